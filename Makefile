@@ -1,0 +1,61 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+STAMP := .venv/.up-to-date
+
+# The first interpreter that runs and is new enough; `make setup PYTHON=...` overrides it.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+# Pyright runs from its pinned wheel and asks no server for a newer one.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help setup demo dev test lint check prove bench format docs clean
+
+help: ## Print this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
+		while IFS='|' read -r target text; do printf '  make %-8s %s\n' "$$target" "$$text"; done
+
+setup: $(STAMP) ## Build .venv from constraints.txt; instant when it is up to date
+
+$(STAMP): constraints.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "longshore needs Python 3.11 or newer as python3, python3.13, python3.12 or python3.11; install one, or name it: make setup PYTHON=/path/to/python" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## Kill workers under load and count the jobs; BREAK=fence shows what a fault looks like
+	$(BIN)/python -m longshore_lab.demo $(if $(BREAK),--break $(BREAK))
+
+dev: setup ## Run the whole queue in one process on SQLite
+	$(BIN)/longshore dev
+
+test: setup ## Every test but the long proofs, on real servers
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## Format, lint, types, import rules, spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+check: lint test ## What CI runs: lint, then test
+
+prove: setup ## Minutes of faults and random histories, looking for a lost or doubled job
+	HYPOTHESIS_PROFILE=prove $(BIN)/python -m pytest -m "prove or slow" $(ARGS)
+
+bench: setup ## Measure throughput and latency on this machine
+	$(BIN)/python -m longshore_lab.bench $(ARGS)
+
+format: setup ## Format the code and apply the safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: setup ## Write the generated pages again
+	$(BIN)/python -m longshore_lab.docs
+
+clean: ## Remove .venv, builds and caches
+	rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
