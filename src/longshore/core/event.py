@@ -1,0 +1,136 @@
+"""The event catalogue, and the compact form in which a batch of transitions is stored.
+
+A transaction writes one outbox row for all its transitions: a list of groups, each with the
+ids of the jobs that share everything else. An event's id is (row, index): it never changes,
+however often it is read.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from longshore.core.job import JobId, Settlement
+from longshore.core.state import Verb
+
+__all__ = [
+    "SETTLED",
+    "Event",
+    "EventBatch",
+    "Group",
+    "Name",
+    "decode",
+    "encode",
+    "expand",
+    "names",
+]
+
+
+class Name(StrEnum):
+    """Every event there is."""
+
+    SUBMITTED = "job.submitted"
+    READY = "job.ready"
+    """A scheduled job became due, or was told to run now."""
+    STARTED = "job.started"
+    SUCCEEDED = "job.succeeded"
+    FAILED = "job.failed"
+    """An attempt failed; `job.retrying` or `job.dead` follows at once."""
+    RETRYING = "job.retrying"
+    SNOOZED = "job.snoozed"
+    RELEASED = "job.released"
+    RECLAIMED = "job.reclaimed"
+    DEAD = "job.dead"
+    CANCEL_REQUESTED = "job.cancel_requested"
+    CANCELLED = "job.cancelled"
+    REPLAYED = "job.replayed"
+    PURGED = "job.purged"
+    SCHEDULE_FIRED = "schedule.fired"
+    SCHEDULE_SKIPPED = "schedule.skipped"
+
+
+SETTLED: dict[Verb, Name] = {
+    Verb.SUCCEED: Name.SUCCEEDED,
+    Verb.RETRY: Name.RETRYING,
+    Verb.SNOOZE: Name.SNOOZED,
+    Verb.RELEASE: Name.RELEASED,
+    Verb.RECLAIM: Name.RECLAIMED,
+    Verb.KILL: Name.DEAD,
+    Verb.CANCEL: Name.CANCELLED,
+}
+"""The event that each settling verb ends with."""
+
+
+class Group(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Transitions that share everything but the job."""
+
+    name: Name
+    queue: str
+    type: str
+    tenant: str
+    ids: bytes
+    """Sixteen bytes per job."""
+    details: list[dict[str, object]] = []
+    """One per job where they differ (attempt, error, reason, due time); else empty."""
+
+
+class EventBatch(msgspec.Struct, frozen=True, gc=False):
+    """One outbox row: the transitions of one transaction, in order."""
+
+    position: int
+    at: int
+    groups: list[Group]
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One transition of one job."""
+
+    id: str
+    """`position.index`: stable, and in order."""
+    name: Name
+    at: int
+    job_id: JobId
+    queue: str
+    type: str
+    tenant: str
+    details: dict[str, object]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Group])
+
+
+def encode(groups: Sequence[Group]) -> bytes:
+    """The stored form of one transaction's transitions."""
+    return _encoder.encode(groups)
+
+
+def decode(body: bytes) -> list[Group]:
+    """What `encode` was given."""
+    return _decoder.decode(body)
+
+
+def expand(batch: EventBatch) -> Iterable[Event]:
+    """The batch's events one by one, in order."""
+    index = 0
+    for group in batch.groups:
+        for offset in range(len(group.ids) // 16):
+            yield Event(
+                f"{batch.position}.{index}",
+                group.name,
+                batch.at,
+                JobId(group.ids[offset * 16 : offset * 16 + 16]),
+                group.queue,
+                group.type,
+                group.tenant,
+                group.details[offset] if group.details else {},
+            )
+            index += 1
+
+
+def names(settlement: Settlement, *, start_is_known: bool) -> tuple[Name, ...]:
+    """The events that applying a settlement writes, in order."""
+    ending = SETTLED[settlement.verb]
+    if settlement.started_at is None or start_is_known:
+        return (Name.FAILED, ending) if settlement.charge else (ending,)
+    return (Name.STARTED, Name.FAILED, ending) if settlement.charge else (Name.STARTED, ending)

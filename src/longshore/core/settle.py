@@ -1,0 +1,155 @@
+"""Decide how a claim ends.
+
+An engine enforces a settlement; this module is the only place that chooses one. Every
+decision is a function of the claim, what the handler did, and the task's policy.
+"""
+
+from longshore.core.backoff import LONGEST_US
+from longshore.core.job import Claim, Failure, Held, Settlement
+from longshore.core.state import Verb
+
+__all__ = [
+    "MESSAGE_CHARACTERS",
+    "TRACEBACK_BYTES",
+    "cancelled",
+    "failed",
+    "failure",
+    "killed",
+    "lost",
+    "released",
+    "snoozed",
+    "succeeded",
+]
+
+MESSAGE_CHARACTERS = 4_096
+TRACEBACK_BYTES = 16_384
+
+
+def failure(kind: str, message: str, traceback: str = "") -> Failure:
+    """A failure that any store can keep: bounded, valid UTF-8, no NUL."""
+    tail = _storable(traceback).encode()[-TRACEBACK_BYTES:].decode(errors="ignore")
+    return Failure(_storable(kind[:200]), _storable(message[:MESSAGE_CHARACTERS]), tail)
+
+
+def succeeded(
+    claim: Claim, *, started_at: int, finished_at: int, result: bytes | None = None
+) -> Settlement:
+    """The handler returned."""
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.SUCCEED,
+        started_at=started_at,
+        finished_at=finished_at,
+        result=result,
+    )
+
+
+def failed(
+    claim: Claim,
+    why: Failure,
+    *,
+    delay: int,
+    started_at: int,
+    finished_at: int,
+) -> Settlement:
+    """The handler raised or ran out of time: try again after `delay`, or dead at the last.
+
+    The delay is the handler's own wish or `Backoff.delay(claim.failures + 1, chance)`.
+    """
+    if claim.failures + 1 >= claim.max_attempts:
+        return killed(claim, why, "exhausted", started_at=started_at, finished_at=finished_at)
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.RETRY,
+        delay=_bounded(delay),
+        charge=True,
+        started_at=started_at,
+        finished_at=finished_at,
+        failure=why,
+    )
+
+
+def killed(
+    claim: Claim, why: Failure, reason: str, *, started_at: int, finished_at: int
+) -> Settlement:
+    """No retry can help, or none is left: the job is dead, for the given reason."""
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.KILL,
+        charge=True,
+        started_at=started_at,
+        finished_at=finished_at,
+        failure=why,
+        reason=_storable(reason[:MESSAGE_CHARACTERS]),
+    )
+
+
+def snoozed(claim: Claim, after: int, *, started_at: int, finished_at: int) -> Settlement:
+    """The handler asked to run later; nothing is charged."""
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.SNOOZE,
+        delay=_bounded(after),
+        started_at=started_at,
+        finished_at=finished_at,
+    )
+
+
+def released(claim: Claim, *, started_at: int | None = None) -> Settlement:
+    """Give the job back unharmed. `started_at` is set when a drain stopped its handler."""
+    return Settlement(
+        handle=claim.handle, delivery=claim.delivery, verb=Verb.RELEASE, started_at=started_at
+    )
+
+
+def cancelled(
+    claim: Claim, reason: str, *, started_at: int | None = None, finished_at: int | None = None
+) -> Settlement:
+    """The job was asked to stop, and did."""
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.CANCEL,
+        started_at=started_at,
+        finished_at=finished_at,
+        reason=_storable(reason[:MESSAGE_CHARACTERS]),
+    )
+
+
+def lost(held: Held) -> Settlement:
+    """The session that held the job is gone. It runs again, uncharged, unless cancelled.
+
+    A start that the engine knew of counts as a crash; otherwise nobody knows whether the
+    handler ran, and the delivery counts as a lapse.
+    """
+    if held.cancel_requested:
+        return Settlement(
+            handle=held.handle,
+            delivery=held.delivery,
+            verb=Verb.CANCEL,
+            started_at=held.started_at,
+            reason="cancel was requested; its worker vanished",
+        )
+    started = held.started_at is not None
+    return Settlement(
+        handle=held.handle,
+        delivery=held.delivery,
+        verb=Verb.RECLAIM,
+        crash=started,
+        lapse=not started,
+        started_at=held.started_at,
+        failure=Failure("crash", "the worker that ran it vanished") if started else None,
+    )
+
+
+def _bounded(delay: int) -> int:
+    return min(max(delay, 0), LONGEST_US)
+
+
+def _storable(words: str) -> str:
+    """Without NUL and lone surrogates, which no store accepts."""
+    return words.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

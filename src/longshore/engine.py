@@ -1,0 +1,404 @@
+"""The engine contract: what every store must do, grouped by who asks for it.
+
+A producer submits, a worker holds a Session, the scheduler is a Steward, people look through
+an Inspector, the relay reads an Outbox. Semantics live in `longshore.testing.contract`, which
+every engine must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
+
+Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
+either applies whole or raises a LongshoreError and applies nothing, with one exception that no
+network allows to avoid: an answer may be lost. So every call may be sent again unchanged.
+"""
+
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from longshore.core.event import EventBatch
+from longshore.core.job import Attempt, Claim, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.state import State
+
+__all__ = [
+    "Engine",
+    "Exchanged",
+    "Inspector",
+    "JobFilter",
+    "Lapsed",
+    "Outbox",
+    "Page",
+    "Producer",
+    "Promoted",
+    "QueueCounts",
+    "Reference",
+    "Renewed",
+    "Retention",
+    "Session",
+    "SessionView",
+    "Steward",
+    "Traits",
+    "TransactionalProducer",
+]
+
+Reference = tuple[int, int]
+"""(handle, delivery): names one claim inside its session."""
+
+
+class Traits(msgspec.Struct, frozen=True, kw_only=True):
+    """The promises that differ between engines. Each is also a row of the docs' table."""
+
+    transactional_submit: bool
+    """A job can be submitted on the caller's own connection, inside its transaction."""
+    pushes_wakeups: bool
+    """`Session.wait` returns early when work arrives, also from other processes."""
+    survives_power_loss: bool
+    """An accepted job survives the loss of the machine's power."""
+    shared_between_processes: bool
+    """Several processes can use the same URL at once."""
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """The answer to an exchange. Sending the same number again returns the same answer."""
+
+    now: int
+    """The engine's clock, to translate local instants into engine time."""
+    claims: list[Claim]
+    stale: list[Reference] = []
+    """Settlements that were refused: the claim was no longer this session's."""
+    cancel: list[Reference] = []
+    """Held claims whose jobs someone asked to cancel."""
+    is_paused: bool = False
+    """Every wanted queue is paused: nothing will come until one is resumed."""
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """The answer to a renewal."""
+
+    now: int
+    expires_at: int
+    cancel: list[Reference] = []
+    lost: list[Reference] = []
+    """Held claims that are no longer this session's: stop their handlers."""
+    released: int = 0
+    """Claims of this session that it did not know of; they went back, uncharged."""
+    is_quiet: bool = False
+    """Someone asked this worker to drain."""
+
+
+class Session(Protocol):
+    """A worker process's standing with the engine: one lease over all the jobs it holds."""
+
+    @property
+    def token(self) -> int:
+        """Fences the session: grows with every session ever opened on this store."""
+        ...
+
+    @property
+    def lease(self) -> int:
+        """How long the session lives without a renewal, in microseconds."""
+        ...
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """Record starts, settle what finished and claim up to `want` jobs, in one commit.
+
+        `number` grows by one with each exchange, from 1. The last number may be sent again,
+        with the same content: it returns the same claims and settles nothing twice. `queues`
+        are drained in their order (default: the session's own). Raises LeaseLostError, and
+        applies nothing, when the session is no longer live.
+        """
+        ...
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """Push the lease's end a full lease into the future, or raise LeaseLostError.
+
+        With `held`, everything the worker holds, both sides are compared: claims handed out
+        up to exchange `number` that the worker does not hold go back to the queue, uncharged.
+        """
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived, after `seconds` at the latest."""
+        ...
+
+    async def close(self) -> None:
+        """End the lease; what is still held goes back to the queue, uncharged."""
+        ...
+
+
+class Producer(Protocol):
+    """Puts jobs in."""
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs durably, and answer for each, in order.
+
+        Sending a job again (same id) is answered `repeated`. Ranks follow the order of
+        arrival: a job whose submit was answered before another's was called goes first.
+        """
+        ...
+
+
+class TransactionalProducer(Protocol):
+    """An engine with the trait `transactional_submit`."""
+
+    def submit_on(
+        self, connection: object, jobs: Sequence[NewJob]
+    ) -> list[Submitted] | Awaitable[list[Submitted]]:
+        """Submit inside the caller's open transaction: the jobs exist exactly if it commits.
+
+        A connection that does not lead to this engine's store is a ConfigError.
+        """
+        ...
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """What a promote tick did."""
+
+    count: int
+    next_due_in: int | None
+    """Microseconds until the next scheduled job is due; None when there is none."""
+
+
+class Lapsed(msgspec.Struct, frozen=True):
+    """A session whose lease ran out, and the jobs it left."""
+
+    token: int
+    worker: str
+    held: list[Held]
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long finished things are kept, in microseconds."""
+
+    succeeded: int = 86_400_000_000
+    cancelled: int = 86_400_000_000
+    dead: int = 14 * 86_400_000_000
+    idempotency: int = 86_400_000_000
+    outbox: int = 3_600_000_000
+
+
+class Steward(Protocol):
+    """Keeps the queue in order. Safe in any number of processes at once."""
+
+    async def promote(self, *, limit: int) -> Promoted:
+        """Make up to `limit` due jobs ready, earliest due first."""
+        ...
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        """Sessions whose lease ended more than `grace` ago, with all they held."""
+        ...
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        """Bury a lapsed session and settle what it held; 0 when someone else was first.
+
+        Refused (0) when the session was renewed meanwhile. What the settlements leave out is
+        released.
+        """
+        ...
+
+    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+        """Schedules whose next due time has come and that are not paused."""
+        ...
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        """Submit the firing's jobs and move the schedule on, in one commit.
+
+        Empty, with nothing applied, when the schedule's next due time is no longer the
+        expected one. A due time never fires twice.
+        """
+        ...
+
+    async def prune(self, retention: Retention, *, limit: int) -> int:
+        """Delete up to `limit` things past their retention. A dead job leaves `job.purged`."""
+        ...
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list. None means any."""
+
+    tenant: str | None = None
+    queue: str | None = None
+    type: str | None = None
+    state: State | None = None
+    tag: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some jobs, newest first, and where the next page begins."""
+
+    jobs: list[Job]
+    cursor: str | None
+
+
+class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue at a glance."""
+
+    queue: str
+    is_paused: bool = False
+    ready: int = 0
+    parked: int = 0
+    """Of the ready ones, those that may not be taken now."""
+    scheduled: int = 0
+    buffered: int = 0
+    """Claimed, waiting in a worker's buffer, as far as the engine knows."""
+    running: int = 0
+    """Claimed, buffered ones included."""
+    succeeded: int = 0
+    dead: int = 0
+    cancelled: int = 0
+    oldest_ready_at: int | None = None
+
+
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A live session, as people see it."""
+
+    token: int
+    worker: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    opened_at: int
+    renewed_at: int
+    expires_at: int
+    holding: int
+    is_quiet: bool = False
+
+
+class Inspector(Protocol):
+    """What people and APIs ask for and order. `tenant=None` means any tenant."""
+
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """The job, or JobNotFoundError."""
+        ...
+
+    async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
+        """Up to `limit` jobs, newest first. A cursor of another filter is a ConfigError."""
+        ...
+
+    async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
+        """The job's deliveries that ended, oldest first, or JobNotFoundError."""
+        ...
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """Every queue that has jobs or settings, by name."""
+        ...
+
+    async def sessions(self) -> list[SessionView]:
+        """The sessions that hold a lease, oldest first."""
+        ...
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        """Cancel what waits at once; ask the holder of what runs to stop it.
+
+        All or none: JobNotFoundError or IllegalTransitionError leave everything as it was.
+        Returns the jobs as they are now. Asking again for a running job is harmless.
+        """
+        ...
+
+    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
+        """Make dead or cancelled jobs ready again, with failures, crashes and lapses at 0."""
+        ...
+
+    async def retry_now(
+        self, job_ids: Sequence[JobId], *, tenant: str | None = None
+    ) -> list[Job]:
+        """Make scheduled jobs ready."""
+        ...
+
+    async def purge(
+        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    ) -> int:
+        """Delete finished jobs, leaving `job.purged` events that hold their payloads."""
+        ...
+
+    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Stop handing out jobs of a queue, of a type, or of a type in one queue."""
+        ...
+
+    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Undo exactly the pause with the same arguments. Harmless when there is none."""
+        ...
+
+    async def quiet(self, token: int) -> None:
+        """Ask a worker to drain; its next renewal tells it."""
+        ...
+
+    async def put_schedule(self, schedule: Schedule) -> None:
+        """Create the schedule, or replace its definition; its past firings stay."""
+        ...
+
+    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
+        """Every schedule, by name."""
+        ...
+
+    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
+        """Remove it, or ScheduleNotFoundError. Jobs it fired stay."""
+        ...
+
+
+class Outbox(Protocol):
+    """Reads what happened."""
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Up to `limit` batches with a position greater than `after`, in order of commit."""
+        ...
+
+    async def unpublished(self, *, limit: int) -> list[EventBatch]:
+        """The oldest batches that no relay has marked yet."""
+        ...
+
+    async def published(self, positions: Sequence[int]) -> None:
+        """Mark batches as shipped; pruning may take them from now on."""
+        ...
+
+
+class Engine(Producer, Steward, Inspector, Outbox, Protocol):
+    """A store that keeps every promise above."""
+
+    @property
+    def traits(self) -> Traits:
+        """The promises that differ between engines."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Where the store is, without secrets."""
+        ...
+
+    async def open_session(
+        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+    ) -> Session:
+        """Take a lease of `lease` microseconds. Only jobs of `types` will be handed out."""
+        ...
+
+    async def now(self) -> int:
+        """The engine's clock, microseconds since the epoch."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date; the names of the migrations applied. Safe to repeat."""
+        ...
+
+    async def ping(self) -> None:
+        """Return if the store can be written to, else raise an EngineError."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted and release everything. Safe to call twice."""
+        ...

@@ -1,0 +1,214 @@
+"""Every exception Longshore raises.
+
+LongshoreError                    .code  a stable string: HTTP problem type, CLI exit, log field
+├── ConfigError                   a setting, URL or declaration makes no sense
+├── SubmitError                   the job was not accepted
+│   ├── PayloadError              too large, too deep, not encodable, or not what the task takes
+│   ├── UnknownTaskError          no task has this type name
+│   ├── IdempotencyError          the key was used before with other content
+│   └── QueueFullError            .retry_after
+├── NotFoundError                 JobNotFoundError · QueueNotFoundError · ScheduleNotFoundError
+├── IllegalTransitionError        .state .verb
+├── LeaseLostError                the session is no longer live; nothing it sent was applied
+├── ExchangeOrderError            an exchange number that is neither the last one nor the next
+├── JobFailedError                what `result()` raises for a job that ended dead or cancelled
+├── WaitTimeoutError              the time the caller was willing to wait is over
+└── EngineError                   the store failed; nothing is wrong with the request
+    ├── EngineUnavailableError    trying again may help: gone, refused, read-only, disk full
+    ├── EngineBusyError           trying again will help: someone else holds the lock
+    └── SchemaError               the store's schema is missing, older, newer or changed
+"""
+
+from typing import ClassVar
+
+__all__ = [
+    "ConfigError",
+    "EngineBusyError",
+    "EngineError",
+    "EngineUnavailableError",
+    "ExchangeOrderError",
+    "IdempotencyError",
+    "IllegalTransitionError",
+    "JobFailedError",
+    "JobNotFoundError",
+    "LeaseLostError",
+    "LongshoreError",
+    "NotFoundError",
+    "PayloadError",
+    "QueueFullError",
+    "QueueNotFoundError",
+    "ScheduleNotFoundError",
+    "SchemaError",
+    "SubmitError",
+    "UnknownTaskError",
+    "WaitTimeoutError",
+]
+
+
+class LongshoreError(Exception):
+    """Base of all errors that Longshore raises on purpose."""
+
+    code: ClassVar[str] = "longshore"
+
+
+class ConfigError(LongshoreError):
+    """A setting, URL or declaration makes no sense; nothing was started."""
+
+    code = "config"
+
+
+class SubmitError(LongshoreError):
+    """The job was not accepted, and nothing of it was stored."""
+
+    code = "submit"
+
+
+class PayloadError(SubmitError):
+    """The arguments cannot travel as a payload, or are not what the task takes."""
+
+    code = "payload"
+
+
+class UnknownTaskError(SubmitError):
+    """No task has this type name."""
+
+    code = "unknown_task"
+
+    def __init__(self, type_name: str, suggestion: str | None = None) -> None:
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+        super().__init__(f"no task is registered as {type_name!r}{hint}")
+        self.type = type_name
+
+
+class IdempotencyError(SubmitError):
+    """The idempotency key was used before for a job with other content."""
+
+    code = "idempotency"
+
+    def __init__(self, key: str, existing: str) -> None:
+        super().__init__(
+            f"idempotency key {key!r} belongs to job {existing} with other content"
+        )
+        self.key = key
+        self.existing = existing
+
+
+class QueueFullError(SubmitError):
+    """The queue has reached its maximum depth."""
+
+    code = "queue_full"
+
+    def __init__(self, queue: str, retry_after: float) -> None:
+        super().__init__(f"queue {queue!r} is full; try again in {retry_after:g} s")
+        self.queue = queue
+        self.retry_after = retry_after
+
+
+class NotFoundError(LongshoreError):
+    """Nothing has this name or id."""
+
+    code = "not_found"
+
+
+class JobNotFoundError(NotFoundError):
+    """No job has this id."""
+
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"no job has the id {job_id}")
+        self.job_id = job_id
+
+
+class QueueNotFoundError(NotFoundError):
+    """No queue has this name."""
+
+    code = "queue_not_found"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"no queue is named {queue!r}")
+        self.queue = queue
+
+
+class ScheduleNotFoundError(NotFoundError):
+    """No schedule has this name."""
+
+    code = "schedule_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule is named {name!r}")
+        self.name = name
+
+
+class IllegalTransitionError(LongshoreError):
+    """The job's state does not allow the verb."""
+
+    code = "illegal_transition"
+
+    def __init__(self, state: str, verb: str) -> None:
+        super().__init__(f"cannot {verb.replace('_', ' ')} a job that is {state}")
+        self.state = state
+        self.verb = verb
+
+
+class LeaseLostError(LongshoreError):
+    """The session is no longer live; nothing it sent was applied."""
+
+    code = "lease_lost"
+
+    def __init__(self, token: int) -> None:
+        super().__init__(f"session {token} has lost its lease; open a new one")
+        self.token = token
+
+
+class ExchangeOrderError(LongshoreError):
+    """An exchange number must be the session's last one (sent again) or the next."""
+
+    code = "exchange_order"
+
+    def __init__(self, number: int, last: int) -> None:
+        super().__init__(f"exchange {number} does not follow {last}")
+        self.number = number
+        self.last = last
+
+
+class JobFailedError(LongshoreError):
+    """The job ended dead or cancelled, so it has no result."""
+
+    code = "job_failed"
+
+    def __init__(self, job_id: str, state: str, reason: str | None) -> None:
+        super().__init__(f"job {job_id} ended {state}" + (f": {reason}" if reason else ""))
+        self.job_id = job_id
+        self.state = state
+        self.reason = reason
+
+
+class WaitTimeoutError(LongshoreError, TimeoutError):
+    """The time the caller was willing to wait is over; the job goes on."""
+
+    code = "wait_timeout"
+
+
+class EngineError(LongshoreError):
+    """The engine's store failed; nothing is wrong with the request."""
+
+    code = "engine"
+
+
+class EngineUnavailableError(EngineError):
+    """The store cannot be used right now; trying again may help."""
+
+    code = "engine_unavailable"
+
+
+class EngineBusyError(EngineError):
+    """Someone else held the store's lock for too long; trying again will help."""
+
+    code = "engine_busy"
+
+
+class SchemaError(EngineError):
+    """The store's schema is missing, older, newer, or was changed by hand."""
+
+    code = "schema"

@@ -1,0 +1,1 @@
+"""The small impure parts that everyone shares: time, ids, loops, statements."""

@@ -1,0 +1,59 @@
+"""Run a tick again and again, sleeping as long as the tick asks."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+__all__ = ["Beat", "Tick"]
+
+Tick = Callable[[], Awaitable[float]]
+"""One step of a loop: returns the seconds until the next one."""
+
+log = logging.getLogger("longshore.beat")
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+
+class Beat:
+    """A loop around one tick. `nudge` wakes it early, `stop` ends it after the current tick.
+
+    A tick that raises is logged and tried again after a pause that doubles up to five seconds:
+    a loop that keeps the queue in order must outlive any single fault.
+    """
+
+    def __init__(self, name: str, tick: Tick) -> None:
+        self.name = name
+        self._tick = tick
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._pause = _FIRST_PAUSE
+
+    async def run(self) -> None:
+        """Tick until stopped."""
+        while not self._stopping:
+            self._wake.clear()
+            delay = await self._guarded_tick()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._wake.wait()
+
+    def nudge(self) -> None:
+        """Tick now."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish the current tick, then return from run."""
+        self._stopping = True
+        self._wake.set()
+
+    async def _guarded_tick(self) -> float:
+        try:
+            delay = await self._tick()
+        except Exception:
+            log.exception("tick failed", extra={"beat": self.name, "pause": self._pause})
+            delay, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
+        else:
+            self._pause = _FIRST_PAUSE
+        return delay

@@ -1,0 +1,1 @@
+"""The worker: claims batches, runs handlers, settles in batches, under one lease."""
