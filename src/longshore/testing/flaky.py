@@ -1,0 +1,101 @@
+"""FlakyEngine: a real engine behind a line that can be cut."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+from longshore.engine import Engine, Session
+from longshore.errors import EngineUnavailableError
+
+__all__ = ["FlakyEngine"]
+
+Call = Callable[..., Awaitable[Any]]
+
+
+class FlakyEngine:
+    """An engine whose calls can fail, hang, or lose their answer, when the test says so.
+
+    Pass it wherever an Engine is wanted; `as_engine` is the same object for a type checker.
+    The sessions it opens share its switches.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._is_down = False
+        self._line = asyncio.Event()
+        self._line.set()
+        self._lost_answers = 0
+        self._lost_of: frozenset[str] = frozenset()
+        self.calls: list[str] = []
+        """The name of every call that was made, whether or not it arrived."""
+
+    @property
+    def as_engine(self) -> Engine:
+        """The same object, typed."""
+        return cast(Engine, self)
+
+    def go_down(self) -> None:
+        """From now on every call raises EngineUnavailableError and does nothing."""
+        self._is_down = True
+
+    def hang(self) -> None:
+        """From now on every call waits, before it does anything, until `come_back`."""
+        self._line.clear()
+
+    def come_back(self) -> None:
+        """Calls work again, those that hang included."""
+        self._is_down = False
+        self._lost_answers = 0
+        self._line.set()
+
+    @contextmanager
+    def outage(self) -> Generator[None]:
+        """Down inside the block, back after it."""
+        self.go_down()
+        try:
+            yield
+        finally:
+            self.come_back()
+
+    def lose_answers(self, count: int = 1, *, of: Collection[str] = ()) -> None:
+        """Carry out the next `count` calls, then raise EngineUnavailableError all the same.
+
+        `of` names the methods concerned, such as `exchange`; without it, every method is.
+        """
+        self._lost_answers = count
+        self._lost_of = frozenset(of)
+
+    async def open_session(self, **arguments: Any) -> Session:
+        """A session of the real engine, behind the same line."""
+        session = await self._call("open_session", self._engine.open_session)(**arguments)
+        return cast(Session, _FlakySession(session, self._call))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._engine, name)
+        return self._call(name, value) if iscoroutinefunction(value) else value
+
+    def _call(self, name: str, method: Call) -> Call:
+        async def call(*positional: Any, **named: Any) -> Any:
+            self.calls.append(name)
+            await self._line.wait()
+            if self._is_down:
+                raise EngineUnavailableError(f"the line is cut: {name} was not sent")
+            answer = await method(*positional, **named)
+            if self._lost_answers and (not self._lost_of or name in self._lost_of):
+                self._lost_answers -= 1
+                raise EngineUnavailableError(f"the line was cut: the answer to {name} is lost")
+            return answer
+
+        return call
+
+
+class _FlakySession:
+    def __init__(self, session: Session, wrap: Callable[[str, Call], Call]) -> None:
+        self._session = session
+        self._wrap = wrap
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._session, name)
+        return self._wrap(name, value) if iscoroutinefunction(value) else value
