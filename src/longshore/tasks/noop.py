@@ -1,0 +1,7 @@
+"""`noop`: a task that does nothing, to try a queue out and to measure it."""
+
+__all__ = ["noop"]
+
+
+async def noop(seq: int = 0, padding: str = "") -> None:
+    """Succeeds at once. `seq` tells jobs apart, `padding` gives the payload a size."""
