@@ -1,0 +1,92 @@
+"""The queue as dictionaries: a whole engine in plain Python, the oracle of property tests.
+
+Slow on purpose: every question is answered by looking at everything. What a real engine does
+with indexes and statements has to come out the same.
+"""
+
+from collections.abc import Sequence
+
+from longshore.core.event import EventBatch
+from longshore.engine import Session, Traits
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.testing.model.inspector import ModelInspector
+from longshore.testing.model.producer import ModelProducer
+from longshore.testing.model.session import ModelSession
+from longshore.testing.model.steward import ModelSteward
+from longshore.testing.model.store import Lease, Store
+
+__all__ = ["ModelEngine"]
+
+
+class ModelEngine(ModelProducer, ModelSteward, ModelInspector):
+    """An engine that keeps every promise but the durable ones."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._store = Store(clock or SystemClock())
+
+    @property
+    def traits(self) -> Traits:
+        """Nothing outlives this object."""
+        return Traits(
+            transactional_submit=False,
+            pushes_wakeups=True,
+            survives_power_loss=False,
+            shared_between_processes=False,
+        )
+
+    @property
+    def url(self) -> str:
+        """No other process can reach it."""
+        return "model:"
+
+    async def open_session(
+        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+    ) -> Session:
+        """See `longshore.engine.Engine`."""
+        now = self._store.now()
+        self._store.last_token += 1
+        opened = Lease(
+            token=self._store.last_token,
+            worker=worker,
+            queues=tuple(queues),
+            types=tuple(types),
+            length=lease,
+            opened_at=now,
+            renewed_at=now,
+            expires_at=now + lease,
+        )
+        self._store.leases[opened.token] = opened
+        return ModelSession(self._store, opened)
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """See `longshore.engine.Outbox`."""
+        self._store.now()
+        return [batch for batch in self._store.batches if batch.position > after][:limit]
+
+    async def unpublished(self, *, limit: int) -> list[EventBatch]:
+        """See `longshore.engine.Outbox`."""
+        self._store.now()
+        batches = self._store.batches
+        return [b for b in batches if b.position not in self._store.published][:limit]
+
+    async def published(self, positions: Sequence[int]) -> None:
+        """See `longshore.engine.Outbox`."""
+        self._store.now()
+        self._store.published.update(positions)
+
+    async def now(self) -> int:
+        """See `longshore.engine.Engine`."""
+        return self._store.now()
+
+    async def migrate(self) -> list[str]:
+        """There is no schema."""
+        self._store.now()
+        return []
+
+    async def ping(self) -> None:
+        """See `longshore.engine.Engine`."""
+        self._store.now()
+
+    async def close(self) -> None:
+        """See `longshore.engine.Engine`."""
+        self._store.is_closed = True

@@ -1,0 +1,230 @@
+"""The model's answer to people and APIs."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from longshore.core.event import Name
+from longshore.core.job import Attempt, Job, JobId
+from longshore.core.schedule import Schedule
+from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.engine import JobFilter, Page, QueueCounts, SessionView
+from longshore.errors import (
+    ConfigError,
+    IllegalTransitionError,
+    ScheduleNotFoundError,
+)
+from longshore.testing.model.store import Row, Store
+
+__all__ = ["ModelInspector"]
+
+
+class ModelInspector:
+    """Shows the queue, and takes orders."""
+
+    _store: Store
+
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        return self._store.row(job_id, tenant).job
+
+    async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        before, _, made_for = (cursor or f"{self._store.last_handle + 1} {which}").partition(
+            " "
+        )
+        if made_for != str(which):
+            raise ConfigError("this cursor belongs to another filter; begin again without it")
+        found = [
+            row
+            for row in reversed(self._store.rows.values())
+            if row.handle < int(before) and _matches(row.job, which)
+        ]
+        page = found[:limit]
+        is_last = len(page) == len(found)
+        return Page(
+            [row.job for row in page], None if is_last else f"{page[-1].handle} {which}"
+        )
+
+    async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        return list(self._store.history[self._store.row(job_id, tenant).job.id])
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        jobs = [
+            row.job for row in self._store.rows.values() if tenant in (None, row.job.tenant)
+        ]
+        paused = {queue for queue, type_name in self._store.pauses if queue and not type_name}
+        names = sorted({job.queue for job in jobs} | paused)
+        return [
+            _count(name, [job for job in jobs if job.queue == name], is_paused=name in paused)
+            for name in names
+        ]
+
+    async def sessions(self) -> list[SessionView]:
+        """See `longshore.engine.Inspector`."""
+        now = self._store.now()
+        return [
+            SessionView(
+                token=lease.token,
+                worker=lease.worker,
+                queues=lease.queues,
+                types=lease.types,
+                opened_at=lease.opened_at,
+                renewed_at=lease.renewed_at,
+                expires_at=lease.expires_at,
+                holding=len(self._store.held_by(lease.token)),
+                is_quiet=lease.is_quiet,
+            )
+            for lease in self._store.leases.values()
+            if lease.expires_at > now
+        ]
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        """See `longshore.engine.Inspector`."""
+        now = self._store.now()
+        rows = self._allowed(job_ids, tenant, Verb.CANCEL)
+        for row in rows:
+            if row.job.state is not State.RUNNING:
+                row.change(state=State.CANCELLED, finished_at=now, reason=reason)
+                self._store.emit(Name.CANCELLED, row.job, reason=reason)
+            elif not row.job.cancel_requested:
+                row.change(cancel_requested=True, reason=reason)
+                self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
+        return self._ordered(rows)
+
+    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
+        """See `longshore.engine.Inspector`."""
+        now = self._store.now()
+        rows = self._allowed(job_ids, tenant, Verb.REPLAY)
+        for row in rows:
+            row.change(
+                state=State.READY,
+                run_at=now,
+                failures=0,
+                crashes=0,
+                lapses=0,
+                finished_at=None,
+                reason=None,
+            )
+            self._store.emit(Name.REPLAYED, row.job)
+        return self._ordered(rows)
+
+    async def retry_now(
+        self, job_ids: Sequence[JobId], *, tenant: str | None = None
+    ) -> list[Job]:
+        """See `longshore.engine.Inspector`."""
+        now = self._store.now()
+        rows = self._allowed(job_ids, tenant, Verb.RETRY_NOW)
+        for row in rows:
+            row.change(state=State.READY, run_at=now)
+            self._store.emit(Name.READY, row.job)
+        return self._ordered(rows)
+
+    async def purge(
+        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    ) -> int:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
+        for row in rows:
+            if row.job.state not in TERMINAL:
+                raise IllegalTransitionError(row.job.state, "purge")
+        for row in rows:
+            self._store.forget(row, who)
+        self._store.commit()
+        return len(rows)
+
+    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        self._store.pauses.add(_named(queue, type))
+
+    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        self._store.pauses.discard(_named(queue, type))
+        self._store.commit()
+
+    async def quiet(self, token: int) -> None:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        if token in self._store.leases:
+            self._store.leases[token].is_quiet = True
+
+    async def put_schedule(self, schedule: Schedule) -> None:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        key = (schedule.tenant, schedule.name)
+        known = self._store.schedules.get(key)
+        if known is not None:
+            schedule = replace(schedule, last_due=known.last_due, last_job=known.last_job)
+        self._store.schedules[key] = schedule
+
+    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        found = [
+            schedule
+            for schedule in self._store.schedules.values()
+            if tenant in (None, schedule.tenant)
+        ]
+        return sorted(found, key=lambda schedule: (schedule.name, schedule.tenant))
+
+    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        if self._store.schedules.pop((tenant, name), None) is None:
+            raise ScheduleNotFoundError(name)
+
+    def _allowed(self, job_ids: Sequence[JobId], tenant: str | None, verb: Verb) -> list[Row]:
+        """The jobs, each once, if all of them are there and all allow the verb."""
+        rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
+        for row in rows:
+            after(row.job.state, verb)
+        return rows
+
+    def _ordered(self, rows: list[Row]) -> list[Job]:
+        self._store.commit()
+        return [row.job for row in rows]
+
+
+def _matches(job: Job, which: JobFilter) -> bool:
+    return (
+        which.tenant in (None, job.tenant)
+        and which.queue in (None, job.queue)
+        and which.type in (None, job.type)
+        and which.state in (None, job.state)
+        and (which.tag is None or which.tag in job.tags)
+    )
+
+
+def _named(queue: str | None, type_name: str | None) -> tuple[str | None, str | None]:
+    if queue is None and type_name is None:
+        raise ConfigError("name the queue, the type, or both")
+    return (queue, type_name)
+
+
+def _count(name: str, jobs: list[Job], *, is_paused: bool) -> QueueCounts:
+    in_state = {state: [job for job in jobs if job.state is state] for state in State}
+    ready = in_state[State.READY]
+    running = in_state[State.RUNNING]
+    return QueueCounts(
+        queue=name,
+        is_paused=is_paused,
+        ready=len(ready),
+        scheduled=len(in_state[State.SCHEDULED]),
+        buffered=sum(job.started_at is None for job in running),
+        running=len(running),
+        succeeded=len(in_state[State.SUCCEEDED]),
+        dead=len(in_state[State.DEAD]),
+        cancelled=len(in_state[State.CANCELLED]),
+        oldest_ready_at=min((job.run_at for job in ready), default=None),
+    )

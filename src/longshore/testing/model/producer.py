@@ -1,0 +1,87 @@
+"""The model's answer to producers."""
+
+from collections.abc import Sequence
+
+from longshore.core.event import Name
+from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdict
+from longshore.core.rank import strict_rank
+from longshore.core.state import State
+from longshore.testing.model.store import Row, Store, Used
+
+__all__ = ["ModelProducer", "accept"]
+
+WAITING = {State.SCHEDULED, State.READY}
+
+
+class ModelProducer:
+    """Puts jobs in."""
+
+    _store: Store
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """See `longshore.engine.Producer`."""
+        answers = [accept(self._store, new) for new in jobs]
+        self._store.commit()
+        return answers
+
+
+def accept(store: Store, new: NewJob) -> Submitted:
+    """Store one job, or say which job stands for it."""
+    now = store.now()
+    if new.id in store.rows:
+        return Submitted(new.id, Verdict.REPEATED)
+    if new.idempotency_key is not None:
+        used = store.keys.get((new.tenant, new.idempotency_key))
+        if used is not None:
+            is_same = used.fingerprint == new.fingerprint
+            return Submitted(used.job_id, Verdict.REPEATED if is_same else Verdict.CONFLICT)
+    if new.unique_key is not None:
+        holder = store.unique.get((new.tenant, new.unique_key))
+        if holder is not None and _keeps_others_out(store, holder):
+            return Submitted(holder, Verdict.UNIQUE)
+        store.unique[new.tenant, new.unique_key] = new.id
+    if new.idempotency_key is not None:
+        store.keys[new.tenant, new.idempotency_key] = Used(new.id, new.fingerprint, now)
+    _put(store, new, now)
+    return Submitted(new.id, Verdict.ACCEPTED)
+
+
+def _keeps_others_out(store: Store, holder: JobId) -> bool:
+    row = store.rows.get(holder)
+    if row is None:
+        return False
+    is_running = row.job.state is State.RUNNING
+    return row.job.state in WAITING or (is_running and row.unique_until is UniqueUntil.FINISHED)
+
+
+def _put(store: Store, new: NewJob, now: int) -> None:
+    due = now + max(new.delay, 0) if new.run_at is None else new.run_at
+    is_later = due > now
+    store.last_handle += 1
+    job = Job(
+        id=new.id,
+        type=new.type,
+        queue=new.queue,
+        tenant=new.tenant,
+        state=State.SCHEDULED if is_later else State.READY,
+        priority=new.priority,
+        payload=new.payload,
+        run_at=due,
+        created_at=now,
+        max_attempts=new.max_attempts,
+        timeout=new.timeout,
+        delivery=0,
+        attempt=0,
+        failures=0,
+        crashes=0,
+        lapses=0,
+        unique_key=new.unique_key,
+        idempotency_key=new.idempotency_key,
+        ordering_key=new.ordering_key,
+        trace=new.trace,
+        tags=new.tags,
+    )
+    rank = strict_rank(new.priority, max(due, now), punctual=is_later)
+    store.rows[new.id] = Row(store.last_handle, job, rank, new.unique_until)
+    store.history[new.id] = []
+    store.emit(Name.SUBMITTED, job)

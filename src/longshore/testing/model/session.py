@@ -1,0 +1,171 @@
+"""The model's answer to workers."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from longshore.core.job import Settlement
+from longshore.core.state import State, Verb, after
+from longshore.engine import Exchanged, Reference, Renewed
+from longshore.errors import ExchangeOrderError, LeaseLostError
+from longshore.testing.model.store import Lease, Row, Store, claim_of
+
+__all__ = ["ModelSession"]
+
+
+class ModelSession:
+    """A worker's standing with the model."""
+
+    def __init__(self, store: Store, lease: Lease) -> None:
+        self._store = store
+        self._lease = lease
+
+    @property
+    def token(self) -> int:
+        """See `longshore.engine.Session`."""
+        return self._lease.token
+
+    @property
+    def lease(self) -> int:
+        """See `longshore.engine.Session`."""
+        return self._lease.length
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """See `longshore.engine.Session`."""
+        lease = self._live_lease()
+        wanted = lease.queues if queues is None else tuple(queues)
+        if number != lease.number:
+            self._apply(number, started, settlements)
+            for row in list(self._takeable(wanted))[: max(want, 0)]:
+                self._take(row, number)
+            self._store.commit()
+        claimed = [row for row in self._held() if row.number == number]
+        return Exchanged(
+            now=self._store.now(),
+            claims=[claim_of(row) for row in _in_order(claimed, wanted)],
+            stale=list(lease.refused),
+            cancel=self._asked_to_cancel(),
+            is_paused=bool(wanted)
+            and all((queue, None) in self._store.pauses for queue in wanted),
+        )
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """See `longshore.engine.Session`."""
+        lease = self._live_lease()
+        lease.renewed_at = self._store.now()
+        lease.expires_at = max(lease.expires_at, lease.renewed_at + lease.length)
+        self._start(started)
+        lost, released = [], 0
+        if held is not None:
+            ours = {row.reference for row in self._held()}
+            lost = [reference for reference in held if reference not in ours]
+            released = self._store.release(
+                row
+                for row in self._held()
+                if row.reference not in held and row.number <= number
+            )
+        self._store.commit()
+        return Renewed(
+            now=self._store.now(),
+            expires_at=lease.expires_at,
+            cancel=self._asked_to_cancel(),
+            lost=lost,
+            released=released,
+            is_quiet=lease.is_quiet,
+        )
+
+    async def wait(self, seconds: float) -> None:
+        """See `longshore.engine.Session`."""
+        arrived = asyncio.Event()
+        self._store.waiting.add(arrived)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await arrived.wait()
+        finally:
+            self._store.waiting.discard(arrived)
+
+    async def close(self) -> None:
+        """See `longshore.engine.Session`."""
+        # What a lapsed session holds is the reclaimer's to judge, not its own.
+        with suppress(LeaseLostError):
+            self._live_lease()
+            self._store.release(self._held())
+            del self._store.leases[self.token]
+            self._store.commit()
+
+    def _live_lease(self) -> Lease:
+        lease = self._store.leases.get(self.token)
+        if lease is None or lease.expires_at <= self._store.now():
+            raise LeaseLostError(self.token)
+        return lease
+
+    def _held(self) -> list[Row]:
+        return self._store.held_by(self.token)
+
+    def _apply(
+        self, number: int, started: Sequence[Reference], settlements: Sequence[Settlement]
+    ) -> None:
+        lease = self._lease
+        if number != lease.number + 1:
+            raise ExchangeOrderError(number, lease.number)
+        for settlement in settlements:
+            after(State.RUNNING, settlement.verb)
+        lease.number = number
+        lease.refused = []
+        self._start(started)
+        for settlement in settlements:
+            reference = (settlement.handle, settlement.delivery)
+            row = next((row for row in self._held() if row.reference == reference), None)
+            if row is None:
+                lease.refused.append(reference)
+            else:
+                self._store.settle(row, settlement)
+
+    def _start(self, started: Sequence[Reference]) -> None:
+        for row in self._held():
+            if row.reference in started:
+                self._store.start(row)
+
+    def _takeable(self, queues: Sequence[str]) -> Iterator[Row]:
+        waiting = [
+            row
+            for row in self._store.rows.values()
+            if row.job.state is State.READY
+            and row.job.type in self._lease.types
+            and not self._store.is_paused(row.job.queue, row.job.type)
+        ]
+        return _in_order(waiting, queues)
+
+    def _take(self, row: Row, number: int) -> None:
+        row.token, row.number = self.token, number
+        row.change(
+            state=after(row.job.state, Verb.CLAIM),
+            delivery=row.job.delivery + 1,
+            started_at=None,
+            worker=self._lease.worker,
+        )
+
+    def _asked_to_cancel(self) -> list[Reference]:
+        return [row.reference for row in self._held() if row.job.cancel_requested]
+
+
+def _in_order(rows: Sequence[Row], queues: Sequence[str]) -> Iterator[Row]:
+    """Queue after queue, as they were named; inside a queue by rank, then by arrival."""
+    for queue in queues:
+        inside = [row for row in rows if row.job.queue == queue]
+        yield from sorted(inside, key=lambda row: (row.rank, row.handle))

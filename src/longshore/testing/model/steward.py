@@ -1,0 +1,177 @@
+"""The model's answer to schedulers."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from longshore.core.event import Name
+from longshore.core.job import Held, JobId, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
+from longshore.core.state import LIVE, State, Verb, after
+from longshore.engine import Lapsed, Promoted, Retention
+from longshore.testing.model.producer import accept
+from longshore.testing.model.store import Lease, Row, Store
+
+__all__ = ["ModelSteward"]
+
+
+class ModelSteward:
+    """Keeps the queue in order."""
+
+    _store: Store
+
+    async def promote(self, *, limit: int) -> Promoted:
+        """See `longshore.engine.Steward`."""
+        now = self._store.now()
+        scheduled = sorted(
+            (row for row in self._store.rows.values() if row.job.state is State.SCHEDULED),
+            key=lambda row: (row.job.run_at, row.handle),
+        )
+        due = [row for row in scheduled if row.job.run_at <= now][:limit]
+        for row in due:
+            row.change(state=after(row.job.state, Verb.PROMOTE))
+            self._store.emit(Name.READY, row.job)
+        self._store.commit()
+        later = scheduled[len(due) :]
+        return Promoted(len(due), max(later[0].job.run_at - now, 0) if later else None)
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        """See `longshore.engine.Steward`."""
+        over = [lease for lease in self._store.leases.values() if self._is_over(lease, grace)]
+        over.sort(key=lambda lease: (lease.expires_at, lease.token))
+        return [
+            Lapsed(lease.token, lease.worker, _held(self._store.held_by(lease.token)))
+            for lease in over[:limit]
+        ]
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        """See `longshore.engine.Steward`."""
+        lease = self._store.leases.get(token)
+        if lease is None or not self._is_over(lease, grace):
+            return 0
+        for settlement in settlements:
+            after(State.RUNNING, settlement.verb)
+        del self._store.leases[token]
+        settled = 0
+        for row in self._store.held_by(token):
+            for settlement in settlements:
+                if row.token and row.reference == (settlement.handle, settlement.delivery):
+                    self._store.settle(row, settlement)
+                    settled += 1
+        released = self._store.release(self._store.held_by(token))
+        self._store.commit()
+        return settled + released
+
+    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+        """See `longshore.engine.Steward`."""
+        now = self._store.now()
+        due = [
+            (schedule.next_due, schedule.tenant, schedule.name, schedule)
+            for schedule in self._store.schedules.values()
+            if schedule.next_due is not None
+            and schedule.next_due <= now
+            and not schedule.is_paused
+        ]
+        return [
+            DueSchedule(schedule, now, self._is_live(schedule.last_job))
+            for *_, schedule in sorted(due)[:limit]
+        ]
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        """See `longshore.engine.Steward`."""
+        self._store.now()
+        schedule = self._store.schedules.get((firing.tenant, firing.name))
+        if schedule is None or schedule.next_due != firing.expected:
+            return []
+        answers: list[Submitted] = []
+        for shot in firing.shots:
+            schedule, answer = self._shoot(schedule, shot)
+            answers.extend(answer)
+        self._store.schedules[firing.tenant, firing.name] = replace(
+            schedule, next_due=firing.next_due
+        )
+        self._store.commit()
+        return answers
+
+    async def prune(self, retention: Retention, *, limit: int) -> int:
+        """See `longshore.engine.Steward`."""
+        jobs = self._jobs_past(retention)[:limit]
+        for row in jobs:
+            if row.job.state is State.DEAD:
+                self._store.forget(row, "retention")
+            else:
+                del self._store.rows[row.job.id], self._store.history[row.job.id]
+        keys = self._keys_past(retention)[: limit - len(jobs)]
+        for key in keys:
+            del self._store.keys[key]
+        batches = self._batches_past(retention)[: limit - len(jobs) - len(keys)]
+        self._store.batches = [
+            batch for batch in self._store.batches if batch.position not in batches
+        ]
+        self._store.commit()
+        return len(jobs) + len(keys) + len(batches)
+
+    def _is_over(self, lease: Lease, grace: int) -> bool:
+        return self._store.now() - lease.expires_at > grace
+
+    def _is_live(self, job_id: JobId | None) -> bool:
+        row = self._store.rows.get(job_id) if job_id else None
+        return row is not None and row.job.state in LIVE
+
+    def _shoot(self, schedule: Schedule, shot: Shot) -> tuple[Schedule, list[Submitted]]:
+        key = (schedule.tenant, schedule.name, shot.due)
+        if key in self._store.fired:
+            return schedule, []
+        self._store.fired.add(key)
+        schedule = replace(schedule, last_due=shot.due)
+        if shot.job is None:
+            return schedule, []
+        answer = accept(self._store, shot.job)
+        return replace(schedule, last_job=answer.id), [answer]
+
+    def _jobs_past(self, retention: Retention) -> list[Row]:
+        kept = {
+            State.SUCCEEDED: retention.succeeded,
+            State.CANCELLED: retention.cancelled,
+            State.DEAD: retention.dead,
+        }
+        now = self._store.now()
+        return [
+            row
+            for row in self._store.rows.values()
+            if row.job.state in kept
+            and row.job.finished_at is not None
+            and row.job.finished_at + kept[row.job.state] < now
+        ]
+
+    def _keys_past(self, retention: Retention) -> list[tuple[str, str]]:
+        oldest = self._store.now() - retention.idempotency
+        return [key for key, used in self._store.keys.items() if used.at < oldest]
+
+    def _batches_past(self, retention: Retention) -> list[int]:
+        oldest = self._store.now() - retention.outbox
+        return [batch.position for batch in self._store.batches if batch.at < oldest]
+
+
+def _held(rows: list[Row]) -> list[Held]:
+    return [
+        Held(
+            handle=row.handle,
+            delivery=row.job.delivery,
+            id=row.job.id,
+            type=row.job.type,
+            queue=row.job.queue,
+            tenant=row.job.tenant,
+            started_at=row.job.started_at,
+            attempt=row.job.attempt,
+            failures=row.job.failures,
+            crashes=row.job.crashes,
+            lapses=row.job.lapses,
+            max_attempts=row.job.max_attempts,
+            cancel_requested=row.job.cancel_requested,
+            alone=len(rows) == 1,
+        )
+        for row in rows
+    ]

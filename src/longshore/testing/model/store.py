@@ -1,0 +1,239 @@
+"""The model's memory: what is stored, and the changes that several callers make."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from longshore.core import event, ids
+from longshore.core.event import EventBatch, Group, Name
+from longshore.core.job import Attempt, Claim, Job, JobId, Settlement, UniqueUntil
+from longshore.core.schedule import Schedule
+from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.engine import Reference
+from longshore.errors import EngineUnavailableError, JobNotFoundError
+from longshore.runtime.clock import Clock
+
+__all__ = ["Lease", "Row", "Store", "Used"]
+
+OUTCOMES = {
+    Verb.SUCCEED: "succeeded",
+    Verb.RETRY: "failed",
+    Verb.SNOOZE: "snoozed",
+    Verb.RELEASE: "released",
+    Verb.KILL: "dead",
+    Verb.CANCEL: "cancelled",
+}
+
+
+@dataclass(slots=True)
+class Row:
+    """A job as people see it, and what only the engine knows of it."""
+
+    handle: int
+    """Counts arrivals, so it also breaks ties of rank."""
+    job: Job
+    rank: int
+    unique_until: UniqueUntil
+    token: int = 0
+    """The session that holds it; 0 when none does."""
+    number: int = 0
+    """The exchange that claimed it."""
+
+    @property
+    def reference(self) -> Reference:
+        """Names the latest claim of the job."""
+        return (self.handle, self.job.delivery)
+
+    def change(self, **changes: Any) -> None:
+        """Replace fields of the job."""
+        self.job = replace(self.job, **changes)
+
+
+@dataclass(slots=True)
+class Lease:
+    """A session, as the engine keeps it."""
+
+    token: int
+    worker: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    length: int
+    opened_at: int
+    renewed_at: int
+    expires_at: int
+    number: int = 0
+    """The last exchange that was applied."""
+    refused: list[Reference] = field(default_factory=list[Reference])
+    """The settlements that it refused."""
+    is_quiet: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Used:
+    """An idempotency key that was used."""
+
+    job_id: JobId
+    fingerprint: bytes
+    at: int
+
+
+class Store:
+    """Everything the engine knows, in dictionaries."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.rows: dict[JobId, Row] = {}
+        self.history: dict[JobId, list[Attempt]] = {}
+        self.leases: dict[int, Lease] = {}
+        self.keys: dict[tuple[str, str], Used] = {}
+        self.unique: dict[tuple[str, str], JobId] = {}
+        self.pauses: set[tuple[str | None, str | None]] = set()
+        self.schedules: dict[tuple[str, str], Schedule] = {}
+        self.fired: set[tuple[str, str, int]] = set()
+        self.batches: list[EventBatch] = []
+        self.published: set[int] = set()
+        self.waiting: set[asyncio.Event] = set()
+        self.last_handle = 0
+        self.last_token = 0
+        self.last_position = 0
+        self.is_closed = False
+        self._groups: list[Group] = []
+
+    def now(self) -> int:
+        """The engine's clock. Every call asks for it, so a closed engine answers none."""
+        if self.is_closed:
+            raise EngineUnavailableError("the engine is closed")
+        return self.clock.now()
+
+    def row(self, job_id: JobId, tenant: str | None) -> Row:
+        """The job, if there is one and the tenant may see it."""
+        row = self.rows.get(job_id)
+        if row is None or tenant not in (None, row.job.tenant):
+            raise JobNotFoundError(ids.text(job_id))
+        return row
+
+    def held_by(self, token: int) -> list[Row]:
+        """What a session holds, in order of arrival."""
+        return [row for row in self.rows.values() if row.token == token]
+
+    def is_paused(self, queue: str, type_name: str) -> bool:
+        """Whether a pause of the queue, of the type, or of both together holds."""
+        return not self.pauses.isdisjoint(
+            {(queue, None), (None, type_name), (queue, type_name)}
+        )
+
+    def emit(self, name: Name, job: Job, **details: object) -> None:
+        """Note a transition; `commit` writes all that were noted as one batch."""
+        self._groups.append(Group(name, job.queue, job.type, job.tenant, job.id, [details]))
+
+    def commit(self) -> None:
+        """End a call: write what happened, and wake whoever waits for work."""
+        if self._groups:
+            self.last_position += 1
+            self.batches.append(
+                EventBatch(self.last_position, self.clock.now(), list(self._groups))
+            )
+            self._groups.clear()
+        for waiting in self.waiting:
+            waiting.set()
+
+    def start(self, row: Row) -> None:
+        """Record that a claimed job's handler began, once."""
+        if row.job.started_at is None:
+            row.change(started_at=self.now(), attempt=row.job.attempt + 1)
+            self.emit(Name.STARTED, row.job, attempt=row.job.attempt)
+
+    def release(self, rows: Iterable[Row]) -> int:
+        """Give claims back, uncharged."""
+        released = list(rows)
+        for row in released:
+            handle, delivery = row.reference
+            self.settle(row, Settlement(handle=handle, delivery=delivery, verb=Verb.RELEASE))
+        return len(released)
+
+    def settle(self, row: Row, settlement: Settlement) -> None:
+        """End a claim."""
+        job, now = row.job, self.now()
+        settlement = _honouring_cancel(job, settlement)
+        state = after(job.state, settlement.verb)
+        is_over = state in TERMINAL
+        was_started = job.started_at is not None
+        row.token = row.number = 0
+        row.change(
+            state=state,
+            worker=None,
+            cancel_requested=False,
+            attempt=job.attempt + (settlement.started_at is not None and not was_started),
+            failures=job.failures + settlement.charge,
+            crashes=job.crashes + settlement.crash,
+            lapses=job.lapses + settlement.lapse,
+            run_at=now + settlement.delay if state is State.SCHEDULED else job.run_at,
+            started_at=job.started_at
+            if settlement.started_at is None
+            else settlement.started_at,
+            finished_at=(settlement.finished_at or now) if is_over else None,
+            result=settlement.result,
+            failure=settlement.failure or job.failure,
+            reason=settlement.reason if is_over else None,
+        )
+        for name in event.names(settlement, start_is_known=was_started):
+            self.emit(name, row.job, attempt=row.job.attempt)
+        self._remember(job.worker, row.job, settlement)
+
+    def _remember(self, worker: str | None, job: Job, settlement: Settlement) -> None:
+        lost = "crashed" if settlement.crash else "lapsed"
+        self.history[job.id].append(
+            Attempt(
+                delivery=job.delivery,
+                attempt=job.attempt,
+                outcome=OUTCOMES.get(settlement.verb, lost),
+                worker=worker,
+                started_at=job.started_at,
+                finished_at=settlement.finished_at or self.now(),
+                failure=settlement.failure,
+            )
+        )
+
+    def forget(self, row: Row, who: str) -> None:
+        """Delete a finished job, leaving an event with all that an audit needs."""
+        job = row.job
+        self.emit(
+            Name.PURGED, job, who=who, state=job.state, reason=job.reason, payload=job.payload
+        )
+        del self.rows[job.id], self.history[job.id]
+
+
+def claim_of(row: Row) -> Claim:
+    """The claim as its session gets it, the same however often it is asked for."""
+    job = row.job
+    return Claim(
+        handle=row.handle,
+        delivery=job.delivery,
+        id=job.id,
+        type=job.type,
+        queue=job.queue,
+        tenant=job.tenant,
+        payload=job.payload,
+        priority=job.priority,
+        attempt=job.attempt - (job.started_at is not None),
+        failures=job.failures,
+        crashes=job.crashes,
+        lapses=job.lapses,
+        max_attempts=job.max_attempts,
+        timeout=job.timeout,
+        created_at=job.created_at,
+        run_at=job.run_at,
+        trace=job.trace,
+        tags=job.tags,
+    )
+
+
+def _honouring_cancel(job: Job, settlement: Settlement) -> Settlement:
+    # Whoever asked for the cancel was told that it would not run again; a holder that had
+    # not heard of it yet cannot undo that.
+    if job.cancel_requested and after(job.state, settlement.verb) not in TERMINAL:
+        return replace(settlement, verb=Verb.CANCEL, reason=job.reason)
+    return settlement
