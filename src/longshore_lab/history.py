@@ -1,0 +1,185 @@
+"""What happened, put together from the ledgers of all processes."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from longshore_lab.records import (
+    Claimed,
+    EffectApplied,
+    Entry,
+    Fate,
+    Fault,
+    FaultKind,
+    Opened,
+    Outcome,
+    RunBegan,
+    RunEnded,
+    Settled,
+    SubmitAcknowledged,
+    SubmitCalled,
+    SubmitUnknown,
+)
+
+__all__ = ["Call", "History", "Run", "Submission", "gather"]
+
+_HARM = frozenset({FaultKind.KILL, FaultKind.STOP, FaultKind.TERMINATE})
+_END = frozenset({FaultKind.KILL, FaultKind.GONE})
+
+
+@dataclass(slots=True)
+class Submission:
+    """One job id as its producers sent it."""
+
+    seq: int
+    fate: Fate
+    max_attempts: int
+    key: str | None
+    accepted_as: set[str] = field(default_factory=set[str])
+    """The job that stands for it, by the queue's own answers. Empty: no answer arrived."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One submit call: its jobs are accepted together or not at all."""
+
+    actor: str
+    batch: str
+    jobs: set[str] = field(default_factory=set[str])
+    verdicts: dict[str, str] = field(default_factory=dict[str, str])
+    """What the queue said of each job, as far as an answer arrived."""
+    why_unknown: str | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a handler."""
+
+    job: str
+    delivery: int
+    actor: str
+    began: int
+    ended: int | None = None
+    """The handler's own last line, or the death of its process; None while neither is known."""
+    outcome: Outcome | None = None
+    """None: its process ended first."""
+
+
+class History:
+    """Everything the ledgers say, by job. Filled by `gather`."""
+
+    def __init__(self) -> None:
+        self.submissions: dict[str, Submission] = {}
+        self.calls: dict[tuple[str, str], Call] = {}
+        """By actor and batch."""
+        self.claims: defaultdict[str, list[tuple[str, Claimed]]] = defaultdict(list)
+        self.runs: defaultdict[str, list[Run]] = defaultdict(list)
+        """In order of their beginning."""
+        self.settles: defaultdict[str, list[tuple[str, Settled]]] = defaultdict(list)
+        self.effects: defaultdict[str, list[EffectApplied]] = defaultdict(list)
+        self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
+        """By the actor they hit."""
+
+    @property
+    def accepted(self) -> set[str]:
+        """The jobs that the queue said it has."""
+        return {job for sent in self.submissions.values() for job in sent.accepted_as}
+
+    @property
+    def unanswered(self) -> set[str]:
+        """Jobs that were sent and never answered for: they may exist or not."""
+        return {job for job, sent in self.submissions.items() if not sent.accepted_as}
+
+    def was_hurt(self, actor: str, since: int, until: int) -> bool:
+        """Whether something was done to the actor between two moments."""
+        return any(
+            fault.kind in _HARM and since <= fault.at <= until for fault in self.faults[actor]
+        )
+
+    def in_flight(self, fault: Fault) -> set[str]:
+        """The jobs that the fault's target held at that moment: claimed and not yet settled."""
+        return {
+            job
+            for job, claims in self.claims.items()
+            for actor, claim in claims
+            if actor == fault.target
+            and claim.at <= fault.at
+            and not any(
+                by == actor and settle.delivery == claim.delivery and settle.at <= fault.at
+                for by, settle in self.settles.get(job, ())
+            )
+        }
+
+
+def gather(entries: Iterable[Entry]) -> History:
+    """The history that the entries tell. They must be in order of time."""
+    history = History()
+    running: dict[tuple[str, str, int], Run] = {}
+    for entry in entries:
+        match entry.record:
+            case SubmitCalled() | SubmitAcknowledged() | SubmitUnknown() as record:
+                _submit(history, entry.actor, record)
+            case RunBegan() | RunEnded() as record:
+                _run(history, running, entry.actor, record)
+            case record:
+                _note(history, entry.actor, record)
+    _end_with_their_processes(history)
+    return history
+
+
+def _submit(
+    history: History, actor: str, record: SubmitCalled | SubmitAcknowledged | SubmitUnknown
+) -> None:
+    call = history.calls.setdefault((actor, record.batch), Call(actor, record.batch))
+    match record:
+        case SubmitCalled():
+            call.jobs.add(record.job)
+            sent = Submission(record.seq, record.fate, record.max_attempts, record.key)
+            history.submissions.setdefault(record.job, sent)
+        case SubmitAcknowledged():
+            call.verdicts[record.job] = record.verdict
+            history.submissions[record.job].accepted_as.add(record.accepted_as)
+        case SubmitUnknown():
+            call.why_unknown = record.why
+
+
+def _run(
+    history: History,
+    running: dict[tuple[str, str, int], Run],
+    actor: str,
+    record: RunBegan | RunEnded,
+) -> None:
+    name = (actor, record.job, record.delivery)
+    if isinstance(record, RunBegan):
+        running[name] = Run(record.job, record.delivery, actor, record.at)
+        history.runs[record.job].append(running[name])
+    else:
+        running[name].ended, running[name].outcome = record.at, record.outcome
+
+
+def _note(
+    history: History, actor: str, record: Opened | Claimed | Settled | EffectApplied | Fault
+) -> None:
+    match record:
+        case Claimed():
+            history.claims[record.job].append((actor, record))
+        case Settled():
+            history.settles[record.job].append((actor, record))
+        case EffectApplied():
+            history.effects[record.job].append(record)
+        case Fault():
+            history.faults[record.target].append(record)
+        case Opened():
+            pass
+
+
+def _end_with_their_processes(history: History) -> None:
+    deaths = {
+        actor: min(fault.at for fault in faults if fault.kind in _END)
+        for actor, faults in history.faults.items()
+        if any(fault.kind in _END for fault in faults)
+    }
+    for runs in history.runs.values():
+        for run in runs:
+            if run.ended is None:
+                run.ended = deaths.get(run.actor)
