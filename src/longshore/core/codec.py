@@ -225,13 +225,15 @@ def _within(raw: bytes, root: str, limit: int) -> bytes:
 
 
 def _bare(value: object) -> object:
-    """A subclass of a scalar, such as a template engine's safe string, as JSON has it."""
+    """A subclass of a scalar (a template's safe string), or a pydantic model, as JSON has it."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value)
+    if dump := getattr(value, "model_dump", None):
+        return dump(mode="json")
     raise TypeError(f"a {type(value).__qualname__} is not JSON")
 
 
