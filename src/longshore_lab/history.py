@@ -79,6 +79,8 @@ class History:
         self.effects: defaultdict[str, list[EffectApplied]] = defaultdict(list)
         self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
         """By the actor they hit."""
+        self.began_at = 0
+        """When the first job was sent."""
 
     @property
     def accepted(self) -> set[str]:
@@ -133,6 +135,7 @@ def _submit(
     call = history.calls.setdefault((actor, record.batch), Call(actor, record.batch))
     match record:
         case SubmitCalled():
+            history.began_at = history.began_at or record.at
             call.jobs.add(record.job)
             sent = Submission(record.seq, record.fate, record.max_attempts, record.key)
             history.submissions.setdefault(record.job, sent)

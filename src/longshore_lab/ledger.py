@@ -48,7 +48,7 @@ class Ledger:
     def write(self, *records: Record) -> None:
         """Append the records with one write."""
         lines = _encoder.encode_lines(records)
-        if os.write(self._file, lines) != len(lines):
+        if lines and os.write(self._file, lines) != len(lines):
             raise LedgerError(f"the ledger of {self.actor} is cut short; is the disk full?")
 
     def sync(self) -> None:

@@ -1,0 +1,146 @@
+"""Real processes, and what can be done to them from outside."""
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from longshore_lab.ledger import Ledger, now
+from longshore_lab.records import Fault, FaultKind
+from longshore_lab.trial import Trial
+
+__all__ = ["Actor", "ActorFailedError", "Fleet"]
+
+_SIGNALS = {
+    FaultKind.KILL: signal.SIGKILL,
+    FaultKind.STOP: signal.SIGSTOP,
+    FaultKind.RESUME: signal.SIGCONT,
+    FaultKind.TERMINATE: signal.SIGTERM,
+}
+_STOP_TRIES = 200
+_BETWEEN_TRIES = 0.003
+
+
+class ActorFailedError(Exception):
+    """A process ended in a way that nobody asked for."""
+
+
+@dataclass(slots=True, eq=False)
+class Actor:
+    """One process, from its start to its end. One that is started again is another actor."""
+
+    name: str
+    role: str
+    process: asyncio.subprocess.Process
+    is_stopped: bool = False
+    was_ended: bool = False
+    """Somebody killed or terminated it."""
+
+    @property
+    def is_alive(self) -> bool:
+        """It has not ended, as far as its parent knows."""
+        return self.process.returncode is None
+
+
+class Fleet:
+    """The processes of one trial. Leaving the block ends them all.
+
+    Whatever is done to a process is written down before it is done, so that nothing which
+    follows from it can be older than the line that explains it.
+    """
+
+    def __init__(self, trial: Trial, ledger: Ledger) -> None:
+        self._trial = trial
+        self._ledger = ledger
+        self._numbers = itertools.count(1)
+        self.actors: list[Actor] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for actor in self.alive():
+            os.kill(actor.process.pid, signal.SIGKILL)
+            actor.was_ended = True
+        for actor in self.actors:
+            await self.ended(actor)
+
+    async def start(self, role: str) -> Actor:
+        """A new process of this role."""
+        name = f"{role}-{next(self._numbers)}"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "longshore_lab.actor", role, name, self._trial.pack()),
+            # The pipe closes with this process, which is how an actor learns of its death.
+            stdin=asyncio.subprocess.PIPE,
+            # A Ctrl-C is for the runner; it ends its actors itself.
+            start_new_session=True,
+        )
+        actor = Actor(name, role, process)
+        self.actors.append(actor)
+        return actor
+
+    def alive(self, role: str | None = None) -> list[Actor]:
+        """Those that run or stand still, oldest first."""
+        return [one for one in self.actors if one.is_alive and role in (None, one.role)]
+
+    def do(self, kind: FaultKind, actor: Actor) -> None:
+        """Send the signal. Harmless when the process is gone."""
+        self._ledger.write(Fault(now(), actor.name, kind))
+        actor.is_stopped = kind is FaultKind.STOP or (
+            actor.is_stopped and kind is not FaultKind.RESUME
+        )
+        actor.was_ended |= kind in (FaultKind.KILL, FaultKind.TERMINATE)
+        if actor.is_alive:
+            os.kill(actor.process.pid, _SIGNALS[kind])
+
+    async def stop_outside_of_writes(
+        self, actor: Actor, is_writable: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """Make the process stand still at a moment when it holds no lock that others need.
+
+        A process stopped in the middle of a SQLite transaction holds up the whole file. That
+        is what SQLite promises, and it would hide what a trial of a lost lease wants to see.
+        """
+        for _ in range(_STOP_TRIES):
+            os.kill(actor.process.pid, signal.SIGSTOP)
+            if await is_writable():
+                self.do(FaultKind.STOP, actor)
+                return
+            os.kill(actor.process.pid, signal.SIGCONT)
+            await asyncio.sleep(_BETWEEN_TRIES)
+        raise ActorFailedError(f"{actor.name} was never seen outside of a write")
+
+    async def ended(self, actor: Actor, *, within: float = 30.0) -> int:
+        """The exit status, once it has ended; ActorFailedError if it does not."""
+        try:
+            async with asyncio.timeout(within):
+                status = await actor.process.wait()
+        except TimeoutError:
+            raise ActorFailedError(f"{actor.name} did not end within {within:g} s") from None
+        self._ledger.write(Fault(now(), actor.name, FaultKind.GONE))
+        return status
+
+    async def dismiss(self, *, within: float) -> None:
+        """Ask everyone to leave, and wait until they have. Not a fault: the work is done."""
+        for actor in self.alive():
+            actor.was_ended = True
+            os.kill(actor.process.pid, signal.SIGTERM)
+        for actor in self.actors:
+            await self.ended(actor, within=within)
+
+    def check(self) -> None:
+        """ActorFailedError if a process ended badly though nobody ended it."""
+        for actor in self.actors:
+            if actor.process.returncode and not actor.was_ended:
+                raise ActorFailedError(f"{actor.name} ended with {actor.process.returncode}")

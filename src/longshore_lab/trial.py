@@ -1,0 +1,62 @@
+"""One trial: what every process that takes part in it has to know."""
+
+from pathlib import Path
+
+import msgspec
+
+from longshore_lab.mix import Mix
+
+__all__ = ["Trial"]
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A load, a store and a place for the ledgers. Travels to each process as JSON."""
+
+    url: str
+    folder: str
+    """Where the ledgers and the outside world are kept."""
+    seed: int = 1
+    jobs: int = 20_000
+    batch: int = 100
+    """Jobs per submit call."""
+    pace: float = 0.0
+    """Seconds the producer waits between two calls."""
+    keyed_every: int = 10
+    """Every so many calls, the jobs carry idempotency keys."""
+    lease_seconds: float = 5.0
+    concurrency: int = 128
+    drain_seconds: float = 5.0
+    max_attempts: int = 3
+    slow_scale: float = 0.1
+    long_share: float = 0.0005
+    sabotage: str | None = None
+    """A fault to plant in the workers; see `sabotage`."""
+
+    @property
+    def mix(self) -> Mix:
+        """The orders. The long ones take a third longer than the lease lasts."""
+        return Mix(
+            seed=self.seed,
+            slow_scale=self.slow_scale,
+            long_share=self.long_share,
+            long_seconds=self.lease_seconds * 4 / 3,
+        )
+
+    @property
+    def ledgers(self) -> Path:
+        """The folder of all ledgers."""
+        return Path(self.folder) / "ledgers"
+
+    @property
+    def world(self) -> Path:
+        """The file of the outside world."""
+        return Path(self.folder) / "world"
+
+    def pack(self) -> str:
+        """The trial as one word of a command line."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def unpack(cls, packed: str) -> "Trial":
+        """What `pack` was given."""
+        return msgspec.json.decode(packed, type=cls)

@@ -1,0 +1,116 @@
+"""The judgement over a trial: every checker's finding, and the figures worth telling."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from longshore.core.state import State
+from longshore_lab import ledger
+from longshore_lab.checkers import Finding, check
+from longshore_lab.effects import Effects
+from longshore_lab.history import History, gather
+from longshore_lab.records import FaultKind, Outcome
+from longshore_lab.survey import Store, Survey, survey
+from longshore_lab.trial import Trial
+
+__all__ = ["Figures", "Verdict", "judge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What was counted. None of these is good or bad by itself."""
+
+    accepted: int
+    unanswered: int
+    """Jobs that were sent and never answered for: they may exist or not."""
+    succeeded: int
+    dead: int
+    runs: int
+    retries: int
+    """Runs that followed a failed one."""
+    redelivered: int
+    """Runs that followed one that was cut off."""
+    in_flight: int
+    """Jobs that were held by a worker at the moment it was hit: the most that may run again."""
+    stale_refused: int
+    """Settlements of workers that had lost their lease."""
+    effects_asked: int
+    effects_applied: int
+    kills: int
+    stops: int
+    terminations: int
+    torn: int
+    """Ledgers whose last line was cut off by a kill."""
+    seconds: float
+    """From the first submission to the last settlement."""
+
+    @property
+    def jobs_per_s(self) -> float:
+        """Finished jobs per second, faults included."""
+        return (self.succeeded + self.dead) / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All findings, all figures."""
+
+    findings: dict[str, Finding]
+    figures: Figures
+
+    @property
+    def holds(self) -> bool:
+        """No checker found anything, and there was something to look at."""
+        return self.figures.accepted > 0 and all(one.holds for one in self.findings.values())
+
+    def document(self) -> dict[str, Any]:
+        """As one flat object: the figures, the violations of each promise, and examples."""
+        broken = {name: one.examples for name, one in self.findings.items() if not one.holds}
+        return {
+            "holds": self.holds,
+            **asdict(self.figures),
+            "jobs_per_s": round(self.figures.jobs_per_s, 1),
+            **{name: one.violations for name, one in self.findings.items()},
+            **({"examples": broken} if broken else {}),
+        }
+
+
+async def judge(trial: Trial, store: Store) -> Verdict:
+    """Read the ledgers, ask the store and the world, and compare."""
+    pages = ledger.read(trial.ledgers)
+    history = gather(pages.entries)
+    world = Effects(trial.world)
+    try:
+        found = await survey(store, world, range(trial.jobs))
+    finally:
+        world.close()
+    return Verdict(check(history, found), _figures(history, found, torn=len(pages.torn)))
+
+
+def _figures(history: History, found: Survey, *, torn: int) -> Figures:
+    states = Counter(seen.state for seen in found.jobs.values())
+    faults = [fault for faults in history.faults.values() for fault in faults]
+    kinds = Counter(fault.kind for fault in faults)
+    hits = [fault for fault in faults if fault.kind in (FaultKind.KILL, FaultKind.STOP)]
+    pairs = [pair for runs in history.runs.values() for pair in pairwise(runs)]
+    retries = sum(first.outcome is Outcome.RAISED for first, _ in pairs)
+    settles = [settle for settles in history.settles.values() for _, settle in settles]
+    last = max((settle.at for settle in settles), default=0)
+    return Figures(
+        accepted=len(history.accepted),
+        unanswered=len(history.unanswered),
+        succeeded=states[State.SUCCEEDED],
+        dead=states[State.DEAD],
+        runs=sum(len(runs) for runs in history.runs.values()),
+        retries=retries,
+        redelivered=len(pairs) - retries,
+        in_flight=len(set[str]().union(*(history.in_flight(hit) for hit in hits))),
+        stale_refused=sum(not settle.is_accepted for settle in settles),
+        effects_asked=sum(cell.asked for cell in found.cells.values()),
+        effects_applied=sum(cell.applied for cell in found.cells.values()),
+        kills=kinds[FaultKind.KILL],
+        stops=kinds[FaultKind.STOP],
+        terminations=kinds[FaultKind.TERMINATE],
+        torn=torn,
+        seconds=round((last - history.began_at) / 1e6, 3),
+    )
