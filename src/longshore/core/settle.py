@@ -16,6 +16,7 @@ __all__ = [
     "failure",
     "killed",
     "lost",
+    "outcome",
     "released",
     "snoozed",
     "succeeded",
@@ -23,6 +24,16 @@ __all__ = [
 
 MESSAGE_CHARACTERS = 4_096
 TRACEBACK_BYTES = 16_384
+
+_OUTCOMES = {
+    Verb.SUCCEED: "succeeded",
+    Verb.RETRY: "failed",
+    Verb.SNOOZE: "snoozed",
+    Verb.RELEASE: "released",
+    Verb.RECLAIM: "released",
+    Verb.KILL: "failed",
+    Verb.CANCEL: "cancelled",
+}
 
 
 def failure(kind: str, message: str, traceback: str = "") -> Failure:
@@ -144,6 +155,15 @@ def lost(held: Held) -> Settlement:
         started_at=held.started_at,
         failure=Failure("crash", "the worker that ran it vanished") if started else None,
     )
+
+
+def outcome(settlement: Settlement) -> str:
+    """How the delivery ended, as its history calls it."""
+    if settlement.crash:
+        return "crashed"
+    if settlement.lapse:
+        return "lapsed"
+    return "failed" if settlement.charge else _OUTCOMES[settlement.verb]
 
 
 def _bounded(delay: int) -> int:

@@ -1,0 +1,174 @@
+"""Hand out jobs. What may not be taken is not looked at."""
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from longshore.core.job import Claim, Held, JobId
+from longshore.engines.sqlite.sql import SQL
+
+__all__ = ["claim", "claimed", "held_by"]
+
+_json = msgspec.json.Encoder()
+_texts = msgspec.json.Decoder(list[str])
+_MOST_TYPES = 400
+"""SQLite joins at most 500 selects; a queue with more types ready takes these first."""
+
+
+class _Claimed(msgspec.Struct, array_like=True, gc=False):
+    handle: int
+    delivery: int
+    id: str
+    type: str
+    queue: str
+    tenant: str
+    payload: str
+    priority: int
+    attempt: int
+    failures: int
+    crashes: int
+    lapses: int
+    max_attempts: int
+    timeout: int | None
+    created_at: int
+    run_at: int
+    trace: str | None
+    tags: tuple[str, ...]
+
+
+class _Held(msgspec.Struct, array_like=True, gc=False):
+    handle: int
+    delivery: int
+    id: str
+    type: str
+    queue: str
+    tenant: str
+    started_at: int | None
+    attempt: int
+    failures: int
+    crashes: int
+    lapses: int
+    max_attempts: int
+    cancel_requested: bool
+    alone: bool
+    claimed_by: int
+
+
+_claimed_rows = msgspec.json.Decoder(list[_Claimed])
+_held_rows = msgspec.json.Decoder(list[_Held])
+_unhex = bytes.fromhex
+
+
+def claim(
+    db: sqlite3.Connection,
+    exchange: tuple[int, int],
+    want: int,
+    *,
+    queues: Sequence[str],
+    types: frozenset[str],
+) -> tuple[list[Claim], bool]:
+    """Up to `want` jobs for this exchange (token, number); whether all queues are paused."""
+    paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
+    open_queues = [queue for queue in queues if (queue, "") not in paused]
+    if want <= 0 or not open_queues:
+        return [], not open_queues
+    taken: list[int] = []
+    for queue in open_queues:
+        present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])
+        offered = [
+            type_name
+            for type_name in present
+            if type_name in types
+            and ("", type_name) not in paused
+            and (queue, type_name) not in paused
+        ][:_MOST_TYPES]
+        if offered:
+            taken += _heads(db, queue, offered, want - len(taken))
+        if len(taken) >= want:
+            break
+    if not taken:
+        return [], False
+    token, number = exchange
+    seqs = _json.encode(taken).decode()
+    db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
+    return _in_order(claimed(db, token, number), taken), False
+
+
+def claimed(db: sqlite3.Connection, token: int, number: int) -> list[Claim]:
+    """What this exchange handed out and is still held."""
+    body = db.execute(SQL.claimed, {"token": token, "number": number}).fetchone()[0]
+    return [
+        Claim(
+            row.handle,
+            row.delivery,
+            JobId(_unhex(row.id)),
+            row.type,
+            row.queue,
+            row.tenant,
+            _unhex(row.payload),
+            row.priority,
+            row.attempt,
+            row.failures,
+            row.crashes,
+            row.lapses,
+            row.max_attempts,
+            row.timeout,
+            row.created_at,
+            row.run_at,
+            row.trace,
+            row.tags,
+        )
+        for row in _claimed_rows.decode(body)
+    ]
+
+
+def held_by(db: sqlite3.Connection, token: int) -> list[tuple[Held, int]]:
+    """Everything a session holds, each with the number of the exchange that handed it out."""
+    body = db.execute(SQL.held, {"token": token}).fetchone()[0]
+    return [
+        (
+            Held(
+                row.handle,
+                row.delivery,
+                JobId(_unhex(row.id)),
+                row.type,
+                row.queue,
+                row.tenant,
+                row.started_at,
+                row.attempt,
+                row.failures,
+                row.crashes,
+                row.lapses,
+                row.max_attempts,
+                row.cancel_requested,
+                row.alone,
+            ),
+            row.claimed_by,
+        )
+        for row in _held_rows.decode(body)
+    ]
+
+
+def _heads(db: sqlite3.Connection, queue: str, types: Sequence[str], want: int) -> list[int]:
+    parameters: list[object] = []
+    for type_name in types:
+        parameters += (queue, type_name)
+    body = db.execute(_merged(len(types)), [*parameters, want]).fetchone()[0]
+    return msgspec.json.decode(body, type=list[int])
+
+
+@cache
+def _merged(types: int) -> str:
+    """The claim's statement for that many types."""
+    union = "\nunion all\n".join([SQL.claimable] * types)
+    return f"select json_group_array(seq) from (\n{union}\n{SQL.claimable_end})"
+
+
+def _in_order(claims: list[Claim], taken: list[int]) -> list[Claim]:
+    """Queues in the order they were asked for, and by rank inside each."""
+    if len(claims) < 2 or all(one.queue == claims[0].queue for one in claims):
+        return claims
+    places = {seq: place for place, seq in enumerate(taken)}
+    return sorted(claims, key=lambda one: places[one.handle])

@@ -1,0 +1,317 @@
+"""The SQLite engine: each verb is one body, run by the writer or by the reader."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core.event import EventBatch, decode
+from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.state import Verb
+from longshore.engine import (
+    JobFilter,
+    Lapsed,
+    Page,
+    Promoted,
+    QueueCounts,
+    Retention,
+    SessionView,
+    Traits,
+)
+from longshore.engines.sqlite import inspecting, migrating, scheduling, stewarding, submitting
+from longshore.engines.sqlite.connection import Store, Synchronous
+from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.session import SqliteSession
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.wake import Waker
+from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.errors import ConfigError, EngineUnavailableError
+
+__all__ = ["SqliteEngine"]
+
+T = TypeVar("T")
+
+_json = msgspec.json.Encoder()
+
+
+class SqliteEngine:
+    """Jobs in one SQLite file, shared by any number of processes on one machine."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waker = Waker(store.path)
+        self._writer = Writer(store, submitting.submit, self._waker.wake)
+        self._reader: tuple[ThreadPoolExecutor, sqlite3.Connection] | None = None
+        self._is_closed = False
+
+    @property
+    def traits(self) -> Traits:
+        """What this engine promises beyond the contract."""
+        on_disk = not self._store.is_memory
+        return Traits(
+            transactional_submit=on_disk,
+            pushes_wakeups=True,
+            survives_power_loss=on_disk and self._store.synchronous is Synchronous.FULL,
+            shared_between_processes=on_disk,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the file is."""
+        return f"sqlite://{'' if self._store.is_memory else '/'}{self._store.path}"
+
+    # Producer
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs durably, and answer for each."""
+        return await self._writer.submit(jobs)
+
+    def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Submit inside the caller's own transaction on the same file."""
+        db = self._own(connection)
+        transaction = Transaction(db, self._store.clock.now())
+        with translated(self._store.path):
+            answers = submitting.submit(transaction, jobs)
+            transaction.store_events()
+        return answers
+
+    # Worker
+
+    async def open_session(
+        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+    ) -> SqliteSession:
+        """Take a lease."""
+        if lease <= 0 or not queues:
+            raise ConfigError(
+                "a session needs a lease longer than nothing and at least one queue"
+            )
+
+        def body(transaction: Transaction) -> int:
+            facts: dict[str, object] = {
+                "worker": worker,
+                "queues": _json.encode(list(queues)).decode(),
+                "types": _json.encode(list(types)).decode(),
+                "lease": lease,
+                "now": transaction.now,
+            }
+            return transaction.db.execute(SQL.session_open, facts).lastrowid or 0
+
+        token = await self._writer.call(body)
+        return SqliteSession(
+            self._writer,
+            self._waker,
+            token=token,
+            lease=lease,
+            worker=worker,
+            offer=(tuple(queues), frozenset(types)),
+        )
+
+    # Steward
+
+    async def promote(self, *, limit: int) -> Promoted:
+        """Make due jobs ready. Looks before it takes the write lock."""
+        next_due = await self._read(lambda db: db.execute(SQL.next_due).fetchone()[0])
+        now = self._store.clock.now()
+        if next_due is None or next_due > now:
+            return Promoted(0, None if next_due is None else next_due - now)
+        return await self._writer.call(partial(stewarding.promote, limit))
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        """Sessions whose lease ended, with what they held."""
+        now = self._store.clock.now()
+        return await self._read(lambda db: stewarding.lapsed(db, now - grace, limit))
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        """Bury a lapsed session, once."""
+        return await self._writer.call(partial(stewarding.reclaim, token, settlements, grace))
+
+    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+        """What has come due."""
+        now = self._store.clock.now()
+        return await self._read(lambda db: scheduling.due(db, now, limit))
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        """Submit the firing's jobs and move the schedule on."""
+        return await self._writer.call(partial(scheduling.fire, firing))
+
+    async def prune(self, retention: Retention, *, limit: int) -> int:
+        """Delete what is past its retention."""
+        return await self._writer.call(partial(stewarding.prune, retention, limit))
+
+    # Inspector
+
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """The job, or JobNotFoundError."""
+        return await self._read(lambda db: inspecting.get(db, job_id, tenant))
+
+    async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
+        """Jobs newest first."""
+        return await self._read(lambda db: inspecting.find(db, which, limit, cursor))
+
+    async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
+        """The deliveries that ended."""
+        return await self._read(lambda db: inspecting.attempts(db, job_id, tenant))
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """Every queue at a glance."""
+        return await self._read(lambda db: inspecting.counts(db, tenant))
+
+    async def sessions(self) -> list[SessionView]:
+        """Live leases."""
+        now = self._store.clock.now()
+        return await self._read(lambda db: inspecting.sessions(db, now))
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        """End what waits; ask the holders of what runs."""
+        return await self._writer.call(partial(inspecting.cancel, job_ids, reason, tenant))
+
+    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
+        """Make dead or cancelled jobs ready again."""
+        body = partial(inspecting.make_ready, job_ids, Verb.REPLAY, tenant)
+        return await self._writer.call(body)
+
+    async def retry_now(
+        self, job_ids: Sequence[JobId], *, tenant: str | None = None
+    ) -> list[Job]:
+        """Make scheduled jobs ready."""
+        body = partial(inspecting.make_ready, job_ids, Verb.RETRY_NOW, tenant)
+        return await self._writer.call(body)
+
+    async def purge(
+        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    ) -> int:
+        """Delete finished jobs."""
+        return await self._writer.call(partial(inspecting.purge, job_ids, who, tenant))
+
+    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Stop handing out."""
+        await self._writer.call(partial(inspecting.set_pause, SQL.pause, queue, type))
+
+    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Hand out again."""
+        await self._writer.call(partial(inspecting.set_pause, SQL.resume, queue, type))
+
+    async def quiet(self, token: int) -> None:
+        """Ask a worker to drain."""
+        await self._writer.call(
+            lambda transaction: transaction.db.execute(SQL.session_quiet, {"token": token})
+        )
+
+    async def put_schedule(self, schedule: Schedule) -> None:
+        """Create a schedule, or replace its definition."""
+        await self._writer.call(partial(scheduling.put, schedule))
+
+    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
+        """All schedules, by name."""
+        return await self._read(lambda db: scheduling.every(db, tenant))
+
+    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
+        """Remove a schedule."""
+        await self._writer.call(partial(scheduling.delete, name, tenant))
+
+    # Outbox
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, in order of commit."""
+        scope = {"after": after, "limit": limit}
+        return await self._read(lambda db: _batches(db.execute(SQL.outbox_after, scope)))
+
+    async def unpublished(self, *, limit: int) -> list[EventBatch]:
+        """The oldest batches that no relay has marked."""
+        await self._writer.call(_note_relay)
+        scope = {"limit": limit}
+        return await self._read(lambda db: _batches(db.execute(SQL.outbox_unpublished, scope)))
+
+    async def published(self, positions: Sequence[int]) -> None:
+        """Mark batches as shipped."""
+        listed = _json.encode(list(positions)).decode()
+
+        def body(transaction: Transaction) -> None:
+            scope = {"positions": listed, "now": transaction.now}
+            transaction.db.execute(SQL.outbox_published, scope)
+
+        await self._writer.call(body)
+
+    # Life
+
+    async def now(self) -> int:
+        """The machine's clock."""
+        return self._store.clock.now()
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date, creating the file and its folder if need be."""
+        if not self._store.is_memory:
+            try:
+                Path(self._store.path).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise EngineUnavailableError(f"{self._store.path}: {error.strerror}") from error
+        return await self._writer.call(migrating.migrate)
+
+    async def ping(self) -> None:
+        """Return if the file can be written and has the right schema."""
+        await self._writer.call(lambda transaction: migrating.verify(transaction.db))
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of the file."""
+        self._is_closed = True
+        await self._writer.close()
+        self._waker.close()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            executor, db = reader
+            await asyncio.get_running_loop().run_in_executor(executor, db.close)
+            executor.shutdown()
+
+    async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a body that only reads, beside the writer."""
+        if self._store.is_memory:
+            return await self._writer.call(lambda transaction: body(transaction.db))
+        if self._is_closed:
+            raise EngineUnavailableError("the engine is closed")
+        if self._reader is None:
+            with translated(self._store.path):
+                self._reader = (
+                    ThreadPoolExecutor(1, thread_name_prefix="longshore-sqlite-reader"),
+                    self._store.connect(),
+                )
+        executor, db = self._reader
+        run = partial(_translated_read, self._store.path, body, db)
+        return await asyncio.get_running_loop().run_in_executor(executor, run)
+
+    def _own(self, connection: object) -> sqlite3.Connection:
+        if not isinstance(connection, sqlite3.Connection):
+            raise ConfigError("transactional submit on SQLite takes a sqlite3.Connection")
+        with translated(self._store.path):
+            files = {name: path for _, name, path in connection.execute("pragma database_list")}
+        if self._store.is_memory or not files.get("main"):
+            raise ConfigError("the connection and the engine must be on the same file")
+        if Path(files["main"]).resolve() != Path(self._store.path).resolve():
+            raise ConfigError(
+                f"the connection is on {files['main']}, not on {self._store.path}"
+            )
+        return connection
+
+
+def _translated_read(
+    path: str, body: Callable[[sqlite3.Connection], T], db: sqlite3.Connection
+) -> T:
+    with translated(path):
+        return body(db)
+
+
+def _batches(found: sqlite3.Cursor) -> list[EventBatch]:
+    return [EventBatch(position, at, decode(body)) for position, at, body in found]
+
+
+def _note_relay(transaction: Transaction) -> None:
+    transaction.db.execute(SQL.fact_put, {"name": "relay", "value": "seen"})

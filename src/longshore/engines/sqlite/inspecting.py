@@ -1,0 +1,216 @@
+"""What people and APIs ask for and order."""
+
+import base64
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core import ids
+from longshore.core.event import Group, Name
+from longshore.core.job import Attempt, Job, JobId
+from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.engine import JobFilter, Page, QueueCounts, SessionView
+from longshore.engines.sqlite import rows
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+
+__all__ = [
+    "attempts",
+    "cancel",
+    "counts",
+    "find",
+    "get",
+    "make_ready",
+    "purge",
+    "sessions",
+    "set_pause",
+]
+
+_json = msgspec.json.Encoder()
+_texts = msgspec.json.Decoder(tuple[str, ...])
+_Numbered = tuple[int, Job]
+_NEWEST = 2**63 - 1
+_FEW = {State.DEAD, State.CANCELLED}
+
+
+def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
+    """The job, or JobNotFoundError."""
+    return _numbered(db, job_id, tenant)[1]
+
+
+def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
+    """Jobs newest first."""
+    before = _NEWEST if cursor is None else _read_cursor(cursor, which)
+    ending = SQL.job_find_finished if which.state in _FEW else SQL.job_find
+    scope = {**msgspec.structs.asdict(which), "before": before, "limit": limit + 1}
+    found = db.execute(SQL.job_columns + ending, scope).fetchall()
+    shown = found[:limit]
+    more = _write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
+    return Page([rows.job(row) for row in shown], more)
+
+
+def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[Attempt]:
+    """The deliveries that ended."""
+    seq, job = _numbered(db, job_id, tenant)
+    history = [rows.attempt(row) for row in db.execute(SQL.attempts, {"seq": seq})]
+    if job.state is State.SUCCEEDED:
+        worker = db.execute(SQL.last_worker, {"seq": seq}).fetchone()
+        history.append(
+            Attempt(
+                delivery=job.delivery,
+                attempt=job.attempt,
+                outcome="succeeded",
+                worker=worker[0] if worker else None,
+                started_at=job.started_at,
+                finished_at=job.finished_at,
+            )
+        )
+    return history
+
+
+def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
+    """Every queue at a glance."""
+    found: dict[str, dict[str, int | None]] = {}
+    for queue, state, count, parked, unstarted, oldest in db.execute(
+        SQL.counts, {"tenant": tenant}
+    ):
+        facts = found.setdefault(queue, {})
+        facts[state] = count
+        if state == State.READY:
+            facts["parked"] = parked
+            facts["oldest_ready_at"] = oldest
+        if state == State.RUNNING:
+            facts["buffered"] = unstarted
+    paused = {queue for queue, type_name in db.execute(SQL.pauses) if queue and not type_name}
+    return [
+        QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))  # pyright: ignore[reportArgumentType]  # states are its fields
+        for queue in sorted(found.keys() | paused)
+    ]
+
+
+def sessions(db: sqlite3.Connection, now: int) -> list[SessionView]:
+    """Live leases."""
+    return [
+        SessionView(
+            token=row[0],
+            worker=row[1],
+            queues=_texts.decode(row[2]),
+            types=_texts.decode(row[3]),
+            opened_at=row[4],
+            renewed_at=row[5],
+            expires_at=row[6],
+            is_quiet=bool(row[7]),
+            holding=row[8],
+        )
+        for row in db.execute(SQL.sessions, {"now": now})
+    ]
+
+
+def cancel(
+    job_ids: Sequence[JobId], reason: str, tenant: str | None, transaction: Transaction
+) -> list[Job]:
+    """End what waits; ask the holders of what runs."""
+    db = transaction.db
+    found = _all(db, job_ids, tenant, Verb.CANCEL)
+    waiting = [seq for seq, job in found if job.state is not State.RUNNING]
+    running = [(seq, job) for seq, job in found if job.state is State.RUNNING]
+    scope = {"seqs": _array(waiting), "now": transaction.now, "reason": reason}
+    db.execute(SQL.cancel, scope)
+    db.execute(SQL.cancel_request, {"seqs": _array([seq for seq, _ in running])})
+    ended = [job for _, job in found if job.state is not State.RUNNING]
+    asked = [job for _, job in running if not job.cancel_requested]
+    details: dict[str, object] = {"reason": reason}
+    transaction.groups += [_event(Name.CANCELLED, job, details) for job in ended]
+    transaction.groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
+    # Those who hold what is to be cancelled wait too, and must hear of it soon.
+    transaction.wakes |= bool(running)
+    return [get(db, job_id, tenant) for job_id in job_ids]
+
+
+def make_ready(
+    job_ids: Sequence[JobId], verb: Verb, tenant: str | None, transaction: Transaction
+) -> list[Job]:
+    """Replay dead or cancelled jobs, or run scheduled ones now."""
+    db = transaction.db
+    found = _all(db, job_ids, tenant, verb)
+    statement = SQL.replay if verb is Verb.REPLAY else SQL.retry_now
+    db.execute(statement, {"seqs": _array([seq for seq, _ in found]), "now": transaction.now})
+    name = Name.REPLAYED if verb is Verb.REPLAY else Name.READY
+    transaction.groups += [_event(name, job, {}) for _, job in found]
+    transaction.wakes |= bool(found)
+    return [get(db, job_id, tenant) for job_id in job_ids]
+
+
+def purge(
+    job_ids: Sequence[JobId], who: str, tenant: str | None, transaction: Transaction
+) -> int:
+    """Delete finished jobs, leaving events that hold their payloads."""
+    db = transaction.db
+    found = dict(_numbered(db, job_id, tenant) for job_id in job_ids)
+    for job in found.values():
+        if job.state not in TERMINAL:
+            raise IllegalTransitionError(job.state, "purge")
+    seqs = {"seqs": _array(list(found))}
+    db.execute(SQL.delete_jobs, seqs)
+    db.execute(SQL.delete_attempts, seqs)
+    for job in found.values():
+        details: dict[str, object] = {
+            "payload": job.payload.decode(errors="replace"),
+            "reason": job.reason,
+            "who": who,
+        }
+        transaction.groups.append(_event(Name.PURGED, job, details))
+    return len(found)
+
+
+def set_pause(
+    statement: str, queue: str | None, type_name: str | None, transaction: Transaction
+) -> None:
+    """Pause or resume a queue, a type, or a type in one queue."""
+    if queue is None and type_name is None:
+        raise ConfigError("say which queue or type")
+    transaction.db.execute(statement, {"queue": queue or "", "type": type_name or ""})
+    transaction.wakes = True
+
+
+def _numbered(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> _Numbered:
+    scope = {"id": job_id, "tenant": tenant}
+    row = db.execute(SQL.job_columns + SQL.job_by_id, scope).fetchone()
+    if row is None:
+        raise JobNotFoundError(ids.text(job_id))
+    return row[0], rows.job(row)
+
+
+def _all(
+    db: sqlite3.Connection, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
+) -> list[_Numbered]:
+    """The jobs, each once, if all are there and the verb is legal for all."""
+    found = [_numbered(db, job_id, tenant) for job_id in dict.fromkeys(job_ids)]
+    for _, job in found:
+        after(job.state, verb)
+    return found
+
+
+def _event(name: Name, job: Job, details: dict[str, object]) -> Group:
+    return Group(name, job.queue, job.type, job.tenant, job.id, [details] if details else [])
+
+
+def _array(seqs: list[int]) -> str:
+    return _json.encode(seqs).decode()
+
+
+def _write_cursor(seq: int, which: JobFilter) -> str:
+    return base64.urlsafe_b64encode(_json.encode((seq, which))).decode()
+
+
+def _read_cursor(cursor: str, which: JobFilter) -> int:
+    try:
+        body = base64.b64decode(cursor, altchars=b"-_", validate=True)
+        seq, written_for = msgspec.json.decode(body, type=tuple[int, JobFilter])
+    except (ValueError, msgspec.MsgspecError):
+        raise ConfigError("not a cursor of this listing") from None
+    if written_for != which:
+        raise ConfigError("the cursor belongs to a listing with another filter")
+    return seq

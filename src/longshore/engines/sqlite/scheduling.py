@@ -1,0 +1,88 @@
+"""Schedules: keep them, list what is due, fire."""
+
+import sqlite3
+
+import msgspec
+
+from longshore.core.event import Group, Name
+from longshore.core.job import JobId, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.submitting import submit
+from longshore.engines.sqlite.writer import Transaction
+from longshore.errors import ScheduleNotFoundError
+
+__all__ = ["delete", "due", "every", "fire", "put"]
+
+_json = msgspec.json.Encoder()
+_definition = msgspec.json.Decoder(Schedule)
+_Row = tuple[str, str, str, int, int | None, int | None, bytes | None]
+
+
+def put(schedule: Schedule, transaction: Transaction) -> None:
+    """Create a schedule, or replace its definition."""
+    scope: dict[str, object] = {
+        "tenant": schedule.tenant,
+        "name": schedule.name,
+        "definition": _json.encode(
+            msgspec.structs.replace(schedule, next_due=None, last_due=None, last_job=None)
+        ).decode(),
+        "is_paused": schedule.is_paused,
+        "next_due": schedule.next_due,
+    }
+    transaction.db.execute(SQL.schedule_put, scope)
+
+
+def every(db: sqlite3.Connection, tenant: str | None) -> list[Schedule]:
+    """All schedules, by name."""
+    return [_read(row) for row in db.execute(SQL.schedules, {"tenant": tenant})]
+
+
+def delete(name: str, tenant: str, transaction: Transaction) -> None:
+    """Remove a schedule, or ScheduleNotFoundError."""
+    scope = {"name": name, "tenant": tenant}
+    if transaction.db.execute(SQL.schedule_delete, scope).rowcount == 0:
+        raise ScheduleNotFoundError(name)
+
+
+def due(db: sqlite3.Connection, now: int, limit: int) -> list[DueSchedule]:
+    """What has come due."""
+    found = db.execute(SQL.schedule_due, {"now": now, "limit": limit})
+    return [DueSchedule(_read(row[:7]), now, bool(row[7])) for row in found]
+
+
+def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
+    """Take the due times that nobody took before, and move the schedule on."""
+    db = transaction.db
+    scope: dict[str, object] = {"tenant": firing.tenant, "name": firing.name}
+    last_due = max((shot.due for shot in firing.shots), default=firing.expected)
+    place = {"expected": firing.expected, "next_due": firing.next_due, "last_due": last_due}
+    if db.execute(SQL.schedule_move, {**scope, **place}).rowcount == 0:
+        return []
+    answers: list[Submitted] = []
+    for shot in firing.shots:
+        job_id = shot.job.id if shot.job else None
+        taken = db.execute(SQL.firing_add, {**scope, "due": shot.due, "id": job_id}).rowcount
+        if taken and shot.job is not None:
+            (answer,) = submit(transaction, [shot.job])
+            answers.append(answer)
+            db.execute(SQL.schedule_last_job, {**scope, "id": answer.id})
+        name = Name.SCHEDULE_FIRED if shot.job else Name.SCHEDULE_SKIPPED
+        if taken:
+            details: dict[str, object] = {"schedule": firing.name, "due": shot.due}
+            where = (shot.job.queue, shot.job.type) if shot.job else ("", "")
+            transaction.groups.append(
+                Group(name, *where, firing.tenant, job_id or bytes(16), [details])
+            )
+    return answers
+
+
+def _read(row: _Row) -> Schedule:
+    _, _, definition, is_paused, next_due, last_due, last_job = row
+    return msgspec.structs.replace(
+        _definition.decode(definition),
+        is_paused=bool(is_paused),
+        next_due=next_due,
+        last_due=last_due,
+        last_job=JobId(last_job) if last_job is not None else None,
+    )

@@ -1,0 +1,216 @@
+"""A worker's session: exchange, renew, wait, close."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+import msgspec
+
+from longshore.core.event import Group, Name
+from longshore.core.job import Claim, Settlement
+from longshore.core.state import Verb
+from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engines.sqlite import settling
+from longshore.engines.sqlite.claiming import claim, claimed, held_by
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.wake import Waker
+from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.errors import ExchangeOrderError, LeaseLostError
+
+__all__ = ["SqliteSession"]
+
+_json = msgspec.json.Encoder()
+_references = msgspec.json.Decoder(list[Reference])
+
+
+class SqliteSession:
+    """One lease over all the jobs a worker process holds.
+
+    What it holds is kept here too: settlements name a job by its handle alone, and the events
+    they write need the job's id, queue, type and tenant.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        waker: Waker,
+        *,
+        token: int,
+        lease: int,
+        worker: str,
+        offer: tuple[tuple[str, ...], frozenset[str]],
+    ) -> None:
+        self._writer = writer
+        self._waker = waker
+        self._token = token
+        self._lease = lease
+        self._worker = worker
+        self._queues, self._types = offer
+        self._held: dict[Reference, Claim] = {}
+        self._started: set[Reference] = set()
+
+    @property
+    def token(self) -> int:
+        """Fences the session."""
+        return self._token
+
+    @property
+    def lease(self) -> int:
+        """How long the session lives without a renewal."""
+        return self._lease
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """Record starts, settle and claim in one commit. See the contract."""
+        body = partial(
+            self._exchange, number, started, settlements, want, queues or self._queues
+        )
+        # A claim that a loss of power undoes is a ready job again: do not wait for the disk.
+        return await self._writer.call(body, durable=bool(settlements))
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """Push the lease's end a full lease into the future. See the contract."""
+        body = partial(self._renew, number, held, started)
+        return await self._writer.call(body, durable=False)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived, after `seconds` at the latest."""
+        await self._waker.wait(seconds)
+
+    async def close(self) -> None:
+        """End the lease; what is still held goes back to the queue, uncharged."""
+        await self._writer.call(self._close)
+
+    def _live(self, transaction: Transaction) -> tuple[int, str, bool]:
+        scope = {"token": self._token, "now": transaction.now}
+        row = transaction.db.execute(SQL.session_get, scope).fetchone()
+        if row is None:
+            raise LeaseLostError(self._token)
+        return row[0], row[1], bool(row[2])
+
+    def _exchange(
+        self,
+        number: int,
+        started: Sequence[Reference],
+        settlements: Sequence[Settlement],
+        want: int,
+        queues: Sequence[str],
+        transaction: Transaction,
+    ) -> Exchanged:
+        last, refused, _ = self._live(transaction)
+        if number == last and number > 0:
+            claims = claimed(transaction.db, self._token, number)
+            transaction.after_commit.append(partial(self._hold, claims, ()))
+            stale = _references.decode(refused)
+            return Exchanged(transaction.now, claims, stale, self._unwanted(transaction))
+        if number != last + 1:
+            raise ExchangeOrderError(number, last)
+        begun = self._start(transaction, started)
+        stale = settling.apply(
+            transaction,
+            (self._token, self._worker),
+            settlements,
+            lambda reference: (self._held[reference], reference in begun),
+        )
+        claims, is_paused = claim(
+            transaction.db, (self._token, number), want, queues=queues, types=self._types
+        )
+        refused = _json.encode(stale).decode()
+        transaction.db.execute(
+            SQL.session_exchanged, {"token": self._token, "number": number, "refused": refused}
+        )
+        ended = [(one.handle, one.delivery) for one in settlements]
+        transaction.after_commit.append(partial(self._hold, claims, ended))
+        return Exchanged(transaction.now, claims, stale, self._unwanted(transaction), is_paused)
+
+    def _renew(
+        self,
+        number: int,
+        held: Sequence[Reference] | None,
+        started: Sequence[Reference],
+        transaction: Transaction,
+    ) -> Renewed:
+        _, _, is_quiet = self._live(transaction)
+        scope = {"token": self._token, "now": transaction.now}
+        expires_at = transaction.db.execute(SQL.session_renew, scope).fetchone()[0]
+        self._start(transaction, started)
+        lost: list[Reference] = []
+        released = 0
+        if held is not None:
+            lost, released = self._reconcile(transaction, number, set(held))
+        return Renewed(
+            transaction.now, expires_at, self._unwanted(transaction), lost, released, is_quiet
+        )
+
+    def _reconcile(
+        self, transaction: Transaction, number: int, held: set[Reference]
+    ) -> tuple[list[Reference], int]:
+        """What the worker holds in vain, and how much it was given that it never heard of."""
+        found = held_by(transaction.db, self._token)
+        known = {(one.handle, one.delivery) for one, _ in found}
+        strange = {
+            (one.handle, one.delivery): one
+            for one, exchange in found
+            if exchange <= number and (one.handle, one.delivery) not in held
+        }
+        releases = [
+            Settlement(handle=handle, delivery=delivery, verb=Verb.RELEASE)
+            for handle, delivery in strange
+        ]
+        settling.apply(
+            transaction,
+            (self._token, self._worker),
+            releases,
+            lambda reference: (strange[reference], strange[reference].started_at is not None),
+        )
+        transaction.after_commit.append(partial(self._hold, (), list(strange)))
+        return sorted(held - known), len(strange)
+
+    def _close(self, transaction: Transaction) -> None:
+        scope = {"token": self._token, "now": transaction.now}
+        if transaction.db.execute(SQL.session_get, scope).fetchone() is None:
+            return  # it lapsed; reclaim decides about what it held
+        self._reconcile(transaction, 2**63 - 1, set())
+        transaction.db.execute(SQL.session_close, scope)
+
+    def _start(
+        self, transaction: Transaction, started: Sequence[Reference]
+    ) -> AbstractSet[Reference]:
+        """Record starts that are news; every start on record."""
+        fresh = {one for one in started if one in self._held and one not in self._started}
+        if not fresh:
+            return self._started
+        scope = {"token": self._token, "now": transaction.now}
+        references = _json.encode(sorted(fresh)).decode()
+        transaction.db.execute(SQL.start, {**scope, "references": references})
+        for one in sorted(fresh):
+            job = self._held[one]
+            transaction.groups.append(
+                Group(Name.STARTED, job.queue, job.type, job.tenant, job.id)
+            )
+        transaction.after_commit.append(partial(self._started.update, fresh))
+        return self._started | fresh
+
+    def _unwanted(self, transaction: Transaction) -> list[Reference]:
+        row = transaction.db.execute(SQL.unwanted, {"token": self._token}).fetchone()
+        return _references.decode(row[0])
+
+    def _hold(self, claims: Sequence[Claim], ended: Sequence[Reference]) -> None:
+        for reference in ended:
+            self._held.pop(reference, None)
+            self._started.discard(reference)
+        for one in claims:
+            self._held[one.handle, one.delivery] = one

@@ -1,0 +1,95 @@
+"""SQLite statements, one file each."""
+
+from dataclasses import dataclass
+
+from longshore.runtime.statements import load
+
+__all__ = ["SQL", "repeated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Field names are file names."""
+
+    attempts: str
+    cancel: str
+    cancel_request: str
+    claim: str
+    claimable: str
+    claimable_end: str
+    claimed: str
+    counts: str
+    delete_attempts: str
+    delete_jobs: str
+    due: str
+    expired: str
+    fact_put: str
+    firing_add: str
+    firing_prune: str
+    held: str
+    idempotency_get: str
+    idempotency_put: str
+    job_by_id: str
+    job_columns: str
+    job_find: str
+    job_find_finished: str
+    job_insert: str
+    job_seq: str
+    lapsed: str
+    last_arrival: str
+    last_worker: str
+    migration_add: str
+    migration_table: str
+    migrations_applied: str
+    next_due: str
+    outbox_add: str
+    outbox_after: str
+    outbox_published: str
+    outbox_unpublished: str
+    pause: str
+    pauses: str
+    promote: str
+    prune_idempotency: str
+    prune_outbox: str
+    prune_sessions: str
+    prune_unique: str
+    replay: str
+    resume: str
+    retry_now: str
+    schedule_delete: str
+    schedule_due: str
+    schedule_last_job: str
+    schedule_move: str
+    schedule_put: str
+    schedules: str
+    session_close: str
+    session_exchanged: str
+    session_get: str
+    session_lapsed: str
+    session_open: str
+    session_quiet: str
+    session_renew: str
+    sessions: str
+    settle: str
+    settled_history: str
+    settling_add: str
+    settling_clear: str
+    settling_create: str
+    settling_drop: str
+    settling_stale: str
+    start: str
+    types_ready: str
+    unique_holder: str
+    unique_put: str
+    unwanted: str
+
+
+SQL = load(Statements, __name__, ".sql")
+
+
+def repeated(statement: str, times: int) -> str:
+    """The statement with its line of parameters repeated, for that many rows."""
+    lines = statement.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("(?"))
+    lines[at] = ",\n".join([lines[at]] * times)
+    return "\n".join(lines)

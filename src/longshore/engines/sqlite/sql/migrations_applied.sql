@@ -1,0 +1,2 @@
+-- migrations_applied: what the store remembers.
+select number, checksum from longshore_migration

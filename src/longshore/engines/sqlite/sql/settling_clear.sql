@@ -1,0 +1,2 @@
+-- settling_clear: make room for the next exchange.
+delete from longshore_settling

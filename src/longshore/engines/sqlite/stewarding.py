@@ -1,0 +1,136 @@
+"""What the scheduler asks for: promote, reclaim, prune."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core.event import Group, Name
+from longshore.core.job import JobId, Settlement
+from longshore.core.state import Verb
+from longshore.engine import Lapsed, Promoted, Retention
+from longshore.engines.sqlite import settling
+from longshore.engines.sqlite.claiming import held_by
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+
+__all__ = ["lapsed", "promote", "prune", "reclaim"]
+
+_json = msgspec.json.Encoder()
+
+
+class _Due(msgspec.Struct, array_like=True):
+    seq: int
+    id: str
+    queue: str
+    type: str
+    tenant: str
+
+
+class _Expired(msgspec.Struct, array_like=True):
+    seq: int
+    id: str
+    queue: str
+    type: str
+    tenant: str
+    payload: str
+    reason: str | None
+
+
+_due_rows = msgspec.json.Decoder(list[_Due])
+_expired_rows = msgspec.json.Decoder(list[_Expired])
+
+
+def promote(limit: int, transaction: Transaction) -> Promoted:
+    """Make due jobs ready."""
+    db = transaction.db
+    body = db.execute(SQL.due, {"now": transaction.now, "limit": limit}).fetchone()[0]
+    rows = _due_rows.decode(body)
+    if rows:
+        db.execute(SQL.promote, {"seqs": _json.encode([row.seq for row in rows]).decode()})
+        ids: dict[tuple[str, str, str], list[bytes]] = {}
+        for row in rows:
+            ids.setdefault((row.queue, row.type, row.tenant), []).append(bytes.fromhex(row.id))
+        transaction.groups += [
+            Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()
+        ]
+        transaction.wakes = True
+    next_due = db.execute(SQL.next_due).fetchone()[0]
+    return Promoted(len(rows), None if next_due is None else max(next_due - transaction.now, 0))
+
+
+def lapsed(db: sqlite3.Connection, before: int, limit: int) -> list[Lapsed]:
+    """Sessions whose lease ended before `before`, with what they held."""
+    sessions = db.execute(SQL.lapsed, {"before": before, "limit": limit}).fetchall()
+    return [
+        Lapsed(token, worker, [held for held, _ in held_by(db, token)])
+        for token, worker in sessions
+    ]
+
+
+def reclaim(
+    token: int, settlements: Sequence[Settlement], grace: int, transaction: Transaction
+) -> int:
+    """Bury a lapsed session, once."""
+    db = transaction.db
+    scope = {"token": token, "before": transaction.now - grace}
+    session = db.execute(SQL.session_lapsed, scope).fetchone()
+    if session is None:
+        return 0
+    held = {(one.handle, one.delivery): one for one, _ in held_by(db, token)}
+    decided = {(one.handle, one.delivery): one for one in settlements}
+    every = [
+        decided.get(reference)
+        or Settlement(handle=reference[0], delivery=reference[1], verb=Verb.RELEASE)
+        for reference in held
+    ]
+    settling.apply(
+        transaction,
+        (token, session[0]),
+        every,
+        lambda reference: (held[reference], held[reference].started_at is not None),
+    )
+    db.execute(SQL.session_close, {"token": token, "now": transaction.now})
+    return len(every)
+
+
+def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
+    """Delete what is past its retention."""
+    db, now = transaction.db, transaction.now
+    count = 0
+    for state, keep in (
+        ("succeeded", retention.succeeded),
+        ("cancelled", retention.cancelled),
+        ("dead", retention.dead),
+    ):
+        scope = {"state": state, "before": now - keep, "limit": limit - count}
+        rows = _expired_rows.decode(db.execute(SQL.expired, scope).fetchone()[0])
+        if rows:
+            seqs = {"seqs": _json.encode([row.seq for row in rows]).decode()}
+            db.execute(SQL.delete_jobs, seqs)
+            db.execute(SQL.delete_attempts, seqs)
+            count += len(rows)
+        if state == "dead":
+            transaction.groups += [_purged(row) for row in rows]
+    for statement, keep in (
+        (SQL.prune_idempotency, retention.idempotency),
+        (SQL.prune_outbox, retention.outbox),
+        (SQL.prune_sessions, retention.dead),
+        (SQL.firing_prune, retention.dead),
+    ):
+        if count < limit:
+            scope = {"before": now - keep, "limit": limit - count}
+            count += db.execute(statement, scope).rowcount
+    if count < limit:
+        count += db.execute(SQL.prune_unique, {"limit": limit - count}).rowcount
+    return count
+
+
+def _purged(row: _Expired) -> Group:
+    details: dict[str, object] = {
+        "payload": bytes.fromhex(row.payload).decode(errors="replace"),
+        "reason": row.reason,
+        "who": "retention",
+    }
+    where = (row.queue, row.type, row.tenant)
+    return Group(Name.PURGED, *where, JobId(bytes.fromhex(row.id)), [details])

@@ -1,0 +1,147 @@
+"""Store jobs."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from longshore.core.event import Group, Name
+from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
+from longshore.core.rank import strict_rank
+from longshore.core.state import State
+from longshore.engines.sqlite.bulk import BulkInsert
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+
+__all__ = ["submit"]
+
+_insert_jobs = BulkInsert(SQL.job_insert)
+_json = msgspec.json.Encoder()
+_WAITING = {State.SCHEDULED, State.READY}
+
+
+def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
+    """Store the jobs in their order and answer for each."""
+    if not jobs:
+        return []
+    arrival = _arrival(transaction)
+    if any(job.idempotency_key is not None or job.unique_key is not None for job in jobs):
+        answers = [_submit_keyed(transaction, job, arrival) for job in jobs]
+    else:
+        answers = _submit_plain(transaction, jobs, arrival)
+    accepted = [
+        job
+        for job, answer in zip(jobs, answers, strict=True)
+        if answer.verdict is Verdict.ACCEPTED
+    ]
+    transaction.groups += _events(accepted)
+    transaction.wakes |= bool(accepted)
+    return answers
+
+
+def _arrival(transaction: Transaction) -> int:
+    """Now, or the last job's arrival if the clock was set back: order outlives clocks."""
+    last = transaction.db.execute(SQL.last_arrival).fetchone()
+    return max(transaction.now, last[0]) if last else transaction.now
+
+
+def _submit_plain(
+    transaction: Transaction, jobs: Sequence[NewJob], arrival: int
+) -> list[Submitted]:
+    db = transaction.db
+    rows = _rows(jobs, arrival, transaction.now)
+    db.execute("savepoint plain")
+    if _insert_jobs.run(db, rows) == len(jobs):
+        db.execute("release plain")
+        return [Submitted(job.id) for job in jobs]
+    # Some ids are known, or stand twice in the batch: rare enough to go one by one.
+    db.execute("rollback to plain")
+    db.execute("release plain")
+    return [
+        Submitted(job.id, Verdict.ACCEPTED if _insert_jobs.run(db, [row]) else Verdict.REPEATED)
+        for job, row in zip(jobs, rows, strict=True)
+    ]
+
+
+def _submit_keyed(transaction: Transaction, job: NewJob, arrival: int) -> Submitted:
+    db = transaction.db
+    if db.execute(SQL.job_seq, {"id": job.id}).fetchone():
+        return Submitted(job.id, Verdict.REPEATED)
+    standing = _by_idempotency(transaction, job) or _by_uniqueness(transaction, job)
+    if standing is not None:
+        return standing
+    _insert_jobs.run(db, _rows([job], arrival, transaction.now))
+    scope = {"tenant": job.tenant, "id": job.id}
+    if job.idempotency_key is not None:
+        key = {"key": job.idempotency_key, "fingerprint": job.fingerprint}
+        db.execute(SQL.idempotency_put, {**scope, **key, "now": transaction.now})
+    if job.unique_key is not None:
+        db.execute(SQL.unique_put, {**scope, "key": job.unique_key})
+    return Submitted(job.id)
+
+
+def _by_idempotency(transaction: Transaction, job: NewJob) -> Submitted | None:
+    if job.idempotency_key is None:
+        return None
+    key = {"tenant": job.tenant, "key": job.idempotency_key}
+    found = transaction.db.execute(SQL.idempotency_get, key).fetchone()
+    if found is None:
+        return None
+    is_same = found[0] == job.fingerprint
+    return Submitted(JobId(found[1]), Verdict.REPEATED if is_same else Verdict.CONFLICT)
+
+
+def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
+    if job.unique_key is None:
+        return None
+    key = {"tenant": job.tenant, "key": job.unique_key}
+    found = transaction.db.execute(SQL.unique_holder, key).fetchone()
+    if found is None:
+        return None
+    holder, state, until = found
+    is_held = state in _WAITING or (state == State.RUNNING and until == UniqueUntil.FINISHED)
+    return Submitted(JobId(holder), Verdict.UNIQUE) if is_held else None
+
+
+def _rows(jobs: Iterable[NewJob], arrival: int, now: int) -> list[tuple[object, ...]]:
+    ranks: dict[int, int] = {}
+    rows: list[tuple[object, ...]] = []
+    for job in jobs:
+        run_at = job.run_at if job.run_at is not None else now + job.delay
+        if run_at > now:
+            state = "scheduled"
+            rank = strict_rank(job.priority, run_at, punctual=True)
+        else:
+            state, run_at = "ready", arrival
+            rank = ranks.get(job.priority)
+            if rank is None:
+                rank = ranks[job.priority] = strict_rank(job.priority, arrival)
+        rows.append(
+            (
+                job.id,
+                job.tenant,
+                job.queue,
+                job.type,
+                state,
+                job.priority,
+                rank,
+                run_at,
+                arrival,
+                job.max_attempts,
+                job.timeout,
+                job.unique_key,
+                job.unique_until.value if job.unique_key is not None else None,
+                job.idempotency_key,
+                job.ordering_key,
+                job.trace,
+                _json.encode(job.tags).decode() if job.tags else None,
+                job.payload,
+            )
+        )
+    return rows
+
+
+def _events(jobs: Iterable[NewJob]) -> list[Group]:
+    ids: dict[tuple[str, str, str], list[bytes]] = {}
+    for job in jobs:
+        ids.setdefault((job.queue, job.type, job.tenant), []).append(job.id)
+    return [Group(Name.SUBMITTED, *key, b"".join(found)) for key, found in ids.items()]

@@ -1,0 +1,227 @@
+"""The one thread that writes: callers queue up, and a commit carries all who wait.
+
+While one commit is on its way to the disk, the next ones gather; so a hundred concurrent
+callers cost a few commits, and each of them still awaits its own durable one.
+
+A statement that steps row by row gives up the interpreter lock at every row, and under a busy
+event loop each row then waits for it (measured: 430 µs instead of 5). So bodies use few
+statements, each over many rows.
+"""
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from longshore.core.event import Group, encode
+from longshore.core.job import NewJob, Submitted
+from longshore.engines.sqlite.connection import Store, Synchronous
+from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.sql import SQL
+from longshore.errors import ConfigError, EngineUnavailableError, LongshoreError
+
+__all__ = ["Transaction", "Writer"]
+
+T = TypeVar("T")
+
+_LARGEST_GROUP = 1_000
+
+
+class Transaction:
+    """What a body sees of the transaction it runs in."""
+
+    __slots__ = ("after_commit", "db", "groups", "now", "wakes")
+
+    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+        self.db = db
+        self.now = now
+        self.groups: list[Group] = []
+        """Events; all bodies of a commit share one outbox row."""
+        self.wakes = False
+        """Something became ready: wake those who wait."""
+        self.after_commit: list[Callable[[], None]] = []
+
+    def store_events(self) -> None:
+        """Write the events, if there are any."""
+        if self.groups:
+            self.db.execute(SQL.outbox_add, {"at": self.now, "body": encode(self.groups)})
+
+
+Body = Callable[[Transaction], Any]
+SubmitBody = Callable[[Transaction, Sequence[NewJob]], list[Submitted]]
+
+
+class _Call:
+    __slots__ = ("body", "error", "future", "is_durable", "jobs", "loop", "result")
+
+    def __init__(self, body: Body | None, jobs: Sequence[NewJob], *, is_durable: bool) -> None:
+        self.body = body
+        self.jobs = jobs
+        self.is_durable = is_durable
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Runs bodies inside transactions, in one thread, in order."""
+
+    def __init__(self, store: Store, submit: SubmitBody, on_ready: Callable[[], None]) -> None:
+        self._store = store
+        self._submit = submit
+        self._on_ready = on_ready
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._synchronous = store.synchronous
+
+    async def call(self, body: Callable[[Transaction], T], *, durable: bool = True) -> T:
+        """The body's result, once committed. Without `durable` a loss of power may undo it."""
+        return await self._enqueue(_Call(body, (), is_durable=durable))
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Like `call`, but neighbours in the queue are stored together."""
+        return await self._enqueue(_Call(None, jobs, is_durable=True))
+
+    async def close(self) -> None:
+        """Finish what was queued, then close the file."""
+        with self._lock:
+            self._is_closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._calls.put(None)
+            await asyncio.to_thread(thread.join)
+
+    async def _enqueue(self, call: _Call) -> Any:
+        if os.getpid() != self._pid:
+            raise ConfigError("this engine was opened before a fork; open one in each process")
+        with self._lock:
+            if self._is_closed:
+                raise EngineUnavailableError("the engine is closed")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="longshore-sqlite-writer", daemon=True
+                )
+                self._thread.start()
+            self._calls.put(call)
+        return await call.future
+
+    def _run(self) -> None:
+        db: sqlite3.Connection | None = None
+        while (calls := self._take()) is not None:
+            try:
+                with translated(self._store.path):
+                    db = db or self._store.connect()
+                    self._commit(db, calls)
+            except BaseException as error:  # whatever it is, those who wait must hear of it
+                for call in calls:
+                    call.error = error
+            self._answer(calls)
+        if db is not None:
+            db.close()
+
+    def _take(self) -> list[_Call] | None:
+        """Everything that is queued now, waiting for the first; None to end."""
+        call = self._calls.get()
+        calls: list[_Call] = []
+        while call is not None:
+            calls.append(call)
+            if len(calls) == _LARGEST_GROUP or self._calls.empty():
+                return calls
+            call = self._calls.get()
+        if calls:
+            self._calls.put(None)
+            return calls
+        return None
+
+    def _commit(self, db: sqlite3.Connection, calls: list[_Call]) -> None:
+        self._set_durability(db, any(call.is_durable for call in calls))
+        self._store.begin(db)
+        transaction = Transaction(db, self._store.clock.now())
+        try:
+            self._apply(transaction, calls)
+            transaction.store_events()
+            db.execute("commit")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("rollback")
+            raise
+        for callback in transaction.after_commit:
+            callback()
+        if transaction.wakes:
+            self._on_ready()
+
+    def _set_durability(self, db: sqlite3.Connection, is_durable: bool) -> None:
+        wanted = self._store.synchronous if is_durable else Synchronous.NORMAL
+        if wanted is not self._synchronous:
+            db.execute(f"pragma synchronous = {wanted}")
+            self._synchronous = wanted
+
+    def _apply(self, transaction: Transaction, calls: list[_Call]) -> None:
+        at = 0
+        while at < len(calls):
+            end = at + 1
+            while calls[at].body is None and end < len(calls) and calls[end].body is None:
+                end += 1
+            if end - at == 1 or not self._submit_together(transaction, calls[at:end]):
+                for call in calls[at:end]:
+                    self._apply_one(transaction, call)
+            at = end
+
+    def _submit_together(self, transaction: Transaction, calls: list[_Call]) -> bool:
+        """Store the jobs of several submits at once; False when one of them is at fault."""
+        trial = _Call.__new__(_Call)
+        trial.body, trial.error = None, None
+        trial.jobs = [job for call in calls for job in call.jobs]
+        self._apply_one(transaction, trial)
+        if trial.error is not None:
+            return False
+        at = 0
+        for call in calls:
+            call.result = trial.result[at : at + len(call.jobs)]
+            at += len(call.jobs)
+        return True
+
+    def _apply_one(self, transaction: Transaction, call: _Call) -> None:
+        """Run one body; what it raises is its caller's alone, and leaves no trace."""
+        db = transaction.db
+        inner = Transaction(db, transaction.now)
+        db.execute("savepoint body")
+        try:
+            with translated(self._store.path):
+                body = call.body
+                call.result = body(inner) if body else self._submit(inner, call.jobs)
+        except LongshoreError as error:
+            if not db.in_transaction:
+                raise  # a full disk ends the whole transaction
+            db.execute("rollback to body")
+            db.execute("release body")
+            call.error = error
+        else:
+            db.execute("release body")
+            transaction.groups += inner.groups
+            transaction.after_commit += inner.after_commit
+            transaction.wakes |= inner.wakes
+
+    def _answer(self, calls: list[_Call]) -> None:
+        loops = {call.loop for call in calls}
+        for loop in loops:
+            mine = [call for call in calls if call.loop is loop]
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_resolve, mine)
+
+
+def _resolve(calls: list[_Call]) -> None:
+    for call in calls:
+        if call.future.done():
+            continue  # the caller was cancelled; what it asked for was applied all the same
+        if call.error is not None:
+            call.future.set_exception(call.error)
+        else:
+            call.future.set_result(call.result)
