@@ -69,11 +69,14 @@ class Pages(NamedTuple):
     """The actors whose last line was cut off by their death."""
 
 
-def read(folder: Path) -> Pages:
-    """All lines of all actors. A torn last line is reported; any other is a LedgerError."""
+def read(folder: Path, *, of: str = "*") -> Pages:
+    """All lines of the actors whose names match `of`.
+
+    A last line that was cut off is reported; any other that makes no sense is a LedgerError.
+    """
     entries: list[Entry] = []
     torn: list[str] = []
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+    for path in sorted(folder.glob(of + _SUFFIX)):
         whole, _, rest = path.read_bytes().rpartition(b"\n")
         if rest:
             torn.append(path.stem)

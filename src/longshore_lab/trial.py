@@ -22,7 +22,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     pace: float = 0.0
     """Seconds the producer waits between two calls."""
     keyed_every: int = 10
-    """Every so many calls, the jobs carry idempotency keys."""
+    """Every so many calls, the jobs carry idempotency keys; 0 for never."""
     lease_seconds: float = 5.0
     concurrency: int = 128
     drain_seconds: float = 5.0

@@ -1,0 +1,129 @@
+"""The producer: sends the orders of a mix, and can be killed at any moment.
+
+Its successor reads what it wrote down and sends again whatever was not answered for: the same
+ids, which the queue must recognise, or the same idempotency keys under new ids.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+
+import msgspec
+
+from longshore.core import codec, ids
+from longshore.core.job import NewJob
+from longshore.engine import Producer
+from longshore.errors import EngineError
+from longshore.runtime.ids import IdSource
+from longshore_lab import ledger
+from longshore_lab.ledger import Ledger, now
+from longshore_lab.mix import Order
+from longshore_lab.records import SubmitAcknowledged, SubmitCalled, SubmitUnknown
+from longshore_lab.trial import Trial
+
+__all__ = ["produce"]
+
+_AGAIN = 0.05
+
+
+async def produce(trial: Trial, engine: Producer, book: Ledger) -> None:
+    """Send everything that no producer before had an answer for."""
+    sender = _Sender(trial, engine, book)
+    for batch in _open_batches(trial):
+        await sender.send(batch)
+        await asyncio.sleep(trial.pace)
+
+
+class _Batch(msgspec.Struct):
+    """The jobs of one call, with the ids an earlier producer gave them."""
+
+    number: int
+    orders: range
+    known: dict[int, str]
+
+
+class _Sender:
+    def __init__(self, trial: Trial, engine: Producer, book: Ledger) -> None:
+        self._trial = trial
+        self._mix = trial.mix
+        self._engine = engine
+        self._book = book
+        self._ids = IdSource()
+
+    async def send(self, batch: _Batch) -> None:
+        """Call submit until it answers."""
+        for number in count(1):
+            if await self._call(batch, f"{batch.number}.{number}"):
+                return
+            await asyncio.sleep(_AGAIN)
+
+    async def _call(self, batch: _Batch, name: str) -> bool:
+        """Whether an answer came. Without one the jobs may be sent again, by anyone."""
+        jobs = {seq: self._job(batch, self._mix.order(seq)) for seq in batch.orders}
+        self._write_called(name, jobs)
+        batch.known.update((seq, ids.text(job.id)) for seq, job in jobs.items())
+        try:
+            answers = await self._engine.submit(list(jobs.values()))
+        except EngineError as error:
+            self._book.write(SubmitUnknown(now(), name, str(error)))
+            return False
+        at = now()
+        self._book.write(
+            *(
+                SubmitAcknowledged(
+                    at, ids.text(job.id), seq, name, ids.text(answer.id), answer.verdict
+                )
+                for (seq, job), answer in zip(jobs.items(), answers, strict=True)
+            )
+        )
+        return True
+
+    def _job(self, batch: _Batch, order: Order) -> NewJob:
+        every = self._trial.keyed_every
+        has_keys = every > 0 and batch.number % every == 0
+        known = None if has_keys else batch.known.get(order.seq)
+        job = NewJob(
+            id=ids.parse(known) if known else self._ids.make(),
+            type=order.kind,
+            payload=codec.encode({"seq": order.seq}),
+            max_attempts=self._trial.max_attempts,
+            idempotency_key=f"order {order.seq}" if has_keys else None,
+        )
+        if not has_keys:
+            return job
+        return msgspec.structs.replace(job, fingerprint=codec.fingerprint(job))
+
+    def _write_called(self, name: str, jobs: dict[int, NewJob]) -> None:
+        at = now()
+        self._book.write(
+            *(
+                SubmitCalled(
+                    at,
+                    ids.text(job.id),
+                    seq,
+                    name,
+                    self._mix.order(seq).fate,
+                    job.max_attempts,
+                    job.idempotency_key,
+                )
+                for seq, job in jobs.items()
+            )
+        )
+
+
+def _open_batches(trial: Trial) -> Iterator[_Batch]:
+    """Every batch of the trial that was not wholly answered for, in order."""
+    known: dict[int, str] = {}
+    answered: set[int] = set()
+    for entry in ledger.read(trial.ledgers, of="producer-*").entries:
+        match entry.record:
+            case SubmitCalled() as called:
+                known[called.seq] = called.job
+            case SubmitAcknowledged() as answer:
+                answered.add(answer.seq)
+            case _:
+                pass
+    for number, first in enumerate(range(0, trial.jobs, trial.batch)):
+        orders = range(first, min(first + trial.batch, trial.jobs))
+        if not answered.issuperset(orders):
+            yield _Batch(number, orders, {seq: known[seq] for seq in orders if seq in known})
