@@ -1,11 +1,11 @@
 """The built-in tasks by type name, and how each is best run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from longshore.core.backoff import Backoff
+from longshore.task import Declaration
 from longshore.tasks.http import HttpTask
 from longshore.tasks.mail import EmailTask
 from longshore.tasks.noop import noop
@@ -13,38 +13,43 @@ from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
 
 __all__ = ["BUILTIN", "Builtin", "builtins"]
 
-SECOND = 1_000_000
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Builtin:
-    """A function and how it is best run."""
+    """A function, and what `@app.task` would be told about it."""
 
     function: Callable[..., Any]
-    max_attempts: int = 5
-    timeout: timedelta | None = timedelta(seconds=300)
-    backoff: Backoff = field(default_factory=Backoff)
+    declaration: Declaration
 
 
 def builtins(
     *, http: HttpTaskSettings | None = None, smtp: SmtpSettings | None = None
 ) -> Mapping[str, Builtin]:
     """The built-in tasks by type name, bound to a worker's settings."""
-    return {
-        "noop": Builtin(function=noop),
+    tasks = [
+        Builtin(noop, {"name": "noop"}),
         # Eight attempts over about eight minutes: longer than most restarts of a receiver.
-        "http.call": Builtin(
-            function=HttpTask(http).call,
-            max_attempts=8,
-            backoff=Backoff(base=2 * SECOND, cap=600 * SECOND),
+        Builtin(
+            HttpTask(http).call,
+            {
+                "name": "http.call",
+                "max_attempts": 8,
+                "retry_base": timedelta(seconds=2),
+                "retry_cap": timedelta(minutes=10),
+            },
         ),
         # Eight attempts over about an hour: a relay that greylists wants to be asked later.
-        "email.send": Builtin(
-            function=EmailTask(smtp).send,
-            max_attempts=8,
-            backoff=Backoff(base=15 * SECOND, cap=3_600 * SECOND),
+        Builtin(
+            EmailTask(smtp).send,
+            {
+                "name": "email.send",
+                "max_attempts": 8,
+                "retry_base": timedelta(seconds=15),
+                "retry_cap": timedelta(hours=1),
+            },
         ),
-    }
+    ]
+    return {str(task.declaration.get("name")): task for task in tasks}
 
 
 BUILTIN = builtins()

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -100,7 +100,7 @@ class HttpTask:
         url: str,
         headers: dict[str, str] | None = None,
         body: str | None = None,
-        json: object = None,
+        json: Any = None,
         expect: list[int] | None = None,
         timeout: float = 30.0,  # noqa: ASYNC109  # a field of the payload, too
         max_redirects: int = 0,
