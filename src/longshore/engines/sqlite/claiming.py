@@ -13,6 +13,7 @@ __all__ = ["claim", "claimed", "held_by"]
 
 _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
+_tags = msgspec.json.Decoder(tuple[str, ...])
 _MOST_TYPES = 400
 """SQLite joins at most 500 selects; a queue with more types ready takes these first."""
 
@@ -35,7 +36,8 @@ class _Claimed(msgspec.Struct, array_like=True, gc=False):
     created_at: int
     run_at: int
     trace: str | None
-    tags: tuple[str, ...]
+    tags: str | None
+    rank: int
 
 
 class _Held(msgspec.Struct, array_like=True, gc=False):
@@ -93,12 +95,17 @@ def claim(
     token, number = exchange
     seqs = _json.encode(taken).decode()
     db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
-    return _in_order(claimed(db, token, number), taken), False
+    return claimed(db, token, number, queues), False
 
 
-def claimed(db: sqlite3.Connection, token: int, number: int) -> list[Claim]:
-    """What this exchange handed out and is still held."""
+def claimed(
+    db: sqlite3.Connection, token: int, number: int, queues: Sequence[str]
+) -> list[Claim]:
+    """What this exchange handed out and is still held: queues in their order, then by rank."""
     body = db.execute(SQL.claimed, {"token": token, "number": number}).fetchone()[0]
+    rows = _claimed_rows.decode(body)
+    places = {queue: place for place, queue in enumerate(queues)}
+    rows.sort(key=lambda row: (places.get(row.queue, 0), row.rank, row.handle))
     return [
         Claim(
             row.handle,
@@ -118,9 +125,9 @@ def claimed(db: sqlite3.Connection, token: int, number: int) -> list[Claim]:
             row.created_at,
             row.run_at,
             row.trace,
-            row.tags,
+            _tags.decode(row.tags) if row.tags else (),
         )
-        for row in _claimed_rows.decode(body)
+        for row in rows
     ]
 
 
@@ -164,11 +171,3 @@ def _merged(types: int) -> str:
     """The claim's statement for that many types."""
     union = "\nunion all\n".join([SQL.claimable] * types)
     return f"select json_group_array(seq) from (\n{union}\n{SQL.claimable_end})"
-
-
-def _in_order(claims: list[Claim], taken: list[int]) -> list[Claim]:
-    """Queues in the order they were asked for, and by rank inside each."""
-    if len(claims) < 2 or all(one.queue == claims[0].queue for one in claims):
-        return claims
-    places = {seq: place for place, seq in enumerate(taken)}
-    return sorted(claims, key=lambda one: places[one.handle])

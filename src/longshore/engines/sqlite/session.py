@@ -112,7 +112,7 @@ class SqliteSession:
     ) -> Exchanged:
         last, refused, _ = self._live(transaction)
         if number == last and number > 0:
-            claims = claimed(transaction.db, self._token, number)
+            claims = claimed(transaction.db, self._token, number, queues)
             transaction.after_commit.append(partial(self._hold, claims, ()))
             stale = _references.decode(refused)
             return Exchanged(transaction.now, claims, stale, self._unwanted(transaction))

@@ -1,5 +1,6 @@
 """Apply settlements: the part that exchange, reclaim and close share."""
 
+import sqlite3
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -9,13 +10,15 @@ from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import outcome
 from longshore.core.state import SETTLING, TERMINAL, State, Verb, after
 from longshore.engine import Reference
-from longshore.engines.sqlite.bulk import BulkInsert
+from longshore.engines.sqlite.bulk import BulkStatement
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["Known", "Lookup", "apply"]
 
-_lay_out = BulkInsert(SQL.settling_add)
+_succeed = BulkStatement(SQL.settle_succeeded)
+_end = BulkStatement(SQL.settle)
+_history = BulkStatement(SQL.settled_history)
 _json = msgspec.json.Encoder()
 _NEXT: dict[Verb, State] = {verb: after(State.RUNNING, verb) for verb in SETTLING}
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
@@ -38,35 +41,46 @@ def apply(
     pending = {(one.handle, one.delivery): one for one in settlements}
     if not pending:
         return []
-    db = transaction.db
     token, worker = holder
-    db.execute(SQL.settling_create)
-    db.execute(SQL.settling_clear)
-    _lay_out.run(db, [_row(one, transaction.now) for one in pending.values()])
-    db.execute("savepoint settle")
+    db = transaction.db
     stale: list[Reference] = []
-    if db.execute(SQL.settle, {"token": token}).rowcount != len(pending):
+    db.execute("savepoint settle")
+    if _settle(transaction, token, pending) != len(pending):
         db.execute("rollback to settle")
-        stale = [
-            (seq, delivery)
-            for seq, delivery in db.execute(SQL.settling_stale, {"token": token})
-        ]
-        db.execute(SQL.settling_drop, {"stale": _json.encode(stale).decode()})
-        db.execute(SQL.settle, {"token": token})
+        stale = [reference for reference in pending if not _is_held(db, token, reference)]
         for reference in stale:
             del pending[reference]
+        _settle(transaction, token, pending)
     db.execute("release settle")
-    if any(one.verb is not Verb.SUCCEED for one in pending.values()):
-        db.execute(SQL.settled_history, {"worker": worker})
-        transaction.wakes |= any(_NEXT[one.verb] is State.READY for one in pending.values())
+    others = [one for one in pending.values() if one.verb is not Verb.SUCCEED]
+    if others:
+        _history.run(db, [_past(one, worker, transaction.now) for one in others])
+        transaction.wakes |= any(_NEXT[one.verb] is State.READY for one in others)
     transaction.groups += _events(pending, lookup)
     return stale
+
+
+def _settle(transaction: Transaction, token: int, pending: dict[Reference, Settlement]) -> int:
+    now = transaction.now
+    succeeded = [
+        (one.handle, one.delivery, one.started_at, one.finished_at or now, one.result)
+        for one in pending.values()
+        if one.verb is Verb.SUCCEED
+    ]
+    others = [_row(one, now) for one in pending.values() if one.verb is not Verb.SUCCEED]
+    return _succeed.run(transaction.db, succeeded, token) + _end.run(
+        transaction.db, others, token
+    )
+
+
+def _is_held(db: sqlite3.Connection, token: int, reference: Reference) -> bool:
+    scope = {"token": token, "handle": reference[0], "delivery": reference[1]}
+    return db.execute(SQL.is_held, scope).fetchone() is not None
 
 
 def _row(one: Settlement, now: int) -> tuple[object, ...]:
     state = _NEXT[one.verb]
     ended_at = one.finished_at if one.finished_at is not None else now
-    failure = one.failure
     return (
         one.handle,
         one.delivery,
@@ -77,12 +91,18 @@ def _row(one: Settlement, now: int) -> tuple[object, ...]:
         one.lapse,
         one.started_at,
         ended_at if state in TERMINAL else None,
-        ended_at,
-        outcome(one),
-        one.result,
-        _json.encode(failure).decode() if failure is not None else None,
+        _failure(one),
         one.reason,
     )
+
+
+def _past(one: Settlement, worker: str, now: int) -> tuple[object, ...]:
+    ended_at = one.finished_at if one.finished_at is not None else now
+    return one.handle, one.delivery, outcome(one), ended_at, _failure(one), worker
+
+
+def _failure(one: Settlement) -> str | None:
+    return _json.encode(one.failure).decode() if one.failure is not None else None
 
 
 def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]:

@@ -8,13 +8,13 @@ from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
-from longshore.engines.sqlite.bulk import BulkInsert
+from longshore.engines.sqlite.bulk import BulkStatement
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["submit"]
 
-_insert_jobs = BulkInsert(SQL.job_insert)
+_insert_jobs = BulkStatement(SQL.job_insert)
 _json = msgspec.json.Encoder()
 _WAITING = {State.SCHEDULED, State.READY}
 

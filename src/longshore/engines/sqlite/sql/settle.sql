@@ -1,22 +1,24 @@
--- settle: end claims as laid out. A claim that is no longer this session's matches no row,
--- which is the fence.
--- :token
--- returns nothing; the row count says how many were settled. Reads jobs by primary key.
+-- settle: end claims in any other way. A claim that is no longer this session's matches no row,
+-- which is the fence. The line of parameters is repeated once per claim.
+-- handle, delivery, state, run_at, charge, crash, lapse, started_at, finished_at, failure,
+-- reason; at the end: token
+-- The plus signs keep the planner from the index on token: it must go claim by claim.
 update longshore_job as j
-   set state            = s.state,
-       run_at           = coalesce(s.run_at, j.run_at),
-       attempt          = j.attempt + (s.started_at is not null and j.started_at is null),
-       failures         = j.failures + s.charge,
-       crashes          = j.crashes + s.crash,
-       lapses           = j.lapses + s.lapse,
-       started_at       = coalesce(s.started_at, j.started_at),
-       finished_at      = s.finished_at,
-       cancel_requested = 0,
-       result           = s.result,
-       failure          = coalesce(s.failure, j.failure),
-       reason           = s.reason
-  from longshore_settling s
- where j.seq = s.seq
-   and j.token = :token
-   and j.delivery = s.delivery
-   and j.state = 'running'
+   set state            = s.column3,
+       run_at           = coalesce(s.column4, j.run_at),
+       attempt          = j.attempt + (s.column8 is not null and j.started_at is null),
+       failures         = j.failures + s.column5,
+       crashes          = j.crashes + s.column6,
+       lapses           = j.lapses + s.column7,
+       started_at       = coalesce(s.column8, j.started_at),
+       finished_at      = s.column9,
+       failure          = coalesce(s.column10, j.failure),
+       reason           = s.column11,
+       cancel_requested = 0
+  from (values
+    (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ) as s
+ where j.seq = s.column1
+   and j.delivery = s.column2
+   and +j.token = ?
+   and +j.state = 'running'

@@ -1,9 +1,12 @@
--- settled_history: one row per laid-out settlement that is not a success.
--- :worker
--- Runs after settle: attempt is what the job row says by then.
+-- settled_history: a row of history per claim that ended otherwise than in success.
+-- The line of parameters is repeated once per claim.
+-- handle, delivery, outcome, ended_at, failure, worker
+-- Runs after settle: attempt and start are what the job row says by then.
 insert or ignore into longshore_attempt
-    (seq, delivery, attempt, outcome, worker, started_at, finished_at, failure)
-select s.seq, s.delivery, j.attempt, s.outcome, :worker, j.started_at, s.ended_at, s.failure
-  from longshore_settling s
-  join longshore_job j on j.seq = s.seq
- where s.state <> 'succeeded'
+    (seq, delivery, outcome, finished_at, failure, worker, attempt, started_at)
+select s.column1, s.column2, s.column3, s.column4, s.column5, s.column6, j.attempt,
+       j.started_at
+  from (values
+    (?, ?, ?, ?, ?, ?)
+       ) as s
+  join longshore_job j on j.seq = s.column1
