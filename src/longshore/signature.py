@@ -73,10 +73,13 @@ class Signature:
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Mapping[str, object]:
         named = dict(zip(self._positional, args, strict=False))
-        is_odd = len(args) > len(self._positional) or not named.keys().isdisjoint(kwargs)
-        if is_odd or self._has_positional_only:
+        if len(args) > len(named) or self._has_positional_only:
             self._refuse_misfit(args, kwargs)
-        return {**named, **kwargs}
+        if kwargs:
+            if not named.keys().isdisjoint(kwargs):
+                self._refuse_misfit(args, kwargs)
+            named.update(kwargs)
+        return named
 
     def _refuse_misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """PayloadError in Python's own words, if a call with these arguments cannot be made."""

@@ -7,6 +7,7 @@ NAMES = {
     "Cancel",
     "Dead",
     "Job",
+    "JobHandle",
     "JobId",
     "Longshore",
     "Options",
@@ -16,6 +17,7 @@ NAMES = {
     "Snooze",
     "State",
     "Task",
+    "current_job",
     "open_engine",
 }
 

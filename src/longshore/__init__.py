@@ -1,0 +1,112 @@
+"""A durable job queue and scheduler for Python.
+
+The larger names are imported when they are first used: a program that needs an error class,
+or the help of the command line, does not pay for an event loop.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineError,
+    EngineUnavailableError,
+    ExchangeOrderError,
+    IdempotencyError,
+    IllegalTransitionError,
+    JobFailedError,
+    JobNotFoundError,
+    LeaseLostError,
+    LongshoreError,
+    NotFoundError,
+    PayloadError,
+    QueueFullError,
+    QueueNotFoundError,
+    ScheduleNotFoundError,
+    SchemaError,
+    SubmitError,
+    UnknownTaskError,
+    WaitTimeoutError,
+)
+
+if TYPE_CHECKING:
+    from longshore.app import Longshore
+    from longshore.core.job import Job, JobId
+    from longshore.core.schedule import Schedule
+    from longshore.core.state import State
+    from longshore.directives import Cancel, Dead, Retry, Snooze
+    from longshore.engines import open_engine
+    from longshore.handle import JobHandle
+    from longshore.options import Options
+    from longshore.running import current_job
+    from longshore.settings import Settings
+    from longshore.task import Task
+
+__all__ = [
+    "Cancel",
+    "ConfigError",
+    "Dead",
+    "EngineBusyError",
+    "EngineError",
+    "EngineUnavailableError",
+    "ExchangeOrderError",
+    "IdempotencyError",
+    "IllegalTransitionError",
+    "Job",
+    "JobFailedError",
+    "JobHandle",
+    "JobId",
+    "JobNotFoundError",
+    "LeaseLostError",
+    "Longshore",
+    "LongshoreError",
+    "NotFoundError",
+    "Options",
+    "PayloadError",
+    "QueueFullError",
+    "QueueNotFoundError",
+    "Retry",
+    "Schedule",
+    "ScheduleNotFoundError",
+    "SchemaError",
+    "Settings",
+    "Snooze",
+    "State",
+    "SubmitError",
+    "Task",
+    "UnknownTaskError",
+    "WaitTimeoutError",
+    "current_job",
+    "open_engine",
+]
+
+_HOMES = {
+    "Cancel": "directives",
+    "Dead": "directives",
+    "Job": "core.job",
+    "JobHandle": "handle",
+    "JobId": "core.job",
+    "Longshore": "app",
+    "Options": "options",
+    "Retry": "directives",
+    "Schedule": "core.schedule",
+    "Settings": "settings",
+    "Snooze": "directives",
+    "State": "core.state",
+    "Task": "task",
+    "current_job": "running",
+    "open_engine": "engines",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

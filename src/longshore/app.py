@@ -1,0 +1,233 @@
+"""The front door: an app holds its tasks and schedules, and an engine while it is open."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby, islice
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, cast
+
+from longshore.core import codec, ids
+from longshore.core.job import JobId, Submitted, Verdict
+from longshore.engine import Engine, TransactionalProducer
+from longshore.engines import open_engine
+from longshore.errors import ConfigError, IdempotencyError
+from longshore.handle import JobHandle
+from longshore.options import Options, Template
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.ids import IdSource
+from longshore.settings import Settings, load
+from longshore.sync import Sync
+from longshore.task import Register, Spec, Task
+
+__all__ = ["Longshore"]
+
+R = TypeVar("R")
+
+_CHUNK = 1_000
+"""Jobs per commit of `submit_many`: past this a larger batch is no faster, only rougher on
+others who submit meanwhile."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    engine: Engine
+    loop: asyncio.AbstractEventLoop
+    pid: int
+    users: int = 0
+
+
+class Longshore:
+    """A set of tasks and the engine that keeps their jobs.
+
+    `async with app:` opens the engine; a SQLite file is created and brought up to date.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Without `url`, settings decide: LONGSHORE_ENGINE_URL, longshore.toml, the default."""
+        self._url = url
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._ids = IdSource(self._clock)
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._opened: _Opened | None = None
+        self.task = Register(self, self._keep, {})
+        """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
+        self.sync = Sync(self)
+        """The app for code that does not await."""
+
+    @property
+    def settings(self) -> Settings:
+        """As given, else as environment and file have them."""
+        if self._settings is None:
+            self._settings = load()
+        return self._settings
+
+    @property
+    def url(self) -> str:
+        """Where the engine is."""
+        return self._url or self.settings.engine.url
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:
+        """The registered tasks by type name."""
+        return self._tasks
+
+    async def __aenter__(self) -> Self:
+        opened = self._opened
+        if opened is None or opened.pid != os.getpid() or opened.loop.is_closed():
+            engine = open_engine(self.url, clock=self._clock)
+            opened = _Opened(engine, asyncio.get_running_loop(), os.getpid())
+            self._opened = opened
+        if opened.loop is not asyncio.get_running_loop():
+            raise ConfigError("the app is open on another event loop; app.sync may hold it")
+        opened.users += 1
+        try:
+            if opened.engine.url.startswith("sqlite:"):
+                await opened.engine.migrate()
+        except BaseException:
+            await self._leave(opened)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._opened is not None:
+            await self._leave(self._opened)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, or ConfigError while the app is not open."""
+        if self._opened is None:
+            raise ConfigError("the app is not open; use `async with app:`, or app.sync")
+        return self._opened.engine
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop on which the app is open in this process, if it is."""
+        opened = self._opened
+        if opened is None or opened.pid != os.getpid() or not opened.loop.is_running():
+            return None
+        return opened.loop
+
+    async def submit(
+        self,
+        type_name: str,
+        payload: Mapping[str, object] | bytes | str = b"{}",
+        **options: Unpack[Options],
+    ) -> JobHandle[Any]:
+        """Submit a job by its type name, also of a task that lives in another program.
+
+        The payload is a mapping, or JSON text. It is checked against the task if the task is
+        registered here.
+        """
+        return await self.submit_spec(self.spec(type_name, payload, **options))
+
+    async def submit_many(self, specs: Iterable[Spec[R]]) -> list[JobHandle[R]]:
+        """Submit many jobs, a thousand per commit; the handles are in the order of the specs.
+
+        If it fails in the middle, send the same specs again: those that were stored are
+        answered `repeated`. A conflict over an idempotency key raises nothing here; it is that
+        handle's verdict.
+        """
+        handles: list[JobHandle[R]] = []
+        for _, group in groupby(specs, key=lambda spec: id(spec.connection)):
+            while chunk := list(islice(group, _CHUNK)):
+                answers = await self._store(chunk)
+                handles += map(self._handle, chunk, answers)
+        return handles
+
+    def spec(
+        self,
+        type_name: str,
+        payload: Mapping[str, object] | bytes | str = b"{}",
+        **options: Unpack[Options],
+    ) -> Spec[Any]:
+        """What `submit` submits, for `submit_many` and schedules."""
+        raw = payload.encode() if isinstance(payload, str) else payload
+        task = self._tasks.get(type_name)
+        if task is not None:
+            task = task.using(**options)
+            return task.read(raw) if isinstance(raw, bytes) else task.spec(**raw)
+        template = Template.of(type_name).using(options)
+        checked = codec.check(raw) if isinstance(raw, bytes) else codec.encode(raw)
+        return Spec(
+            template.fill(self.new_id(), checked), template.connection, codec.decode_result
+        )
+
+    def job(self, job_id: str) -> JobHandle[Any]:
+        """A handle for the job with this id, or ValueError if it is not an id."""
+        return JobHandle(self, ids.parse(job_id))
+
+    def new_id(self) -> JobId:
+        """An id for one job."""
+        return self._ids.make()
+
+    async def submit_spec(self, spec: Spec[R]) -> JobHandle[R]:
+        """Submit one prepared job. IdempotencyError if its key belongs to other content."""
+        if spec.connection is None:
+            (answer,) = await self.engine.submit((spec.job,))
+        else:
+            (answer,) = await self._store([spec])
+        return self._accepted(spec, answer)
+
+    def submit_here(self, spec: Spec[R]) -> JobHandle[R]:
+        """Submit inside the transaction of the spec's connection, without awaiting."""
+        answers = self._transactional().submit_on(spec.connection, [spec.job])
+        if not isinstance(answers, list):
+            raise ConfigError("this connection must be awaited; use `await task.submit(...)`")
+        return self._accepted(spec, answers[0])
+
+    async def _store(self, specs: list[Spec[Any]]) -> list[Submitted]:
+        jobs = [spec.job for spec in specs]
+        connection = specs[0].connection
+        if connection is None:
+            return await self.engine.submit(jobs)
+        answers = self._transactional().submit_on(connection, jobs)
+        return await answers if inspect.isawaitable(answers) else answers
+
+    def _transactional(self) -> TransactionalProducer:
+        engine = self.engine
+        if not engine.traits.transactional_submit:
+            raise ConfigError(f"{engine.url} cannot take jobs inside your own transaction")
+        return cast("TransactionalProducer", engine)
+
+    def _accepted(self, spec: Spec[R], answer: Submitted) -> JobHandle[R]:
+        if answer.verdict is Verdict.CONFLICT:
+            raise IdempotencyError(spec.job.idempotency_key or "", ids.text(answer.id))
+        return self._handle(spec, answer)
+
+    def _handle(self, spec: Spec[R], answer: Submitted) -> JobHandle[R]:
+        return JobHandle(self, answer.id, answer.verdict, spec.decode_result)
+
+    def _keep(self, task: Task[..., Any]) -> None:
+        other = self._tasks.get(task.name)
+        if other is not None and _place(other) != _place(task):
+            raise ConfigError(
+                f"{_place(other)} and {_place(task)} are both registered as {task.name!r}; "
+                "give one of them another name: task(name=...)"
+            )
+        self._tasks[task.name] = task
+
+    async def _leave(self, opened: _Opened) -> None:
+        opened.users -= 1
+        if opened.users == 0:
+            if self._opened is opened:
+                self._opened = None
+            await opened.engine.close()
+
+
+def _place(task: Task[..., Any]) -> str:
+    return f"{task.function.__module__}.{task.function.__qualname__}"

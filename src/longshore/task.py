@@ -1,0 +1,295 @@
+"""Tasks: what `@app.task` makes of a function."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+
+import msgspec
+
+from longshore.core import codec, ids
+from longshore.core.backoff import Backoff, Jitter
+from longshore.core.job import JobId, NewJob
+from longshore.errors import ConfigError, SubmitError
+from longshore.handle import JobHandle
+from longshore.options import Duration, Options, TaskOptions, Template, microseconds
+from longshore.signature import Signature
+from longshore.worker.registry import Execution, Handler
+
+__all__ = ["AsyncTask", "Declaration", "Register", "Spec", "SyncTask", "Task"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Declaration(TaskOptions, total=False):
+    """What `@app.task` can say about a task, besides the options of its jobs."""
+
+    name: str
+    """The type name of its jobs; the function's own name unless given. Give one before you
+    rename a function that has jobs in the queue.
+    """
+    execution: Literal["async", "thread", "process"]
+    """Where it runs: on the event loop for `async def`, in a thread for `def`."""
+    retry_base: Duration
+    """The delay after the first failure is twice this; it doubles with each. 250 ms."""
+    retry_cap: Duration
+    """No delay is longer. 60 s."""
+    retry_jitter: Literal["none", "proportional", "full"]
+    """How retries that failed together are spread: not, by ±25 % (unless given), or fully."""
+    retry_delay: Callable[[int], Duration]
+    """Decides alone: failures so far → the delay."""
+    keep_result: bool
+    """Whether what it returns is stored; True unless given."""
+
+
+class Spec(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
+    """One job, ready to be submitted. Submitting it again stands for the same job.
+
+    A struct because one is made for every job: a dataclass takes four times as long.
+    """
+
+    job: NewJob
+    connection: object
+    decode_result: Callable[[bytes | None], Any]
+
+    @property
+    def id(self) -> str:
+        """The id the job will have, unless an earlier one stands for it."""
+        return ids.text(self.job.id)
+
+
+class Submitter(Protocol):
+    """What a task needs of its app."""
+
+    def new_id(self) -> JobId:
+        """An id for one job."""
+        ...
+
+    async def submit_spec(self, spec: Spec[R]) -> JobHandle[R]:
+        """Store the job durably."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What all copies of a task share."""
+
+    app: Submitter
+    function: Callable[..., Any]
+    signature: Signature
+    execution: Execution
+    backoff: Backoff
+    retry_delay: Callable[[int], Duration] | None
+    keep_result: bool
+
+
+class Task(Generic[P, R]):
+    """A function that can be called here and now, or submitted to run on a worker."""
+
+    def __init__(self, definition: Definition, template: Template) -> None:
+        self._definition = definition
+        self._template = template
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The type name of its jobs."""
+        return self._template.job.type
+
+    @property
+    def queue(self) -> str:
+        """Where its jobs go."""
+        return self._template.job.queue
+
+    @property
+    def execution(self) -> Execution:
+        """Where it runs in a worker."""
+        return self._definition.execution
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        return self._definition.function
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Store a job that will call the task with these arguments; durable on return.
+
+        PayloadError, with nothing stored, if the task does not take them.
+        """
+        return await self._definition.app.submit_spec(self.spec(*args, **kwargs))
+
+    def spec(self, *args: P.args, **kwargs: P.kwargs) -> Spec[R]:
+        """The same job, not submitted yet: for `submit_many`, `app.sync` and schedules."""
+        return self.spec_of(self._definition.signature.encode(args, kwargs))
+
+    def spec_of(self, payload: bytes) -> Spec[R]:
+        """The job of a payload that has been encoded or checked before."""
+        template, definition = self._template, self._definition
+        return Spec(
+            template.fill(definition.app.new_id(), payload),
+            template.connection,
+            definition.signature.decode_result,
+        )
+
+    def read(self, payload: bytes) -> Spec[R]:
+        """The job of a payload that came as JSON text, or PayloadError."""
+        self._definition.signature.decode(codec.check(payload))
+        return self.spec_of(payload)
+
+    def using(self, **options: Unpack[Options]) -> Self:
+        """The same task, with other options for what is submitted through it."""
+        return type(self)(self._definition, self._template.using(options))
+
+    def handler(self) -> Handler:
+        """The task as a worker runs it. ConfigError if its annotations make no sense."""
+        definition = self._definition
+        delay = definition.retry_delay
+        return Handler(
+            type=self.name,
+            decode=definition.signature.decode,
+            run=definition.signature.run,
+            execution=definition.execution,
+            encode_result=codec.encode_result if definition.keep_result else _forget,
+            backoff=definition.backoff,
+            retry_delay=None
+            if delay is None
+            else lambda failures: microseconds(delay(failures)),
+        )
+
+
+class AsyncTask(Task[P, R]):
+    """A task made of a coroutine function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Run the function here and now, as if it were no task."""
+        return self._definition.function(*args, **kwargs)
+
+
+class SyncTask(Task[P, R]):
+    """A task made of a plain function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function here and now, as if it were no task."""
+        return self._definition.function(*args, **kwargs)
+
+
+class Register:
+    """Turns functions into tasks of one app: `@app.task`, or with options `@app.task(...)`."""
+
+    def __init__(
+        self, app: Submitter, keep: Callable[[Task[..., Any]], None], declaration: Declaration
+    ) -> None:
+        self._app = app
+        self._keep = keep
+        self._declaration = declaration
+
+    # A coroutine function is also a plain function that returns a coroutine, so the second
+    # overload would take it too; the first one is tried first.
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
+    @overload
+    def __call__(self, /, **declaration: Unpack[Declaration]) -> "Register": ...
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, **declaration: Any
+    ) -> Any:
+        """The function as a task; without one, the same decorator with these options."""
+        if function is None:
+            merged = cast("Declaration", {**self._declaration, **declaration})
+            return Register(self._app, self._keep, merged)
+        task = declare(self._app, function, self._declaration)
+        self._keep(task)
+        return task
+
+
+def declare(
+    app: Submitter, function: Callable[..., Any], declaration: Declaration
+) -> Task[..., Any]:
+    """The function as a task, or ConfigError."""
+    name = declaration.get("name") or _own_name(function)
+    try:
+        template = Template.of(name).using(_job_options(declaration))
+        backoff = _backoff(declaration)
+    except (SubmitError, ValueError, TypeError, OverflowError) as error:
+        raise ConfigError(f"task {name!r}: {error}") from None
+    definition = Definition(
+        app=app,
+        function=function,
+        signature=Signature(function, name),
+        execution=_execution(function, name, declaration.get("execution")),
+        backoff=backoff,
+        retry_delay=declaration.get("retry_delay"),
+        keep_result=declaration.get("keep_result", True),
+    )
+    is_async = definition.execution is Execution.ASYNC
+    task: Task[..., Any] = (AsyncTask if is_async else SyncTask)(definition, template)
+    update_wrapper(cast("Callable[..., Any]", task), function)
+    return task
+
+
+def _job_options(declaration: Declaration) -> Options:
+    own = Declaration.__annotations__.keys() - TaskOptions.__annotations__.keys()
+    rest = {key: value for key, value in declaration.items() if key not in own}
+    unfit = rest.keys() & (Options.__annotations__.keys() - TaskOptions.__annotations__.keys())
+    if unfit:
+        raise SubmitError(f"{min(unfit)} is for one job; use task.using({min(unfit)}=...)")
+    return cast("Options", rest)
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "")
+    if not name.isidentifier():
+        raise ConfigError(f"{function!r} has no name of its own; give one: task(name=...)")
+    return name
+
+
+def _execution(function: Callable[..., Any], name: str, wish: str | None) -> Execution:
+    is_async = inspect.iscoroutinefunction(function)
+    if wish == "process":
+        raise ConfigError(
+            f"task {name!r}: this version does not run tasks in processes of their own; "
+            "use execution='thread'"
+        )
+    if wish == "thread" and is_async:
+        raise ConfigError(f"task {name!r}: an async function runs on the event loop")
+    if wish is None:
+        return Execution.ASYNC if is_async else Execution.THREAD
+    try:
+        return Execution(wish)
+    except ValueError:
+        raise ConfigError(
+            f"task {name!r}: execution is {wish!r}; use async or thread"
+        ) from None
+
+
+def _backoff(declaration: Declaration) -> Backoff:
+    usual = Backoff()
+    base, cap = declaration.get("retry_base"), declaration.get("retry_cap")
+    return Backoff(
+        base=usual.base if base is None else microseconds(base),
+        cap=usual.cap if cap is None else microseconds(cap),
+        jitter=Jitter(declaration.get("retry_jitter", usual.jitter)),
+    )
+
+
+def _forget(_: object) -> None:
+    """A result that nobody wants is not stored."""
