@@ -1,0 +1,104 @@
+"""Turn due times of schedules into jobs."""
+
+import logging
+import random
+from collections.abc import Callable
+
+from longshore.core import ids
+from longshore.core.schedule import DueSchedule, Firing, Schedule, decide
+from longshore.engine import Steward
+from longshore.errors import EngineError, LongshoreError
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.ids import IdSource
+from longshore.scheduler.spread import late
+
+__all__ = ["Firer"]
+
+log = logging.getLogger("longshore.scheduler")
+
+_SECOND = 1_000_000
+_BATCH = 100
+_SPREAD = 0.02
+
+
+class Firer:
+    """Fires due schedules. With any number of firers each due time fires once.
+
+    The engine applies a firing only while its due time is still the schedule's next one, in
+    one commit with the jobs, so firers need not know of each other.
+    """
+
+    def __init__(
+        self,
+        engine: Steward,
+        id_source: IdSource,
+        *,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        on_fired: Callable[[int], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._id_source = id_source
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._on_fired = on_fired
+        self._engine_ahead = 0
+        self._coming: set[int] = set()
+        self._complaints: set[tuple[str, str, str]] = set()
+
+    async def tick(self) -> float:
+        """Fire what is due; look again when something may be, within a second."""
+        due = await self._engine.due_schedules(limit=_BATCH)
+        decided = [await self._fire(one) for one in due]
+        if len(due) == _BATCH and any(decided):
+            return 0.0
+        return late(self._until_next_due(), self._rng, by=_SPREAD)
+
+    async def _fire(self, due: DueSchedule) -> bool:
+        self._engine_ahead = due.now - self._clock.now()
+        try:
+            firing = decide(due, self._id_source.make)
+            jobs = await self._engine.fire(firing)
+        except EngineError:
+            raise
+        except LongshoreError as error:
+            # A schedule that this process cannot fire, say for a time zone it does not know,
+            # must not hold up the others. It stays due for a replica that can.
+            self._complain(due.schedule, error)
+            return False
+        if firing.next_due is not None:
+            self._coming.add(firing.next_due)
+        if jobs:
+            self._tell(due, firing, len(jobs))
+        return True
+
+    def _complain(self, schedule: Schedule, error: LongshoreError) -> None:
+        fact = (schedule.tenant, schedule.name, str(error))
+        if fact not in self._complaints:
+            self._complaints.add(fact)
+            names = {"schedule": schedule.name, "tenant": schedule.tenant}
+            log.warning("schedule not fired", extra={**names, "error": str(error)})
+
+    def _tell(self, due: DueSchedule, firing: Firing, jobs: int) -> None:
+        for shot in firing.shots:
+            facts = {
+                "schedule": firing.name,
+                "tenant": firing.tenant,
+                "due": shot.due,
+                "late_ms": (due.now - shot.due) // 1_000,
+                "job": ids.text(shot.job.id) if shot.job else None,
+            }
+            log.info("schedule fired" if shot.job else "schedule skipped", extra=facts)
+        if self._on_fired is not None:
+            self._on_fired(jobs)
+
+    def _until_next_due(self) -> float:
+        """Seconds until a due time that is known, or until the next whole second.
+
+        Cron is due on whole seconds, so whatever another process declared meanwhile is found
+        in time; an interval off the seconds is late once, by less than a second.
+        """
+        now = self._clock.now() + self._engine_ahead
+        whole_second = now - now % _SECOND + _SECOND
+        self._coming = {due for due in self._coming if now < due < whole_second}
+        return (min(self._coming, default=whole_second) - now) / _SECOND

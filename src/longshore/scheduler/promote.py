@@ -1,0 +1,45 @@
+"""Make scheduled jobs ready when they are due."""
+
+import random
+from collections.abc import Callable
+
+from longshore.engine import Steward
+from longshore.scheduler.spread import early, late
+
+__all__ = ["Promoter"]
+
+_SECOND = 1_000_000
+_BATCH = 1_000
+_LONGEST_WAIT = 1.0
+# What is due but was not promoted is held back by the engine on purpose: look again soon, but
+# do not spin.
+_HELD_BACK = 0.05
+_SPREAD = 0.005
+
+
+class Promoter:
+    """Promotes due jobs. Nudge its beat when a job was scheduled to run within the second."""
+
+    def __init__(
+        self,
+        engine: Steward,
+        *,
+        on_promoted: Callable[[int], None] | None = None,
+        rng: random.Random | None = None,
+        batch: int = _BATCH,
+    ) -> None:
+        self._engine = engine
+        self._on_promoted = on_promoted
+        self._rng = rng or random.Random()
+        self._batch = batch
+
+    async def tick(self) -> float:
+        """Promote a batch; wait for the next due job, at most a second, not at all for more."""
+        promoted = await self._engine.promote(limit=self._batch)
+        if promoted.count and self._on_promoted is not None:
+            self._on_promoted(promoted.count)
+        if promoted.next_due_in is None or promoted.next_due_in >= _LONGEST_WAIT * _SECOND:
+            return early(_LONGEST_WAIT, self._rng)
+        if promoted.next_due_in <= 0:
+            return 0.0 if promoted.count else _HELD_BACK
+        return late(promoted.next_due_in / _SECOND, self._rng, by=_SPREAD)

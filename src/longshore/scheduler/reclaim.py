@@ -1,0 +1,104 @@
+"""Settle what a vanished worker held, so that it runs elsewhere."""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from longshore.core import settle
+from longshore.engine import Lapsed, Steward
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.scheduler.spread import early
+
+__all__ = ["Reclaimer", "TimedSteward"]
+
+log = logging.getLogger("longshore.scheduler")
+
+_SECOND = 1_000_000
+_GRACE_US = 2 * _SECOND
+_TICK = 1.0
+_LONGEST_GAP = 2 * _TICK
+_SESSIONS = 20
+
+
+class TimedSteward(Steward, Protocol):
+    """A steward that also tells the engine's time, by which leases end."""
+
+    async def now(self) -> int:
+        """The engine's clock, microseconds since the epoch."""
+        ...
+
+
+class Reclaimer:
+    """Reclaims lapsed sessions. Several of them do no harm: the engine lets one bury each.
+
+    A lease may also lapse because nobody was able to renew it: the machine stood still, the
+    engine was down, its clock was set forward. A reclaimer that notices any of these waits one
+    full lease, in which the living renew. It notices by its own pulse: more than two ticks
+    between two answers of the engine, or an engine clock that ran ahead by as much.
+    """
+
+    def __init__(
+        self,
+        engine: TimedSteward,
+        *,
+        lease: int,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        on_reclaimed: Callable[[int], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._lease = lease / _SECOND
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._on_reclaimed = on_reclaimed
+        self._pulse: float | None = None
+        self._ahead: int | None = None
+        self._waits_until = 0.0
+
+    async def tick(self) -> float:
+        """Reclaim what has lapsed; look again in a second, at once while there is more."""
+        if self._pulse is None:
+            self._pulse = self._clock.monotonic()
+        lapsed = await self._engine.lapsed(grace=_GRACE_US, limit=_SESSIONS)
+        # Asked after the list was read: had the clock been set forward before it, we see it.
+        self._watch_clock(await self._engine.now())
+        for session in lapsed:
+            # A pause since the list was read makes the list as doubtful as one before it.
+            if self._watch_pulse() < self._waits_until:
+                break
+            await self._reclaim(session)
+        has_more = len(lapsed) == _SESSIONS and self._watch_pulse() >= self._waits_until
+        return 0.0 if has_more else early(_TICK, self._rng)
+
+    async def _reclaim(self, session: Lapsed) -> None:
+        settlements = [settle.lost(held) for held in session.held]
+        jobs = await self._engine.reclaim(session.token, settlements, grace=_GRACE_US)
+        # None when the session held nothing, was renewed, or another reclaimer was first.
+        if jobs:
+            facts = {"worker": session.worker, "token": session.token, "jobs": jobs}
+            log.warning("session reclaimed", extra=facts)
+            if self._on_reclaimed is not None:
+                self._on_reclaimed(jobs)
+
+    def _watch_pulse(self) -> float:
+        """The time on the monotonic clock. Starts a wait when the last look is too long ago."""
+        now = self._clock.monotonic()
+        gap = now - (now if self._pulse is None else self._pulse)
+        if gap > _LONGEST_GAP:
+            self._wait("pause", gap)
+        self._pulse = now
+        return now
+
+    def _watch_clock(self, engine_now: int) -> None:
+        """Start a wait when the engine's clock ran ahead of the monotonic one."""
+        ahead = engine_now - int(self._watch_pulse() * _SECOND)
+        step = 0 if self._ahead is None else ahead - self._ahead
+        if step > _LONGEST_GAP * _SECOND:
+            self._wait("clock step", step / _SECOND)
+        self._ahead = ahead
+
+    def _wait(self, reason: str, seconds: float) -> None:
+        self._waits_until = self._clock.monotonic() + self._lease
+        facts = {"reason": reason, "seconds": round(seconds, 3), "wait": self._lease}
+        log.warning("reclaim put off", extra=facts)

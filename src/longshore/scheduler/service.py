@@ -1,0 +1,62 @@
+"""The scheduler: four ticks in one process, any number of processes on one store."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+
+from longshore.engine import Retention
+from longshore.runtime.beat import Beat
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.ids import IdSource
+from longshore.scheduler.fire import Firer
+from longshore.scheduler.promote import Promoter
+from longshore.scheduler.prune import Pruner
+from longshore.scheduler.reclaim import Reclaimer, TimedSteward
+
+__all__ = ["Scheduler"]
+
+log = logging.getLogger("longshore.scheduler")
+
+DEFAULT_LEASE_US = 30_000_000
+
+
+class Scheduler:
+    """Promotes, reclaims, fires and prunes until drained. Stateless: kill it any time."""
+
+    def __init__(
+        self,
+        engine: TimedSteward,
+        *,
+        retention: Retention | None = None,
+        lease: int = DEFAULT_LEASE_US,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        on_ready: Callable[[int], None] | None = None,
+    ) -> None:
+        """`lease` is the fleet's longest; `on_ready` hears of every batch made ready here."""
+        clock = clock or SystemClock()
+        rng = rng or random.Random()
+        promoter = Promoter(engine, rng=rng, on_promoted=on_ready)
+        reclaimer = Reclaimer(engine, lease=lease, clock=clock, rng=rng, on_reclaimed=on_ready)
+        firer = Firer(engine, IdSource(clock), clock=clock, rng=rng, on_fired=on_ready)
+        pruner = Pruner(engine, retention or Retention(), rng=rng)
+        self._beats = [
+            Beat("promote", promoter.tick),
+            Beat("reclaim", reclaimer.tick),
+            Beat("fire", firer.tick),
+            Beat("prune", pruner.tick),
+        ]
+
+    async def run(self) -> None:
+        """Return when drained."""
+        log.info("scheduler started")
+        async with asyncio.TaskGroup() as group:
+            for beat in self._beats:
+                group.create_task(beat.run(), name=f"longshore-{beat.name}")
+        log.info("scheduler drained")
+
+    def drain(self) -> None:
+        """Finish the ticks under way, then return from run."""
+        for beat in self._beats:
+            beat.stop()

@@ -1,0 +1,118 @@
+"""The scheduler as a whole: four beats that run until drained, and outlive an outage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from longshore.core.schedule import declared
+from longshore.engine import Engine, Retention
+from longshore.engines import open_engine
+from longshore.errors import JobNotFoundError
+from longshore.runtime.clock import ManualClock
+from longshore.scheduler.prune import Pruner
+from longshore.scheduler.service import Scheduler
+from longshore.testing.factories import DAY, HOUR, MINUTE, a_job, a_schedule
+from longshore.testing.flaky import FlakyEngine
+from longshore.testing.manual import LEASE, a_worker
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def engine(clock: ManualClock) -> AsyncIterator[Engine]:
+    engine = open_engine("sqlite://:memory:", clock=clock)
+    await engine.migrate()
+    yield engine
+    await engine.close()
+
+
+async def an_idle_store_with_work_of_every_kind(engine: Engine, clock: ManualClock) -> None:
+    """A job due, a dead worker's job, a due schedule, and a job past its retention."""
+    old, held, due = a_job(), a_job(), a_job(run_at=clock.now() + DAY)
+    worker = await a_worker(engine, lease=LEASE)
+    await engine.submit([old])
+    (claim,) = await worker.claim()
+    await worker.succeed(claim)
+    await engine.submit([held])
+    await worker.claim()
+    await engine.submit([due])
+    await engine.put_schedule(declared(a_schedule(every=MINUTE), now=clock.now()))
+    clock.advance(DAY + MINUTE)
+
+
+async def test_it_promotes_reclaims_fires_and_prunes(engine: Engine, clock: ManualClock):
+    await an_idle_store_with_work_of_every_kind(engine, clock)
+    is_ready = asyncio.Event()
+    told: list[int] = []
+
+    def note(jobs: int) -> None:
+        told.append(jobs)
+        if len(told) == 3:
+            is_ready.set()
+
+    scheduler = Scheduler(engine, clock=clock, on_ready=note)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(scheduler.run())
+        await is_ready.wait()
+        scheduler.drain()
+
+    (counts,) = await engine.counts()
+    assert told == [1, 1, 1]
+    assert (counts.ready, counts.running, counts.scheduled, counts.succeeded) == (3, 0, 0, 0)
+
+
+async def test_a_drained_scheduler_does_not_start(engine: Engine):
+    scheduler = Scheduler(engine)
+    scheduler.drain()
+
+    async with asyncio.timeout(10):
+        await scheduler.run()
+
+
+async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
+    await engine.submit([a_job(delay=MINUTE)])
+    clock.advance(MINUTE)
+    line = FlakyEngine(engine)
+    line.go_down()
+    promoted = asyncio.Event()
+    scheduler = Scheduler(line.as_engine, clock=clock, on_ready=lambda _: promoted.set())
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(scheduler.run())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        calls = set(line.calls)
+        line.come_back()
+        await promoted.wait()
+        scheduler.drain()
+
+    assert calls == {"promote", "lapsed", "due_schedules", "prune"}
+    assert [counts.ready for counts in await engine.counts()] == [1]
+
+
+async def test_pruning_deletes_what_is_past_its_retention_batch_by_batch(
+    engine: Engine, clock: ManualClock
+):
+    jobs = [a_job() for _ in range(3)]
+    await engine.submit(jobs)
+    await engine.cancel([job.id for job in jobs[:2]], reason="no use")
+    pruner = Pruner(engine, Retention(cancelled=HOUR), batch=1)
+
+    clock.advance(HOUR)
+    delays = [await pruner.tick() for _ in range(2)]
+
+    assert max(delays) < 1.0
+    for job in jobs[:2]:
+        with pytest.raises(JobNotFoundError):
+            await engine.get(job.id)
+    await engine.get(jobs[2].id)
+
+
+async def test_with_nothing_to_prune_it_looks_again_within_a_minute(engine: Engine):
+    delay = await Pruner(engine, Retention()).tick()
+
+    assert 30 <= delay <= 60
