@@ -1,0 +1,75 @@
+"""`longshore queues`: how deep they are, and whether they are handed out."""
+
+import click
+
+from longshore.cli import documents, render, tables, wiring
+from longshore.cli.shared import Group, Shared
+from longshore.engine import Engine
+
+type_option = click.option(
+    "--type", "type_name", metavar="TYPE", help="Only jobs of this type."
+)
+
+
+@click.group("queues", cls=Group)
+def command() -> None:
+    """List, pause and resume queues."""
+
+
+@command.command("list")
+@click.option("--tenant", help="Count only this tenant's jobs.")
+@click.pass_obj
+def list_queues(shared: Shared, tenant: str | None) -> None:
+    """Every queue that has jobs, and how many in each state."""
+
+    async def look(engine: Engine) -> None:
+        counts = await engine.counts(tenant=tenant)
+        if shared.as_json:
+            render.lines(map(documents.queue, counts))
+        else:
+            render.table(tables.queues(counts, await engine.now()))
+
+    wiring.ask(shared, look)
+
+
+@command.command()
+@click.argument("queue", required=False)
+@type_option
+@click.pass_obj
+def pause(shared: Shared, queue: str | None, type_name: str | None) -> None:
+    """Stop handing out jobs of a queue, of a type, or of a type in one queue.
+
+    What runs goes on, and submitting still works.
+    """
+    _refuse_nothing(queue, type_name)
+    wiring.ask(shared, lambda engine: engine.pause(queue=queue, type=type_name))
+    _confirm(shared, queue, type_name, is_paused=True)
+
+
+@command.command()
+@click.argument("queue", required=False)
+@type_option
+@click.pass_obj
+def resume(shared: Shared, queue: str | None, type_name: str | None) -> None:
+    """Undo the pause that was made with the same arguments."""
+    _refuse_nothing(queue, type_name)
+    wiring.ask(shared, lambda engine: engine.resume(queue=queue, type=type_name))
+    _confirm(shared, queue, type_name, is_paused=False)
+
+
+def _refuse_nothing(queue: str | None, type_name: str | None) -> None:
+    if queue is None and type_name is None:
+        raise click.UsageError("name a queue, a --type, or both")
+
+
+def _confirm(
+    shared: Shared, queue: str | None, type_name: str | None, *, is_paused: bool
+) -> None:
+    if shared.as_json:
+        render.document({"queue": queue, "type": type_name, "is_paused": is_paused})
+        return
+    what = " in ".join(
+        [f"type {type_name}"] * (type_name is not None)
+        + [f"queue {queue}"] * (queue is not None)
+    )
+    click.echo(f"{'paused' if is_paused else 'resumed'} {what}")

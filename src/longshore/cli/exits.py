@@ -1,0 +1,78 @@
+"""What the exit code says: the only table of them."""
+
+import json
+from enum import IntEnum
+
+from longshore.errors import (
+    ConfigError,
+    EngineError,
+    IdempotencyError,
+    IllegalTransitionError,
+    JobFailedError,
+    LongshoreError,
+    NotFoundError,
+    QueueFullError,
+    SchemaError,
+    SubmitError,
+    UnknownTaskError,
+    WaitTimeoutError,
+)
+
+__all__ = ["MEANINGS", "Exit", "exit_code", "line"]
+
+
+class Exit(IntEnum):
+    """Every exit code there is."""
+
+    DONE = 0
+    PROBLEM = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+    JOB_FAILED = 5
+    TIMED_OUT = 6
+    UNAVAILABLE = 7
+    SCHEMA = 8
+    INTERRUPTED = 130
+
+
+MEANINGS: dict[Exit, str] = {
+    Exit.DONE: "Done; for a worker: it was asked to stop, and drained.",
+    Exit.PROBLEM: "A check found a problem, or an error has no code of its own.",
+    Exit.USAGE: "Arguments, settings, app or payload make no sense; nothing was done.",
+    Exit.NOT_FOUND: "No job, queue, schedule or task has this id or name.",
+    Exit.REFUSED: "Refused: a job's state, an idempotency key or a full queue forbids it.",
+    Exit.JOB_FAILED: "The job that was waited for ended dead or cancelled.",
+    Exit.TIMED_OUT: "The time given for waiting is over; the job goes on.",
+    Exit.UNAVAILABLE: "The engine's store cannot be used; trying again may help.",
+    Exit.SCHEMA: "The store's schema is missing, older, newer or changed: `longshore migrate`.",
+    Exit.INTERRUPTED: "Interrupted with Ctrl-C.",
+}
+
+_BY_ERROR: dict[type[LongshoreError], Exit] = {
+    ConfigError: Exit.USAGE,
+    SubmitError: Exit.USAGE,
+    UnknownTaskError: Exit.NOT_FOUND,
+    IdempotencyError: Exit.REFUSED,
+    QueueFullError: Exit.REFUSED,
+    NotFoundError: Exit.NOT_FOUND,
+    IllegalTransitionError: Exit.REFUSED,
+    JobFailedError: Exit.JOB_FAILED,
+    WaitTimeoutError: Exit.TIMED_OUT,
+    SchemaError: Exit.SCHEMA,
+    EngineError: Exit.UNAVAILABLE,
+    LongshoreError: Exit.PROBLEM,
+}
+
+
+def exit_code(error: LongshoreError) -> Exit:
+    """The code of the error's nearest class in the table."""
+    return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
+
+
+def line(error: LongshoreError, *, as_json: bool) -> str:
+    """The error as the command line shows it."""
+    message = " ".join(str(error).split())
+    if as_json:
+        return json.dumps({"error": error.code, "message": message})
+    return f"error: {message}"

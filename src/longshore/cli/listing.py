@@ -1,0 +1,78 @@
+"""Jobs on the screen: lists, single jobs, and what became of an order."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import click
+
+from longshore.cli import documents, render, tables, wiring
+from longshore.cli.render import Table
+from longshore.cli.shared import Shared
+from longshore.core.job import Job, JobId
+from longshore.engine import Engine, JobFilter, Page
+
+__all__ = ["list_jobs", "pages", "print_jobs", "show_job"]
+
+_PAGE = 500
+
+
+async def pages(engine: Engine, which: JobFilter, *, limit: int) -> AsyncIterator[Page]:
+    """The jobs that match, newest first, up to `limit` of them."""
+    cursor: str | None = None
+    while limit > 0:
+        page = await engine.find(which, limit=min(limit, _PAGE), cursor=cursor)
+        yield page
+        limit -= len(page.jobs)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def list_jobs(
+    shared: Shared,
+    which: JobFilter,
+    *,
+    limit: int,
+    layout: Callable[[Sequence[Job], int], Table] = tables.jobs,
+) -> None:
+    """Print the jobs that match: lines of JSON as they come, or a table."""
+
+    async def look(engine: Engine) -> None:
+        found: list[Job] = []
+        cursor: str | None = None
+        async for page in pages(engine, which, limit=limit):
+            cursor = page.cursor
+            if shared.as_json:
+                render.lines(map(documents.job, page.jobs))
+            else:
+                found.extend(page.jobs)
+        if not shared.as_json:
+            render.table(layout(found, await engine.now()))
+        if cursor is not None:
+            render.note(f"only the newest {limit}; --limit shows more")
+
+    wiring.ask(shared, look)
+
+
+def show_job(shared: Shared, job_id: JobId) -> None:
+    """Print one job with its history."""
+
+    async def look(engine: Engine) -> None:
+        job, history = await engine.get(job_id), await engine.attempts(job_id)
+        if shared.as_json:
+            render.document(documents.job(job, history))
+            return
+        now = await engine.now()
+        render.sheet(tables.job(job, now))
+        if history:
+            click.echo()
+            render.table(tables.attempts(history, now))
+
+    wiring.ask(shared, look)
+
+
+def print_jobs(shared: Shared, jobs: Sequence[Job]) -> None:
+    """Print jobs as they are after an order."""
+    if shared.as_json:
+        render.lines(map(documents.job, jobs))
+    else:
+        render.table(tables.jobs(jobs, wiring.CLOCK.now()))

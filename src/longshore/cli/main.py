@@ -1,0 +1,84 @@
+"""`longshore`: find the command, run it, and turn every error into one line and a code."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from longshore.cli import exits, shared
+from longshore.errors import LongshoreError
+
+__all__ = ["main"]
+
+# A table, so that help and completion need not import the commands themselves.
+COMMANDS = {
+    "dev": "Run everything in one process, on SQLite.",
+    "worker": "Run jobs.",
+    "scheduler": "Fire schedules, promote, reclaim and prune.",
+    "submit": "Submit a job.",
+    "jobs": "List, show, cancel, retry and wait for jobs.",
+    "dead": "List, show, replay and purge dead jobs.",
+    "queues": "List, pause and resume queues.",
+    "schedules": "List, add, preview, pause, resume and remove schedules.",
+    "workers": "List and drain the workers that are connected.",
+    "migrate": "Bring the store's schema up to date.",
+    "doctor": "Check everything that is usually wrong.",
+    "bench": "Measure an engine end to end.",
+    "version": "Print the versions of Longshore and what it runs on.",
+}
+
+
+class Longshore(shared.Group):
+    """The root: imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order one meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command's click object."""
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"longshore.cli.commands.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table above, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names from the table, so that a press of TAB imports no command."""
+        names = [
+            CompletionItem(name, help=text)
+            for name, text in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names or click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a LongshoreError becomes one line, unless --debug asks for more."""
+        asked = ctx.ensure_object(shared.Shared)
+        try:
+            return super().invoke(ctx)
+        except LongshoreError as error:
+            if asked.debug:
+                raise
+            click.echo(exits.line(error, as_json=asked.as_json), err=True)
+            ctx.exit(exits.exit_code(error))
+        except KeyboardInterrupt:
+            ctx.exit(exits.Exit.INTERRUPTED)
+
+
+@click.command(
+    cls=Longshore,
+    params=shared.options(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Guides and reference: the docs folder. Exit codes: docs/reference/cli.md.",
+)
+@click.version_option(package_name="longshore", message="%(version)s")
+def main() -> None:
+    """Longshore, a durable job queue and scheduler.
+
+    Try `longshore dev` in one terminal and `longshore submit noop` in another.
+    """

@@ -1,0 +1,119 @@
+"""Put documents and tables on the screen. Only here is rich imported, and only when used."""
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import click
+import msgspec
+
+from longshore.cli.documents import Document
+
+__all__ = [
+    "Sheet",
+    "Table",
+    "document",
+    "lines",
+    "note",
+    "plain",
+    "progress",
+    "sheet",
+    "table",
+    "warning",
+]
+
+_WIDTH_WITHOUT_TERMINAL = 250
+
+# What a task wrote must not move the cursor or change colours.
+_CONTROLS = {code: "\ufffd" for code in chain(range(32), range(127, 160)) if chr(code) != "\n"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows for people. A column whose title ends in `#` holds numbers."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    empty: str
+    """What to say when there are no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One thing, field by field; empty fields are left out."""
+
+    fields: Sequence[tuple[str, str | None]]
+
+
+def document(it: Document) -> None:
+    """One JSON document on one line."""
+    click.echo(msgspec.json.encode(it))
+
+
+def lines(them: Iterable[Document]) -> None:
+    """JSON lines: one document each."""
+    for one in them:
+        document(one)
+
+
+def plain(text: str) -> str:
+    """The text without what would steer a terminal."""
+    return text.translate(_CONTROLS)
+
+
+def note(text: str) -> None:
+    """A remark for whoever is watching; not part of the output."""
+    click.echo(plain(text), err=True)
+
+
+def warning(text: str) -> None:
+    """A remark that should not be missed."""
+    note(f"warning: {text}")
+
+
+def table(it: Table) -> None:
+    """The table, or the remark that there is nothing."""
+    if not it.rows:
+        note(it.empty)
+        return
+    # Importing rich takes longer than most commands run, and with --json it is not needed.
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    # Nothing is cut or wrapped in a pipe or a file.
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for number, column in enumerate(it.columns):
+        justify = "right" if column.endswith("#") else "left"
+        # What stands first is a name or an id: it must stay fit for copying.
+        grid.add_column(column.rstrip("#"), justify=justify, no_wrap=number == 0)
+    for row in it.rows:
+        grid.add_row(*(Text(plain(cell)) for cell in row))
+    console.print(grid)
+
+
+def sheet(it: Sheet) -> None:
+    """The fields below each other."""
+    shown = [(name, text) for name, text in it.fields if text]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        first, *rest = plain(text).split("\n")
+        click.echo(f"{click.style(name.ljust(width), bold=True)}  {first}")
+        for line in rest:
+            click.echo(f"{'':{width}}  {line}")
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None]]:
+    """A line that says how far a long command is; seen only on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    # As above: most commands are over before rich is imported.
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(plain(text))

@@ -1,0 +1,250 @@
+"""What people see: the same facts as the documents, cut to what fits a screen."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from longshore.cli import documents
+from longshore.cli.render import Sheet, Table
+from longshore.core import ids, quantity
+from longshore.core.job import Attempt, Job
+from longshore.core.schedule import Schedule
+from longshore.core.state import State
+from longshore.engine import QueueCounts, SessionView
+
+__all__ = ["attempts", "dead", "job", "jobs", "queues", "schedules", "when", "workers"]
+
+_SECOND = 1_000_000
+_REASON_CHARACTERS = 60
+
+
+def when(instant: int | None, now: int) -> str:
+    """A time as a person thinks of it: `3m ago`, `in 5s`."""
+    if instant is None:
+        return "-"
+    distance = abs(instant - now)
+    if distance < _SECOND:
+        return "now"
+    return f"in {_rough(distance)}" if instant > now else f"{_rough(distance)} ago"
+
+
+def jobs(found: Sequence[Job], now: int) -> Table:
+    """Jobs, one per line, on eighty columns."""
+    return Table(
+        columns=("id", "type", "queue", "state", "when"),
+        rows=[
+            (ids.text(it.id), it.type, it.queue, _short_state(it), _since(it, now))
+            for it in found
+        ],
+        empty="no jobs match",
+    )
+
+
+def dead(found: Sequence[Job], now: int) -> Table:
+    """Dead jobs and why."""
+    return Table(
+        columns=("id", "type", "queue", "failures#", "died", "why"),
+        rows=[
+            (
+                ids.text(it.id),
+                it.type,
+                it.queue,
+                f"{it.failures}/{it.max_attempts}",
+                when(it.finished_at, now),
+                _why(it),
+            )
+            for it in found
+        ],
+        empty="no dead jobs match",
+    )
+
+
+def job(it: Job, now: int) -> Sheet:
+    """Everything about one job."""
+    return Sheet(
+        [
+            ("id", ids.text(it.id)),
+            ("type", it.type),
+            ("queue", it.queue),
+            ("tenant", None if it.tenant == "default" else it.tenant),
+            ("state", _state(it)),
+            ("reason", it.reason),
+            ("priority", f"{it.priority}"),
+            ("payload", _words(it.payload)),
+            ("result", _words(it.result)),
+            ("submitted", _dated(it.created_at, now)),
+            ("due", _dated(it.run_at, now) if it.state is State.SCHEDULED else None),
+            ("started", _dated(it.started_at, now)),
+            ("finished", _dated(it.finished_at, now)),
+            ("worker", it.worker),
+            ("attempts", f"{it.attempt}, of them failed {it.failures} of {it.max_attempts}"),
+            ("crashes", f"{it.crashes}" if it.crashes else None),
+            ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
+            ("idempotency key", it.idempotency_key),
+            ("unique key", it.unique_key),
+            ("ordering key", it.ordering_key),
+            ("tags", ", ".join(it.tags)),
+            ("trace", it.trace),
+            ("error", f"{it.failure.kind}: {it.failure.message}" if it.failure else None),
+            ("traceback", it.failure.traceback.rstrip() if it.failure else None),
+        ]
+    )
+
+
+def attempts(history: Sequence[Attempt], now: int) -> Table:
+    """A job's deliveries."""
+    return Table(
+        columns=("delivery#", "outcome", "started", "ran", "worker", "error"),
+        rows=[
+            (
+                f"{it.delivery}",
+                it.outcome,
+                when(it.started_at, now),
+                _span(it.started_at, it.finished_at),
+                it.worker or "-",
+                f"{it.failure.kind}: {it.failure.message}" if it.failure else "",
+            )
+            for it in history
+        ],
+        empty="no attempt has ended yet",
+    )
+
+
+def queues(counts: Sequence[QueueCounts], now: int) -> Table:
+    """Queues and their depths."""
+    return Table(
+        columns=(
+            "queue",
+            "",
+            "ready#",
+            "scheduled#",
+            "running#",
+            "succeeded#",
+            "dead#",
+            "cancelled#",
+            "oldest ready",
+        ),
+        rows=[
+            (
+                it.queue,
+                "paused" if it.is_paused else "",
+                f"{it.ready}" + (f" ({it.parked} parked)" if it.parked else ""),
+                f"{it.scheduled}",
+                f"{it.running}",
+                f"{it.succeeded}",
+                f"{it.dead}",
+                f"{it.cancelled}",
+                when(it.oldest_ready_at, now),
+            )
+            for it in counts
+        ],
+        empty="no queue has jobs",
+    )
+
+
+def workers(sessions: Sequence[SessionView], now: int) -> Table:
+    """Workers that hold a lease."""
+    return Table(
+        columns=("session#", "worker", "", "queues", "types", "holding#", "since", "renewed"),
+        rows=[
+            (
+                f"{it.token}",
+                it.worker,
+                "draining" if it.is_quiet else "",
+                ", ".join(it.queues),
+                ", ".join(it.types),
+                f"{it.holding}",
+                when(it.opened_at, now),
+                when(it.renewed_at, now),
+            )
+            for it in sessions
+        ],
+        empty="no worker is connected",
+    )
+
+
+def schedules(them: Sequence[Schedule], now: int) -> Table:
+    """Schedules and when they are next due."""
+    return Table(
+        columns=("name", "", "when", "type", "queue", "next due", "last due"),
+        rows=[
+            (
+                it.name,
+                "paused" if it.is_paused else "",
+                recurrence(it),
+                it.type,
+                it.queue,
+                "-" if it.is_paused else when(it.next_due, now),
+                when(it.last_due, now),
+            )
+            for it in them
+        ],
+        empty="there are no schedules",
+    )
+
+
+def recurrence(it: Schedule) -> str:
+    """When it fires, in words."""
+    if it.every is not None:
+        return f"every {_duration(it.every)}"
+    return f"{it.cron}" + (f" {it.timezone}" if it.timezone != "UTC" else "")
+
+
+def _state(it: Job) -> str:
+    if it.cancel_requested and it.state is State.RUNNING:
+        return "running, cancel requested"
+    if it.state is State.RUNNING and it.started_at is None:
+        return "running, in a worker's buffer"
+    if it.parked:
+        return f"ready, parked: {it.parked}"
+    return f"{it.state}"
+
+
+def _short_state(it: Job) -> str:
+    if it.state is State.RUNNING and it.cancel_requested:
+        return "cancelling"
+    if it.state is State.RUNNING and it.started_at is None:
+        return "buffered"
+    return "parked" if it.parked else f"{it.state}"
+
+
+def _since(it: Job, now: int) -> str:
+    if it.state is State.SCHEDULED:
+        return f"due {when(it.run_at, now)}"
+    if it.finished_at is not None:
+        return when(it.finished_at, now)
+    start = it.started_at if it.state is State.RUNNING else it.run_at
+    return "" if start is None else f"for {_rough(max(now - start, 0))}"
+
+
+def _why(it: Job) -> str:
+    words = it.reason or ""
+    if it.failure:
+        words = f"{it.failure.kind}: {it.failure.message}"
+    first = words.split("\n", 1)[0]
+    return first if len(first) <= _REASON_CHARACTERS else first[: _REASON_CHARACTERS - 1] + "…"
+
+
+def _words(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.decode(errors="replace")
+
+
+def _dated(instant: int | None, now: int) -> str | None:
+    if instant is None:
+        return None
+    return f"{documents.instant(instant)} ({when(instant, now)})"
+
+
+def _span(start: int | None, end: int | None) -> str:
+    return "-" if start is None or end is None else _duration(max(end - start, 0))
+
+
+def _duration(microseconds: int) -> str:
+    return quantity.duration_text(timedelta(microseconds=microseconds))
+
+
+def _rough(microseconds: int) -> str:
+    whole = microseconds // _SECOND
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"

@@ -1,0 +1,44 @@
+"""Wait for jobs to finish."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from longshore.core import ids, quantity
+from longshore.core.job import Job, JobId
+from longshore.core.state import TERMINAL, State
+from longshore.engine import Engine
+from longshore.errors import JobFailedError, WaitTimeoutError
+
+__all__ = ["finished", "refuse_failed"]
+
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 0.5
+
+
+async def finished(
+    engine: Engine, job_ids: Sequence[JobId], *, within: timedelta | None
+) -> list[Job]:
+    """The jobs once all have finished, or WaitTimeoutError."""
+    try:
+        async with asyncio.timeout(within.total_seconds() if within is not None else None):
+            return [await _finished(engine, job_id) for job_id in job_ids]
+    except TimeoutError:
+        waited = quantity.duration_text(within or timedelta())
+        raise WaitTimeoutError(f"not finished after {waited}; the job goes on") from None
+
+
+def refuse_failed(jobs: Sequence[Job]) -> None:
+    """JobFailedError for the first that did not succeed."""
+    for job in jobs:
+        if job.state is not State.SUCCEEDED:
+            why = job.reason or (job.failure.message if job.failure else None)
+            raise JobFailedError(ids.text(job.id), job.state, why)
+
+
+async def _finished(engine: Engine, job_id: JobId) -> Job:
+    pause = _FIRST_PAUSE
+    while (job := await engine.get(job_id)).state not in TERMINAL:
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+    return job
