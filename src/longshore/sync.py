@@ -6,7 +6,6 @@ else. A forked child starts a thread of its own.
 """
 
 import asyncio
-import atexit
 import os
 import threading
 import weakref
@@ -126,7 +125,11 @@ class Sync:
 
 
 class _Portal:
-    """A thread with an event loop on which the app is open."""
+    """A thread with an event loop on which the app is open.
+
+    A daemon: whoever returned from a verb has its answer, so nothing is lost when the process
+    ends without `close`.
+    """
 
     def __init__(self, app: Openable) -> None:
         self._app = app
@@ -140,12 +143,9 @@ class _Portal:
         except BaseException:
             self._stop()
             raise
-        # Before the interpreter stops daemon threads: what was accepted is closed in order.
-        atexit.register(self.close)
 
     def close(self) -> None:
         """Close the app and end the thread."""
-        atexit.unregister(self.close)
         if self._thread.is_alive():
             self._wait(self._app.__aexit__(None, None, None))
             self._stop()
