@@ -299,6 +299,11 @@ class SqliteEngine:
             raise ConfigError(
                 f"the connection is on {files['main']}, not on {self._store.path}"
             )
+        if not connection.in_transaction:
+            if connection.isolation_level is None:
+                raise ConfigError("the connection has no open transaction; begin one first")
+            with translated(self._store.path):
+                connection.execute("begin immediate")
         return connection
 
 

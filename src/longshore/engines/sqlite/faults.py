@@ -4,7 +4,13 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from longshore.errors import EngineBusyError, EngineError, EngineUnavailableError, SchemaError
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineError,
+    EngineUnavailableError,
+    SchemaError,
+)
 
 __all__ = ["is_busy", "translated"]
 
@@ -53,3 +59,6 @@ def translated(path: str) -> Generator[None]:
         yield
     except sqlite3.Error as error:
         raise _translate(error, path) from error
+    except (OverflowError, UnicodeError) as error:
+        # The driver refuses these before the file sees them.
+        raise ConfigError(f"a number or text cannot be stored: {error}") from error

@@ -118,7 +118,8 @@ def cancel(
     running = [(seq, job) for seq, job in found if job.state is State.RUNNING]
     scope = {"seqs": _array(waiting), "now": transaction.now, "reason": reason}
     db.execute(SQL.cancel, scope)
-    db.execute(SQL.cancel_request, {"seqs": _array([seq for seq, _ in running])})
+    scope = {"seqs": _array([seq for seq, _ in running]), "reason": reason}
+    db.execute(SQL.cancel_request, scope)
     ended = [job for _, job in found if job.state is not State.RUNNING]
     asked = [job for _, job in running if not job.cancel_requested]
     details: dict[str, object] = {"reason": reason}

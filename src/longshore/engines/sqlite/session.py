@@ -205,8 +205,7 @@ class SqliteSession:
         return self._started | fresh
 
     def _unwanted(self, transaction: Transaction) -> list[Reference]:
-        row = transaction.db.execute(SQL.unwanted, {"token": self._token}).fetchone()
-        return _references.decode(row[0])
+        return list(settling.unwanted(transaction.db, self._token))
 
     def _hold(self, claims: Sequence[Claim], ended: Sequence[Reference]) -> None:
         for reference in ended:

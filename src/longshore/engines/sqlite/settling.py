@@ -7,20 +7,20 @@ import msgspec
 
 from longshore.core.event import Group, Name, names
 from longshore.core.job import Claim, Held, Settlement
-from longshore.core.settle import outcome
-from longshore.core.state import SETTLING, TERMINAL, State, Verb, after
+from longshore.core.settle import heeding, outcome
+from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
 from longshore.engines.sqlite.bulk import BulkStatement
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
-__all__ = ["Known", "Lookup", "apply"]
+__all__ = ["Known", "Lookup", "apply", "unwanted"]
 
 _succeed = BulkStatement(SQL.settle_succeeded)
 _end = BulkStatement(SQL.settle)
 _history = BulkStatement(SQL.settled_history)
 _json = msgspec.json.Encoder()
-_NEXT: dict[Verb, State] = {verb: after(State.RUNNING, verb) for verb in SETTLING}
+_requests = msgspec.json.Decoder(list[tuple[int, int, str]])
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
 
 
@@ -43,6 +43,9 @@ def apply(
         return []
     token, worker = holder
     db = transaction.db
+    for reference, reason in unwanted(db, token).items():
+        if reference in pending:
+            pending[reference] = heeding(pending[reference], reason)
     stale: list[Reference] = []
     db.execute("savepoint settle")
     if _settle(transaction, token, pending) != len(pending):
@@ -55,9 +58,17 @@ def apply(
     others = [one for one in pending.values() if one.verb is not Verb.SUCCEED]
     if others:
         _history.run(db, [_past(one, worker, transaction.now) for one in others])
-        transaction.wakes |= any(_NEXT[one.verb] is State.READY for one in others)
+        transaction.wakes |= any(
+            after(State.RUNNING, one.verb) is State.READY for one in others
+        )
     transaction.groups += _events(pending, lookup)
     return stale
+
+
+def unwanted(db: sqlite3.Connection, token: int) -> dict[Reference, str]:
+    """The claims held under this token whose jobs were asked to stop, each with the reason."""
+    row = db.execute(SQL.unwanted, {"token": token}).fetchone()
+    return {(seq, delivery): reason for seq, delivery, reason in _requests.decode(row[0])}
 
 
 def _settle(transaction: Transaction, token: int, pending: dict[Reference, Settlement]) -> int:
@@ -79,7 +90,7 @@ def _is_held(db: sqlite3.Connection, token: int, reference: Reference) -> bool:
 
 
 def _row(one: Settlement, now: int) -> tuple[object, ...]:
-    state = _NEXT[one.verb]
+    state = after(State.RUNNING, one.verb)
     ended_at = one.finished_at if one.finished_at is not None else now
     return (
         one.handle,

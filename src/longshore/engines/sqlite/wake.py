@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Waker"]
+__all__ = ["Waker", "wake_folder"]
 
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
@@ -24,7 +24,7 @@ class Waker:
     """Lets sessions wait for work, and tells the waiting ones of other processes."""
 
     def __init__(self, path: str) -> None:
-        self._folder = None if path == ":memory:" else _folder(path)
+        self._folder = None if path == ":memory:" else wake_folder(path)
         self._events: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._lock = threading.Lock()
         self._listener: tuple[socket.socket, Path, asyncio.AbstractEventLoop] | None = None
@@ -113,7 +113,8 @@ class Waker:
         self._wake_here()
 
 
-def _folder(path: str) -> Path:
+def wake_folder(path: str) -> Path:
+    """Where the sockets of this file's waiting processes are."""
     real = Path(os.path.realpath(path))
     beside = real.with_name(real.name + "-wake")
     if len(str(beside)) + 32 <= _LONGEST_ADDRESS:

@@ -1,4 +1,4 @@
--- cancel_request: ask the holders of running jobs to stop them.
--- :seqs
-update longshore_job set cancel_requested = 1
- where seq in (select value from json_each(:seqs))
+-- cancel_request: ask the holders of running jobs to stop them. The first reason stands.
+-- :seqs :reason
+update longshore_job set cancel_requested = 1, reason = :reason
+ where seq in (select value from json_each(:seqs)) and cancel_requested = 0

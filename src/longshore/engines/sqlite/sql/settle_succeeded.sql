@@ -8,6 +8,7 @@ update longshore_job as j
        started_at       = s.column3,
        finished_at      = s.column4,
        result           = s.column5,
+       reason           = null,
        cancel_requested = 0
   from (values
     (?, ?, ?, ?, ?)

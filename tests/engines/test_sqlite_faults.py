@@ -1,0 +1,188 @@
+"""Bad files, full disks and held locks get a clear answer, and nothing is lost."""
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import NewJob
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineError,
+    EngineUnavailableError,
+    SchemaError,
+)
+from longshore.runtime.ids import IdSource
+
+ids = IdSource()
+
+
+def a_batch(count: int = 1, size: int = 2) -> list[NewJob]:
+    payload = b'{"x":"' + b"x" * size + b'"}'
+    return [NewJob(id=ids.make(), type="t", payload=payload) for _ in range(count)]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of one megabyte."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounting = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True
+    )
+    if mounting.returncode:
+        if os.environ.get("CI"):
+            pytest.fail("cannot mount a small disk here")
+        pytest.skip("only root can mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+async def test_a_full_disk_refuses_new_jobs_and_recovers_when_there_is_room(
+    small_disk: Path,
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * 300_000)
+    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    await engine.migrate()
+    accepted = 0
+    with pytest.raises(EngineUnavailableError, match="disk is full"):
+        for _ in range(100):
+            await engine.submit(a_batch(10, size=2_000))
+            accepted += 10
+
+    filler.unlink()
+    await engine.submit(a_batch(10))
+
+    assert sum(one.ready for one in await engine.counts()) == accepted + 10
+    await engine.close()
+
+
+async def test_a_disk_that_became_read_only_is_said_so(small_disk: Path) -> None:
+    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    await engine.migrate()
+    await engine.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+
+    with pytest.raises(EngineUnavailableError):
+        await engine.submit(a_batch())
+
+    await engine.close()
+
+
+async def test_a_lock_held_for_too_long_is_busy_and_nothing_is_half_done(path: Path) -> None:
+    engine = open_engine(f"sqlite:///{path}?busy_timeout=0.1")
+    await engine.migrate()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("begin exclusive")
+
+    with pytest.raises(EngineBusyError):
+        await engine.submit(a_batch(3))
+
+    holder.execute("rollback")
+    await engine.submit(a_batch(2))
+    assert [one.ready for one in await engine.counts()] == [2]
+    await engine.close()
+    holder.close()
+
+
+async def test_a_file_that_is_no_database_is_said_so(path: Path) -> None:
+    path.write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
+    engine = open_engine(f"sqlite:///{path}")
+
+    with pytest.raises(EngineError, match="not a SQLite database"):
+        await engine.migrate()
+
+    await engine.close()
+
+
+async def test_a_file_without_a_schema_asks_for_migration(path: Path) -> None:
+    engine = open_engine(f"sqlite:///{path}")
+
+    with pytest.raises(SchemaError, match="longshore migrate"):
+        await engine.submit(a_batch())
+
+    await engine.close()
+
+
+async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    engine = open_engine(f"sqlite:///{tmp_path}/file/jobs.db")
+
+    with pytest.raises(EngineUnavailableError):
+        await engine.migrate()
+
+    await engine.close()
+
+
+async def test_a_migration_that_was_edited_after_it_ran_is_refused(
+    engine: Engine, path: Path
+) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("update longshore_migration set checksum = 'other'")
+
+    with pytest.raises(SchemaError, match="was changed after it was applied"):
+        await engine.migrate()
+
+
+async def test_a_schema_of_a_newer_version_is_refused(engine: Engine, path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("insert into longshore_migration values (99, '0099_later', 'x', 0)")
+
+    with pytest.raises(SchemaError, match="upgrade longshore"):
+        await engine.ping()
+
+
+async def test_one_bad_call_in_a_group_commit_leaves_the_others_alone(engine: Engine) -> None:
+    """Both calls are queued before the writer wakes, so that they share a commit."""
+    import asyncio
+
+    good = asyncio.create_task(engine.submit(a_batch()))
+    bad = asyncio.create_task(engine.delete_schedule("nobody"))
+    also_good = asyncio.create_task(engine.submit(a_batch()))
+
+    results = await asyncio.gather(good, bad, also_good, return_exceptions=True)
+
+    assert [type(one).__name__ for one in results] == ["list", "ScheduleNotFoundError", "list"]
+    assert [one.ready for one in await engine.counts()] == [2]
+
+
+async def test_a_closed_engine_answers_instead_of_hanging(path: Path) -> None:
+    engine = open_engine(f"sqlite:///{path}")
+    await engine.migrate()
+    await engine.close()
+    await engine.close()
+
+    with pytest.raises(EngineUnavailableError):
+        await engine.submit(a_batch())
+    with pytest.raises(EngineUnavailableError):
+        await engine.counts()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite://host/x.db",
+        "sqlite:///x.db?synchronous=off",
+        "sqlite:///x.db?busy_timeout=never",
+        "sqlite:///x.db?busy_timeout=nan",
+        "sqlite:///x.db?bussy_timeout=1",
+        "mysql://x",
+        "postgresql://x",
+        "jobs.db",
+        "",
+    ],
+)
+def test_a_url_that_makes_no_sense_is_a_config_error(url: str) -> None:
+    with pytest.raises(ConfigError):
+        open_engine(url)

@@ -1,0 +1,97 @@
+"""What a claim looks at. A plan that scans the queue would pass every test but this one."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import NewJob
+from longshore.engine import Engine
+from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
+from longshore.engines.sqlite.sql import SQL
+from longshore.runtime.ids import IdSource
+
+ids = IdSource()
+
+
+def _plan(path: Path, statement: str, parameters: object) -> list[str]:
+    with sqlite3.connect(path) as db:
+        return [row[3] for row in db.execute(f"explain query plan {statement}", parameters)]
+
+
+@pytest.mark.parametrize("types", [1, 2, 7])
+async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
+    engine: Engine, path: Path, types: int
+) -> None:
+    plan = _plan(path, _merged(types), ["q", "t"] * types + [10])
+
+    assert not [step for step in plan if "TEMP B-TREE" in step or "SCAN longshore_job" in step]
+    assert sum("longshore_job_ready (queue=? AND type=?)" in step for step in plan) == types
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "index"),
+    [
+        (SQL.due, {"now": 1, "limit": 1}, "longshore_job_due"),
+        (SQL.next_due, {}, "longshore_job_due"),
+        (SQL.lapsed, {"before": 1, "limit": 1}, "longshore_session_live"),
+        (SQL.held, {"token": 1}, "longshore_job_held"),
+        (SQL.claimed, {"token": 1, "number": 1}, "longshore_job_held"),
+        (SQL.unwanted, {"token": 1}, "longshore_job_unwanted"),
+        (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
+        (SQL.outbox_unpublished, {"limit": 1}, "longshore_outbox_unpublished"),
+        (
+            SQL.expired,
+            {"state": "dead", "before": 1, "limit": 1},
+            "longshore_job_finished (state=? AND finished_at>? AND finished_at<?)",
+        ),
+    ],
+)
+async def test_every_tick_reads_its_index_and_nothing_else(
+    engine: Engine, path: Path, statement: str, parameters: dict[str, object], index: str
+) -> None:
+    plan = _plan(path, statement, parameters)
+
+    assert any(index in step for step in plan), plan
+    assert not [step for step in plan if "SCAN longshore_job" in step and "INDEX" not in step]
+
+
+@pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle])
+async def test_settling_goes_claim_by_claim(engine: Engine, path: Path, statement: str) -> None:
+    plan = _plan(path, statement, [None] * statement.count("?"))
+
+    assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan
+
+
+async def test_a_claim_costs_the_same_behind_many_jobs_it_may_not_take(
+    engine: Engine, path: Path
+) -> None:
+    """Steps of SQLite's virtual machine, not seconds: the same on any machine."""
+    await engine.submit([NewJob(id=ids.make(), type="wanted") for _ in range(5)])
+    before = _steps_of_a_claim(path)
+    for _ in range(10):
+        await engine.submit(
+            [NewJob(id=ids.make(), type="excluded", priority=1) for _ in range(1_000)]
+        )
+
+    after = _steps_of_a_claim(path)
+
+    assert after < before * 2
+
+
+def _steps_of_a_claim(path: Path) -> int:
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    db = sqlite3.connect(path, isolation_level=None)
+    db.set_progress_handler(count, 1)
+    db.execute("begin immediate")
+    claims, _ = claim(db, (1, 1), 5, queues=["default"], types=frozenset({"wanted"}))
+    db.execute("rollback")
+    db.close()
+    assert len(claims) == 5
+    return steps

@@ -1,0 +1,159 @@
+"""Several processes on one file."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import NewJob
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.engines.sqlite.wake import wake_folder
+from longshore.errors import ConfigError
+from longshore.runtime.ids import IdSource
+
+processes = multiprocessing.get_context("spawn")
+
+
+def _submit_many(url: str, batches: int) -> None:
+    async def main() -> None:
+        engine, ids = open_engine(url), IdSource()
+        for _ in range(batches):
+            await engine.submit([NewJob(id=ids.make(), type="t") for _ in range(10)])
+        await engine.close()
+
+    asyncio.run(main())
+
+
+def _claim_all(url: str, claimed: "multiprocessing.Queue[list[str]]") -> None:
+    async def main() -> list[str]:
+        engine = open_engine(url)
+        session = await engine.open_session(
+            worker=str(os.getpid()), queues=["default"], types=["t"], lease=60_000_000
+        )
+        found: list[str] = []
+        number = 0
+        while True:
+            number += 1
+            answer = await session.exchange(number, want=7)
+            if not answer.claims:
+                break
+            found += [one.id.hex() for one in answer.claims]
+        # Keep what was claimed: releasing it would let the others claim it again.
+        await engine.close()
+        return found
+
+    claimed.put(asyncio.run(main()))
+
+
+async def test_writers_in_several_processes_wait_for_each_other(
+    engine: Engine, path: Path
+) -> None:
+    children = [
+        processes.Process(target=_submit_many, args=(f"sqlite:///{path}", 40)) for _ in range(3)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        await asyncio.to_thread(child.join, 60)
+
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    assert [one.ready for one in await engine.counts()] == [1_200]
+
+
+async def test_claimers_in_several_processes_never_get_the_same_job(
+    engine: Engine, path: Path
+) -> None:
+    ids = IdSource()
+    await engine.submit([NewJob(id=ids.make(), type="t") for _ in range(500)])
+    claimed: multiprocessing.Queue[list[str]] = processes.Queue()
+    children = [
+        processes.Process(target=_claim_all, args=(f"sqlite:///{path}", claimed))
+        for _ in range(3)
+    ]
+    for child in children:
+        child.start()
+    found = [job for _ in children for job in await asyncio.to_thread(claimed.get, True, 60)]
+    for child in children:
+        await asyncio.to_thread(child.join, 60)
+
+    assert len(found) == len(set(found)) == 500
+
+
+async def test_a_submit_in_another_process_wakes_a_waiting_session(
+    engine: Engine, path: Path
+) -> None:
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+    waiting = asyncio.create_task(session.wait(30))
+    await asyncio.sleep(0)  # let it listen
+    child = processes.Process(target=_submit_many, args=(f"sqlite:///{path}", 1))
+
+    child.start()
+    await asyncio.wait_for(waiting, 20)
+
+    assert (await session.exchange(1, want=100)).claims
+    await asyncio.to_thread(child.join, 60)
+
+
+async def test_a_socket_left_by_a_killed_process_is_swept_away(
+    engine: Engine, path: Path
+) -> None:
+    child = processes.Process(target=_wait_for_ever, args=(f"sqlite:///{path}",))
+    child.start()
+    folder = wake_folder(str(path))
+    async with asyncio.timeout(30):
+        while not folder.exists() or not list(folder.iterdir()):
+            await asyncio.sleep(0.01)
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    await asyncio.to_thread(child.join, 30)
+
+    await engine.submit([NewJob(id=IdSource().make(), type="t")])
+
+    assert list(folder.iterdir()) == []
+
+
+def _wait_for_ever(url: str) -> None:
+    async def main() -> None:
+        engine = open_engine(url)
+        session = await engine.open_session(
+            worker="w", queues=["other"], types=["t"], lease=60_000_000
+        )
+        await session.wait(600)
+
+    asyncio.run(main())
+
+
+async def test_an_engine_carried_over_a_fork_is_refused(engine: Engine) -> None:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            try:
+                asyncio.new_event_loop().run_until_complete(engine.submit([]))
+            except ConfigError:
+                os.write(write, b"refused")
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+
+    assert os.read(read, 100) == b"refused"
+
+
+@pytest.mark.parametrize("callers", [64])
+async def test_many_callers_share_few_commits(engine: Engine, callers: int) -> None:
+    ids = IdSource()
+
+    await asyncio.gather(
+        *(engine.submit([NewJob(id=ids.make(), type="t")]) for _ in range(callers))
+    )
+
+    batches = await engine.events(after=0, limit=1_000)
+    assert sum(len(group.ids) // 16 for batch in batches for group in batch.groups) == callers
+    assert len(batches) <= callers // 8
