@@ -4,9 +4,11 @@ An engine enforces a settlement; this module is the only place that chooses one.
 decision is a function of the claim, what the handler did, and the task's policy.
 """
 
+from msgspec.structs import replace
+
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import Claim, Failure, Held, Settlement
-from longshore.core.state import Verb
+from longshore.core.state import TERMINAL, State, Verb, after
 
 __all__ = [
     "MESSAGE_CHARACTERS",
@@ -14,6 +16,7 @@ __all__ = [
     "cancelled",
     "failed",
     "failure",
+    "heeding",
     "killed",
     "lost",
     "outcome",
@@ -155,6 +158,17 @@ def lost(held: Held) -> Settlement:
         started_at=held.started_at,
         failure=Failure("crash", "the worker that ran it vanished") if started else None,
     )
+
+
+def heeding(settlement: Settlement, reason: str | None) -> Settlement:
+    """The settlement of a claim whose job was asked to stop, for that reason, while it ran.
+
+    It does not wait for another run: whoever asked was told so, and a holder that had not
+    heard of the request cannot undo it. Success and death stand.
+    """
+    if settlement.verb is Verb.CANCEL or after(State.RUNNING, settlement.verb) not in TERMINAL:
+        return replace(settlement, verb=Verb.CANCEL, reason=reason)
+    return settlement
 
 
 def outcome(settlement: Settlement) -> str:

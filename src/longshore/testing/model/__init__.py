@@ -66,6 +66,7 @@ class ModelEngine(ModelProducer, ModelSteward, ModelInspector):
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """See `longshore.engine.Outbox`."""
         self._store.now()
+        self._store.has_relay = True
         batches = self._store.batches
         return [b for b in batches if b.position not in self._store.published][:limit]
 

@@ -32,9 +32,8 @@ class ModelInspector:
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
         """See `longshore.engine.Inspector`."""
         self._store.now()
-        before, _, made_for = (cursor or f"{self._store.last_handle + 1} {which}").partition(
-            " "
-        )
+        begin = f"{self._store.last_handle + 1} {which}"
+        before, _, made_for = (begin if cursor is None else cursor).partition(" ")
         if made_for != str(which):
             raise ConfigError("this cursor belongs to another filter; begin again without it")
         found = [
@@ -111,7 +110,9 @@ class ModelInspector:
                 failures=0,
                 crashes=0,
                 lapses=0,
+                started_at=None,
                 finished_at=None,
+                result=None,
                 reason=None,
             )
             self._store.emit(Name.REPLAYED, row.job)
@@ -164,9 +165,11 @@ class ModelInspector:
         self._store.now()
         key = (schedule.tenant, schedule.name)
         known = self._store.schedules.get(key)
-        if known is not None:
-            schedule = replace(schedule, last_due=known.last_due, last_job=known.last_job)
-        self._store.schedules[key] = schedule
+        self._store.schedules[key] = replace(
+            schedule,
+            last_due=known.last_due if known else None,
+            last_job=known.last_job if known else None,
+        )
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """See `longshore.engine.Inspector`."""

@@ -55,9 +55,11 @@ def _keeps_others_out(store: Store, holder: JobId) -> bool:
 
 
 def _put(store: Store, new: NewJob, now: int) -> None:
-    due = now + max(new.delay, 0) if new.run_at is None else new.run_at
-    is_later = due > now
+    # Order outlives clocks: if ours was set back, the job still arrived after the last one.
+    store.last_arrival = arrival = max(now, store.last_arrival)
     store.last_handle += 1
+    due = now + new.delay if new.run_at is None else new.run_at
+    is_later = due > now
     job = Job(
         id=new.id,
         type=new.type,
@@ -66,8 +68,8 @@ def _put(store: Store, new: NewJob, now: int) -> None:
         state=State.SCHEDULED if is_later else State.READY,
         priority=new.priority,
         payload=new.payload,
-        run_at=due,
-        created_at=now,
+        run_at=due if is_later else arrival,
+        created_at=arrival,
         max_attempts=new.max_attempts,
         timeout=new.timeout,
         delivery=0,
@@ -81,7 +83,7 @@ def _put(store: Store, new: NewJob, now: int) -> None:
         trace=new.trace,
         tags=new.tags,
     )
-    rank = strict_rank(new.priority, max(due, now), punctual=is_later)
+    rank = strict_rank(new.priority, job.run_at, punctual=is_later)
     store.rows[new.id] = Row(store.last_handle, job, rank, new.unique_until)
     store.history[new.id] = []
     store.emit(Name.SUBMITTED, job)

@@ -42,7 +42,7 @@ class ModelSession:
         """See `longshore.engine.Session`."""
         lease = self._live_lease()
         wanted = lease.queues if queues is None else tuple(queues)
-        if number != lease.number:
+        if number != lease.number or number < 1:
             self._apply(number, started, settlements)
             for row in list(self._takeable(wanted))[: max(want, 0)]:
                 self._take(row, number)

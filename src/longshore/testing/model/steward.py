@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from longshore.core.event import Name
+from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
 from longshore.core.state import LIVE, State, Verb, after
@@ -83,14 +83,15 @@ class ModelSteward:
         """See `longshore.engine.Steward`."""
         self._store.now()
         schedule = self._store.schedules.get((firing.tenant, firing.name))
-        if schedule is None or schedule.next_due != firing.expected:
+        if schedule is None or schedule.is_paused or schedule.next_due != firing.expected:
             return []
-        answers: list[Submitted] = []
-        for shot in firing.shots:
-            schedule, answer = self._shoot(schedule, shot)
-            answers.extend(answer)
+        answers = [answer for shot in firing.shots for answer in self._shoot(schedule, shot)]
+        dues = [shot.due for shot in firing.shots]
         self._store.schedules[firing.tenant, firing.name] = replace(
-            schedule, next_due=firing.next_due
+            schedule,
+            next_due=firing.next_due,
+            last_due=max(dues, default=firing.expected),
+            last_job=answers[-1].id if answers else schedule.last_job,
         )
         self._store.commit()
         return answers
@@ -114,22 +115,26 @@ class ModelSteward:
         return len(jobs) + len(keys) + len(batches)
 
     def _is_over(self, lease: Lease, grace: int) -> bool:
-        return self._store.now() - lease.expires_at > grace
+        return lease.expires_at + grace <= self._store.now()
 
     def _is_live(self, job_id: JobId | None) -> bool:
         row = self._store.rows.get(job_id) if job_id else None
         return row is not None and row.job.state in LIVE
 
-    def _shoot(self, schedule: Schedule, shot: Shot) -> tuple[Schedule, list[Submitted]]:
+    def _shoot(self, schedule: Schedule, shot: Shot) -> list[Submitted]:
         key = (schedule.tenant, schedule.name, shot.due)
         if key in self._store.fired:
-            return schedule, []
+            return []
         self._store.fired.add(key)
-        schedule = replace(schedule, last_due=shot.due)
+        details: dict[str, object] = {"schedule": schedule.name, "due": shot.due}
         if shot.job is None:
-            return schedule, []
+            where = ("", "", schedule.tenant, bytes(16))
+            self._store.note(Group(Name.SCHEDULE_SKIPPED, *where, [details]))
+            return []
         answer = accept(self._store, shot.job)
-        return replace(schedule, last_job=answer.id), [answer]
+        where = (shot.job.queue, shot.job.type, schedule.tenant, answer.id)
+        self._store.note(Group(Name.SCHEDULE_FIRED, *where, [details]))
+        return [answer]
 
     def _jobs_past(self, retention: Retention) -> list[Row]:
         kept = {
@@ -143,16 +148,21 @@ class ModelSteward:
             for row in self._store.rows.values()
             if row.job.state in kept
             and row.job.finished_at is not None
-            and row.job.finished_at + kept[row.job.state] < now
+            and row.job.finished_at + kept[row.job.state] <= now
         ]
 
     def _keys_past(self, retention: Retention) -> list[tuple[str, str]]:
         oldest = self._store.now() - retention.idempotency
-        return [key for key, used in self._store.keys.items() if used.at < oldest]
+        return [key for key, used in self._store.keys.items() if used.at <= oldest]
 
     def _batches_past(self, retention: Retention) -> list[int]:
         oldest = self._store.now() - retention.outbox
-        return [batch.position for batch in self._store.batches if batch.at < oldest]
+        published = self._store.published
+        return [
+            batch.position
+            for batch in self._store.batches
+            if batch.at <= oldest and (batch.position in published or not self._store.has_relay)
+        ]
 
 
 def _held(rows: list[Row]) -> list[Held]:

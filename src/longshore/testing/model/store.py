@@ -11,21 +11,13 @@ from longshore.core import event, ids
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.job import Attempt, Claim, Job, JobId, Settlement, UniqueUntil
 from longshore.core.schedule import Schedule
+from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Lease", "Row", "Store", "Used"]
-
-OUTCOMES = {
-    Verb.SUCCEED: "succeeded",
-    Verb.RETRY: "failed",
-    Verb.SNOOZE: "snoozed",
-    Verb.RELEASE: "released",
-    Verb.KILL: "dead",
-    Verb.CANCEL: "cancelled",
-}
 
 
 @dataclass(slots=True)
@@ -97,6 +89,8 @@ class Store:
         self.published: set[int] = set()
         self.waiting: set[asyncio.Event] = set()
         self.last_handle = 0
+        self.last_arrival = 0
+        self.has_relay = False
         self.last_token = 0
         self.last_position = 0
         self.is_closed = False
@@ -126,8 +120,12 @@ class Store:
         )
 
     def emit(self, name: Name, job: Job, **details: object) -> None:
-        """Note a transition; `commit` writes all that were noted as one batch."""
-        self._groups.append(Group(name, job.queue, job.type, job.tenant, job.id, [details]))
+        """Note a transition of a job."""
+        self.note(Group(name, job.queue, job.type, job.tenant, job.id, [details]))
+
+    def note(self, group: Group) -> None:
+        """Keep events until `commit` writes all of them as one batch."""
+        self._groups.append(group)
 
     def commit(self) -> None:
         """End a call: write what happened, and wake whoever waits for work."""
@@ -144,7 +142,7 @@ class Store:
         """Record that a claimed job's handler began, once."""
         if row.job.started_at is None:
             row.change(started_at=self.now(), attempt=row.job.attempt + 1)
-            self.emit(Name.STARTED, row.job, attempt=row.job.attempt)
+            self.emit(Name.STARTED, row.job)
 
     def release(self, rows: Iterable[Row]) -> int:
         """Give claims back, uncharged."""
@@ -157,7 +155,8 @@ class Store:
     def settle(self, row: Row, settlement: Settlement) -> None:
         """End a claim."""
         job, now = row.job, self.now()
-        settlement = _honouring_cancel(job, settlement)
+        if job.cancel_requested:
+            settlement = heeding(settlement, job.reason)
         state = after(job.state, settlement.verb)
         is_over = state in TERMINAL
         was_started = job.started_at is not None
@@ -177,19 +176,18 @@ class Store:
             finished_at=(settlement.finished_at or now) if is_over else None,
             result=settlement.result,
             failure=settlement.failure or job.failure,
-            reason=settlement.reason if is_over else None,
+            reason=settlement.reason,
         )
         for name in event.names(settlement, start_is_known=was_started):
-            self.emit(name, row.job, attempt=row.job.attempt)
+            self.emit(name, row.job, **_details(settlement))
         self._remember(job.worker, row.job, settlement)
 
     def _remember(self, worker: str | None, job: Job, settlement: Settlement) -> None:
-        lost = "crashed" if settlement.crash else "lapsed"
         self.history[job.id].append(
             Attempt(
                 delivery=job.delivery,
                 attempt=job.attempt,
-                outcome=OUTCOMES.get(settlement.verb, lost),
+                outcome=outcome(settlement),
                 worker=worker,
                 started_at=job.started_at,
                 finished_at=settlement.finished_at or self.now(),
@@ -200,9 +198,8 @@ class Store:
     def forget(self, row: Row, who: str) -> None:
         """Delete a finished job, leaving an event with all that an audit needs."""
         job = row.job
-        self.emit(
-            Name.PURGED, job, who=who, state=job.state, reason=job.reason, payload=job.payload
-        )
+        payload = job.payload.decode(errors="replace")
+        self.emit(Name.PURGED, job, payload=payload, reason=job.reason, who=who)
         del self.rows[job.id], self.history[job.id]
 
 
@@ -231,9 +228,11 @@ def claim_of(row: Row) -> Claim:
     )
 
 
-def _honouring_cancel(job: Job, settlement: Settlement) -> Settlement:
-    # Whoever asked for the cancel was told that it would not run again; a holder that had
-    # not heard of it yet cannot undo that.
-    if job.cancel_requested and after(job.state, settlement.verb) not in TERMINAL:
-        return replace(settlement, verb=Verb.CANCEL, reason=job.reason)
-    return settlement
+def _details(settlement: Settlement) -> dict[str, object]:
+    details: dict[str, object] = {"delivery": settlement.delivery}
+    if settlement.failure is not None:
+        kind, message = settlement.failure.kind, settlement.failure.message
+        details["error"] = {"kind": kind, "message": message}
+    if settlement.reason is not None:
+        details["reason"] = settlement.reason
+    return details

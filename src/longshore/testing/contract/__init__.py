@@ -1,0 +1,25 @@
+"""The contract suite: what every engine must do, told as tests.
+
+An engine's whole test module is `from longshore.testing.contract import *`, beside fixtures
+`engine` (migrated and empty), `clock` (its ManualClock) and `reopen` (opens the same store
+once more, as another process would).
+"""
+
+from longshore.testing.contract.cancelling import *
+from longshore.testing.contract.claiming import *
+from longshore.testing.contract.faults import *
+from longshore.testing.contract.idempotency import *
+from longshore.testing.contract.inspecting import *
+from longshore.testing.contract.outbox import *
+from longshore.testing.contract.pausing import *
+from longshore.testing.contract.promoting import *
+from longshore.testing.contract.pruning import *
+from longshore.testing.contract.reclaiming import *
+from longshore.testing.contract.renewing import *
+from longshore.testing.contract.repeating import *
+from longshore.testing.contract.replaying import *
+from longshore.testing.contract.scheduling import *
+from longshore.testing.contract.settling import *
+from longshore.testing.contract.submitting import *
+from longshore.testing.contract.transitions import *
+from longshore.testing.contract.uniqueness import *

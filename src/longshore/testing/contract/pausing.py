@@ -1,0 +1,163 @@
+import pytest
+
+from longshore.core.state import State
+from longshore.engine import Engine
+from longshore.errors import ConfigError
+from longshore.testing.contract.arranging import numbers
+from longshore.testing.factories import a_job
+from longshore.testing.manual import a_worker
+
+
+async def test_a_paused_queue_hands_out_nothing_and_says_so(engine: Engine) -> None:
+    new = a_job()
+    await engine.submit([new])
+    await engine.pause(queue="default")
+    worker = await a_worker(engine)
+
+    answer = await worker.exchange(want=1)
+
+    job = await engine.get(new.id)
+    assert (answer.claims, answer.is_paused) == ([], True)
+    assert (job.state, numbers(job)) == (State.READY, (0, 0, 0, 0, 0))
+
+
+async def test_a_resumed_queue_hands_out_what_waited(engine: Engine) -> None:
+    await engine.submit([a_job()])
+    await engine.pause(queue="default")
+    await engine.resume(queue="default")
+    worker = await a_worker(engine)
+
+    answer = await worker.exchange(want=1)
+
+    assert len(answer.claims) == 1
+    assert not answer.is_paused
+
+
+async def test_one_open_queue_is_enough_not_to_be_paused(engine: Engine) -> None:
+    await engine.submit([a_job(queue="closed"), a_job(queue="open")])
+    await engine.pause(queue="closed")
+    worker = await a_worker(engine, queues=["closed", "open"])
+
+    answer = await worker.exchange(want=5)
+
+    assert [claim.queue for claim in answer.claims] == ["open"]
+    assert not answer.is_paused
+
+
+async def test_a_paused_type_does_not_block_what_stands_behind_it(engine: Engine) -> None:
+    paused = [a_job(type="video.render", priority=1) for _ in range(20)]
+    behind = [a_job(type="noop"), a_job(type="email.send")]
+    await engine.submit([*paused, *behind])
+    await engine.pause(type="video.render")
+    worker = await a_worker(engine, types=["video.render", "noop", "email.send"])
+
+    answer = await worker.exchange(want=10)
+
+    assert [claim.id for claim in answer.claims] == [job.id for job in behind]
+    assert not answer.is_paused
+
+
+async def test_a_paused_type_is_paused_in_every_queue(engine: Engine) -> None:
+    await engine.submit([a_job(queue="a"), a_job(queue="b")])
+    await engine.pause(type="noop")
+    worker = await a_worker(engine, queues=["a", "b"])
+
+    assert await worker.claim(10) == []
+
+
+async def test_a_type_can_be_paused_in_one_queue_alone(engine: Engine) -> None:
+    here, there, other = a_job(queue="a"), a_job(queue="b"), a_job(queue="a", type="other")
+    await engine.submit([here, there, other])
+    await engine.pause(queue="a", type="noop")
+    worker = await a_worker(engine, queues=["a", "b"], types=["noop", "other"])
+
+    claims = await worker.claim(10)
+
+    assert [claim.id for claim in claims] == [other.id, there.id]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"queue": "default"}, {"type": "noop"}],
+    ids=["queue", "type"],
+)
+async def test_resume_undoes_only_the_pause_with_the_same_names(
+    engine: Engine, named: dict[str, str]
+) -> None:
+    await engine.submit([a_job()])
+    await engine.pause(**named)
+    await engine.pause(queue="default", type="noop")
+    worker = await a_worker(engine)
+
+    await engine.resume(**named)
+    still_paused = await worker.claim()
+    await engine.resume(queue="default", type="noop")
+
+    assert still_paused == []
+    assert len(await worker.claim()) == 1
+
+
+async def test_pausing_twice_is_undone_by_one_resume(engine: Engine) -> None:
+    await engine.submit([a_job()])
+    await engine.pause(queue="default")
+    await engine.pause(queue="default")
+    worker = await a_worker(engine)
+
+    await engine.resume(queue="default")
+
+    assert len(await worker.claim()) == 1
+
+
+async def test_resuming_what_was_not_paused_is_harmless(engine: Engine) -> None:
+    await engine.resume(queue="default")
+    await engine.resume(type="noop")
+
+    assert await engine.counts() == []
+
+
+async def test_what_runs_in_a_paused_queue_can_be_settled(engine: Engine) -> None:
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    await engine.pause(queue="default")
+
+    await worker.succeed(claim)
+
+    assert (await engine.get(claim.id)).state is State.SUCCEEDED
+
+
+async def test_a_repeated_exchange_returns_its_claims_though_the_queue_was_paused(
+    engine: Engine,
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    claims = await worker.claim()
+    await engine.pause(queue="default")
+
+    answer = await worker.repeat()
+
+    assert answer.claims == claims
+
+
+async def test_a_paused_queue_still_accepts_jobs(engine: Engine) -> None:
+    await engine.pause(queue="default")
+
+    await engine.submit([a_job()])
+
+    (queue,) = await engine.counts()
+    assert (queue.queue, queue.is_paused, queue.ready) == ("default", True, 1)
+
+
+async def test_a_paused_queue_is_counted_though_it_is_empty(engine: Engine) -> None:
+    await engine.pause(queue="quiet")
+
+    (queue,) = await engine.counts()
+
+    assert (queue.queue, queue.is_paused, queue.ready) == ("quiet", True, 0)
+
+
+async def test_a_pause_has_to_name_something(engine: Engine) -> None:
+    with pytest.raises(ConfigError):
+        await engine.pause()
+    with pytest.raises(ConfigError):
+        await engine.resume()

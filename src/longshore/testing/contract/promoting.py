@@ -1,0 +1,92 @@
+import asyncio
+
+from longshore.core.state import State
+from longshore.engine import Engine, Promoted
+from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import numbers, snapshot
+from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
+
+
+async def test_a_due_job_becomes_ready_and_keeps_its_due_time(
+    engine: Engine, clock: ManualClock
+) -> None:
+    new = a_job(delay=MINUTE)
+    await engine.submit([new])
+    due = clock.now() + MINUTE
+    clock.advance(HOUR)
+
+    promoted = await engine.promote(limit=10)
+
+    job = await engine.get(new.id)
+    assert promoted == Promoted(1, None)
+    assert (job.state, job.run_at) == (State.READY, due)
+    assert numbers(job) == (0, 0, 0, 0, 0)
+
+
+async def test_a_job_is_due_at_its_due_time_and_not_before(
+    engine: Engine, clock: ManualClock
+) -> None:
+    new = a_job(delay=MINUTE)
+    await engine.submit([new])
+    clock.advance(MINUTE - 1)
+    early = await engine.promote(limit=10)
+    clock.advance(1)
+
+    late = await engine.promote(limit=10)
+
+    assert (early, late) == (Promoted(0, 1), Promoted(1, None))
+
+
+async def test_promote_says_when_the_next_job_is_due(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job(delay=3 * MINUTE), a_job(delay=MINUTE), a_job()])
+    clock.advance(MINUTE)
+
+    assert await engine.promote(limit=10) == Promoted(1, 2 * MINUTE)
+
+
+async def test_promote_with_nothing_scheduled_has_nothing_to_wait_for(engine: Engine) -> None:
+    await engine.submit([a_job()])
+
+    assert await engine.promote(limit=10) == Promoted(0, None)
+
+
+async def test_the_earliest_due_are_promoted_first(engine: Engine, clock: ManualClock) -> None:
+    jobs = [a_job(delay=delay * SECOND) for delay in (3, 1, 2)]
+    await engine.submit(jobs)
+    clock.advance(MINUTE)
+
+    promoted = await engine.promote(limit=2)
+
+    assert promoted == Promoted(2, 0)
+    assert [(await engine.get(job.id)).state for job in jobs] == [
+        State.SCHEDULED,
+        State.READY,
+        State.READY,
+    ]
+
+
+async def test_two_promoters_at_once_promote_each_job_once(
+    engine: Engine, clock: ManualClock
+) -> None:
+    jobs = [a_job(delay=SECOND) for _ in range(30)]
+    await engine.submit(jobs)
+    clock.advance(MINUTE)
+
+    promoted = await asyncio.gather(*(engine.promote(limit=20) for _ in range(3)))
+
+    assert sum(one.count for one in promoted) == 30
+    assert (await engine.counts())[0].ready == 30
+
+
+async def test_promoting_again_changes_nothing(engine: Engine, clock: ManualClock) -> None:
+    new = a_job(delay=SECOND)
+    await engine.submit([new])
+    clock.advance(MINUTE)
+    await engine.promote(limit=10)
+    before = await snapshot(engine, new.id)
+
+    await engine.promote(limit=10)
+
+    assert await snapshot(engine, new.id) == before

@@ -1,0 +1,204 @@
+import pytest
+
+from longshore.core.event import Name
+from longshore.core.job import Verdict
+from longshore.core.state import TERMINAL, State
+from longshore.engine import Engine, JobFilter, Retention
+from longshore.errors import JobNotFoundError
+from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import a_job_that_is, all_events, events_of
+from longshore.testing.factories import DAY, HOUR, a_job
+from longshore.testing.manual import a_worker
+
+KEEP = Retention(
+    succeeded=HOUR, cancelled=HOUR, dead=HOUR, idempotency=30 * DAY, outbox=30 * DAY
+)
+EVERYTHING = 1_000
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+async def test_a_finished_job_is_kept_for_its_retention_and_no_longer(
+    engine: Engine, clock: ManualClock, state: State
+) -> None:
+    job = await a_job_that_is(state, engine)
+    clock.advance(HOUR - 1)
+    early = await engine.prune(KEEP, limit=EVERYTHING)
+    kept = await engine.get(job.id)
+    clock.advance(2)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    assert early == 0
+    assert kept == job
+    with pytest.raises(JobNotFoundError):
+        await engine.get(job.id)
+    with pytest.raises(JobNotFoundError):
+        await engine.attempts(job.id)
+
+
+async def test_every_state_has_a_retention_of_its_own(
+    engine: Engine, clock: ManualClock
+) -> None:
+    jobs = {state: await a_job_that_is(state, engine) for state in TERMINAL}
+    retention = Retention(succeeded=HOUR, cancelled=2 * HOUR, dead=3 * HOUR)
+    left: list[set[State]] = []
+    for _ in range(3):
+        clock.advance(HOUR + 1)
+        await engine.prune(retention, limit=EVERYTHING)
+        page = await engine.find(JobFilter(), limit=10)
+        left.append({job.state for job in page.jobs})
+
+    assert set(jobs) == TERMINAL
+    assert left == [{State.CANCELLED, State.DEAD}, {State.DEAD}, set()]
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - TERMINAL))
+async def test_a_live_job_is_never_pruned(
+    engine: Engine, clock: ManualClock, state: State
+) -> None:
+    job = await a_job_that_is(state, engine)
+    clock.advance(365 * DAY)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    assert (await engine.get(job.id)).state is state
+
+
+async def test_only_what_is_old_enough_is_pruned(engine: Engine, clock: ManualClock) -> None:
+    old = await a_job_that_is(State.SUCCEEDED, engine)
+    clock.advance(2 * HOUR)
+    young = await a_job_that_is(State.SUCCEEDED, engine)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    page = await engine.find(JobFilter(), limit=10)
+    assert [job.id for job in page.jobs] == [young.id]
+    assert old.id != young.id
+
+
+async def test_a_pruned_dead_job_leaves_an_event_with_all_that_an_audit_needs(
+    engine: Engine, clock: ManualClock
+) -> None:
+    new = a_job(payload=b'{"user": 7}', queue="mail", tenant="acme")
+    await engine.submit([new])
+    worker = await a_worker(engine, queues=["mail"])
+    (claim,) = await worker.claim()
+    await worker.kill(claim, "the account is closed")
+    clock.advance(2 * HOUR)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    purged = [event for event in await all_events(engine) if event.name is Name.PURGED]
+    assert [(event.job_id, event.queue, event.tenant) for event in purged] == [
+        (new.id, "mail", "acme")
+    ]
+    assert purged[0].details["payload"] == '{"user": 7}'
+    assert purged[0].details["reason"] == "the account is closed"
+    assert purged[0].details["who"]
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.CANCELLED])
+async def test_other_jobs_are_pruned_without_a_word(
+    engine: Engine, clock: ManualClock, state: State
+) -> None:
+    job = await a_job_that_is(state, engine)
+    clock.advance(2 * HOUR)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    assert Name.PURGED not in await events_of(engine, job.id)
+
+
+async def test_pruning_keeps_to_its_limit_and_ends(engine: Engine, clock: ManualClock) -> None:
+    for _ in range(5):
+        await a_job_that_is(State.CANCELLED, engine)
+    clock.advance(2 * HOUR)
+
+    pruned = [await engine.prune(KEEP, limit=2) for _ in range(4)]
+
+    assert pruned == [2, 2, 1, 0]
+
+
+async def test_published_events_are_pruned_after_their_retention(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    await engine.submit([a_job()])
+    first, second = await engine.unpublished(limit=10)
+    await engine.published([first.position])
+    retention = Retention(outbox=HOUR)
+    clock.advance(HOUR - 1)
+    await engine.prune(retention, limit=EVERYTHING)
+    early = await engine.events(after=0, limit=10)
+    clock.advance(2)
+
+    await engine.prune(retention, limit=EVERYTHING)
+
+    late = await engine.events(after=0, limit=10)
+    assert [batch.position for batch in early] == [first.position, second.position]
+    assert [batch.position for batch in late] == [second.position]
+
+
+async def test_without_a_relay_old_events_do_not_pile_up(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    clock.advance(2 * HOUR)
+
+    await engine.prune(Retention(outbox=HOUR), limit=EVERYTHING)
+
+    assert await engine.events(after=0, limit=10) == []
+
+
+async def test_positions_go_on_growing_after_everything_was_pruned(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    (before,) = await engine.events(after=0, limit=10)
+    clock.advance(2 * HOUR)
+    await engine.prune(Retention(outbox=HOUR), limit=EVERYTHING)
+
+    await engine.submit([a_job()])
+
+    (after,) = await engine.events(after=before.position, limit=10)
+    assert after.position > before.position
+
+
+async def test_purge_deletes_finished_jobs_and_says_by_whom(engine: Engine) -> None:
+    dead = await a_job_that_is(State.DEAD, engine)
+    done = await a_job_that_is(State.SUCCEEDED, engine)
+    other = await a_job_that_is(State.DEAD, engine)
+
+    count = await engine.purge([dead.id, done.id], who="anna")
+
+    page = await engine.find(JobFilter(), limit=10)
+    purged = [event for event in await all_events(engine) if event.name is Name.PURGED]
+    assert count == 2
+    assert [job.id for job in page.jobs] == [other.id]
+    assert {event.job_id for event in purged} == {dead.id, done.id}
+    assert {event.details["who"] for event in purged} == {"anna"}
+    assert {event.details["payload"] for event in purged} == {"{}"}
+
+
+async def test_one_live_job_keeps_all_from_being_purged(engine: Engine) -> None:
+    dead = await a_job_that_is(State.DEAD, engine)
+    theirs = a_job(tenant="other")
+    await engine.submit([theirs])
+    await engine.cancel([theirs.id], reason="changed my mind")
+
+    with pytest.raises(JobNotFoundError):
+        await engine.purge([dead.id, theirs.id], who="anna", tenant="default")
+
+    assert (await engine.get(dead.id)).state is State.DEAD
+
+
+async def test_an_id_can_be_used_again_once_its_job_is_purged(engine: Engine) -> None:
+    job = await a_job_that_is(State.SUCCEEDED, engine)
+    await engine.purge([job.id], who="anna")
+
+    (answer,) = await engine.submit([a_job(id=job.id)])
+
+    fresh = await engine.get(job.id)
+    assert answer.verdict is Verdict.ACCEPTED
+    assert (fresh.state, fresh.delivery, fresh.result) == (State.READY, 0, None)
+    assert await engine.attempts(job.id) == []

@@ -1,0 +1,178 @@
+import asyncio
+
+import pytest
+
+from longshore.core.job import NewJob, Submitted, UniqueUntil, Verdict
+from longshore.core.state import TERMINAL, State
+from longshore.engine import Engine, JobFilter
+from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import snapshot
+from longshore.testing.factories import HOUR, SECOND, a_job
+from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed
+
+
+def _unique(until: UniqueUntil = UniqueUntil.FINISHED, **changes: object) -> NewJob:
+    return a_job(unique_key="user:7", unique_until=until, **changes)
+
+
+@pytest.mark.parametrize("until", UniqueUntil)
+@pytest.mark.parametrize("delay", [0, HOUR], ids=["ready", "scheduled"])
+async def test_a_waiting_job_keeps_a_second_one_out(
+    engine: Engine, until: UniqueUntil, delay: int
+) -> None:
+    holder = _unique(until, delay=delay)
+    await engine.submit([holder])
+    before = await snapshot(engine, holder.id)
+
+    (answer,) = await engine.submit([_unique(until)])
+
+    assert answer == Submitted(holder.id, Verdict.UNIQUE)
+    assert await snapshot(engine, holder.id) == before
+
+
+@pytest.mark.parametrize(
+    ("until", "verdict"),
+    [(UniqueUntil.STARTED, Verdict.ACCEPTED), (UniqueUntil.FINISHED, Verdict.UNIQUE)],
+)
+async def test_a_running_job_keeps_others_out_only_until_finished(
+    engine: Engine, until: UniqueUntil, verdict: Verdict
+) -> None:
+    await engine.submit([_unique(until)])
+    worker = await a_worker(engine)
+    await worker.claim()
+
+    (answer,) = await engine.submit([_unique(until)])
+
+    assert answer.verdict is verdict
+
+
+async def test_the_holder_says_how_long_it_keeps_others_out(engine: Engine) -> None:
+    await engine.submit([_unique(UniqueUntil.FINISHED)])
+    worker = await a_worker(engine)
+    await worker.claim()
+
+    (answer,) = await engine.submit([_unique(UniqueUntil.STARTED)])
+
+    assert answer.verdict is Verdict.UNIQUE
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+async def test_a_finished_job_keeps_nobody_out(engine: Engine, state: State) -> None:
+    first = _unique()
+    await engine.submit([first])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    ways = {
+        State.SUCCEEDED: worker.succeed,
+        State.DEAD: worker.kill,
+        State.CANCELLED: worker.stop,
+    }
+    await ways[state](claim)
+    second = _unique()
+
+    (answer,) = await engine.submit([second])
+    (third,) = await engine.submit([_unique()])
+
+    assert answer == Submitted(second.id, Verdict.ACCEPTED)
+    assert third == Submitted(second.id, Verdict.UNIQUE)
+
+
+async def test_a_job_that_waits_for_its_retry_keeps_others_out(
+    engine: Engine, clock: ManualClock
+) -> None:
+    first = _unique()
+    await engine.submit([first])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    await worker.fail(claim)
+    (scheduled,) = await engine.submit([_unique()])
+    clock.advance(SECOND)
+    await engine.promote(limit=1)
+
+    (ready,) = await engine.submit([_unique()])
+
+    assert scheduled == ready == Submitted(first.id, Verdict.UNIQUE)
+
+
+async def test_a_job_whose_worker_died_keeps_others_out(
+    engine: Engine, clock: ManualClock
+) -> None:
+    first = _unique()
+    await engine.submit([first])
+    worker = await a_worker(engine)
+    await worker.claim()
+    clock.advance(LEASE)
+    await reclaim_lapsed(engine)
+
+    (answer,) = await engine.submit([_unique()])
+
+    assert answer == Submitted(first.id, Verdict.UNIQUE)
+
+
+async def test_a_replayed_job_keeps_others_out_again(engine: Engine) -> None:
+    first = _unique()
+    await engine.submit([first])
+    await engine.cancel([first.id], reason="changed my mind")
+    await engine.replay([first.id])
+
+    (answer,) = await engine.submit([_unique()])
+
+    assert answer == Submitted(first.id, Verdict.UNIQUE)
+
+
+async def test_a_purged_job_keeps_nobody_out(engine: Engine) -> None:
+    first = _unique()
+    await engine.submit([first])
+    await engine.cancel([first.id], reason="changed my mind")
+    await engine.purge([first.id], who="anna")
+
+    (answer,) = await engine.submit([_unique()])
+
+    assert answer.verdict is Verdict.ACCEPTED
+
+
+async def test_a_unique_job_inside_one_batch_is_stored_once(engine: Engine) -> None:
+    first, second, other = _unique(), _unique(), a_job(unique_key="user:8")
+
+    answers = await engine.submit([first, second, other])
+
+    assert answers == [
+        Submitted(first.id, Verdict.ACCEPTED),
+        Submitted(first.id, Verdict.UNIQUE),
+        Submitted(other.id, Verdict.ACCEPTED),
+    ]
+
+
+async def test_a_unique_job_from_many_callers_at_once_is_stored_once(engine: Engine) -> None:
+    jobs = [_unique() for _ in range(20)]
+
+    answers = await asyncio.gather(*(engine.submit([job]) for job in jobs))
+
+    assert [answer.verdict for (answer,) in answers].count(Verdict.ACCEPTED) == 1
+    assert len({answer.id for (answer,) in answers}) == 1
+    assert len((await engine.find(JobFilter(), limit=50)).jobs) == 1
+
+
+async def test_a_unique_job_sent_again_is_a_repeat_of_itself(engine: Engine) -> None:
+    job = _unique()
+    await engine.submit([job])
+
+    (answer,) = await engine.submit([job])
+
+    assert answer == Submitted(job.id, Verdict.REPEATED)
+
+
+async def test_tenants_do_not_keep_each_other_out(engine: Engine) -> None:
+    answers = await engine.submit([_unique(tenant="acme"), _unique(tenant="other")])
+
+    assert [answer.verdict for answer in answers] == [Verdict.ACCEPTED, Verdict.ACCEPTED]
+
+
+async def test_a_conflicting_job_takes_no_unique_key(engine: Engine) -> None:
+    await engine.submit([a_job(idempotency_key="order:7", fingerprint=b"a")])
+    conflicting = _unique(idempotency_key="order:7", fingerprint=b"b")
+    await engine.submit([conflicting])
+
+    (answer,) = await engine.submit([_unique()])
+
+    assert answer.verdict is Verdict.ACCEPTED
