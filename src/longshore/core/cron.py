@@ -2,7 +2,7 @@
 
 cronsim knows the calendar: which local times an expression names. What becomes of a local time
 that the zone's clock shows twice, or never, is decided here, because Longshore promises more
-than Debian's cron (docs/decisions/cron-and-daylight-saving.md):
+than Debian's cron (docs/decisions/0007):
 
 - An expression that names its hours is due once for each local time it names: the first time
   the clock shows that time or a later one. A time inside a spring gap is due at the gap's end,

@@ -230,7 +230,7 @@ def _grid(schedule: Schedule, after: int) -> Iterator[int]:
 
 
 def _latest_due(schedule: Schedule, oldest: int, now: int) -> int:
-    """The last due time up to `now`, found in steps that halve: a day of seconds takes 17."""
+    """The last due time up to `now`, found in steps that halve: a day of tenths takes 19."""
     known, beyond = oldest, now
     # Cron's due times are whole seconds, an interval's at least a tenth apart.
     while beyond - known >= SHORTEST_EVERY_US:
