@@ -34,7 +34,7 @@ class Reclaimer:
 
     A lease may also lapse because nobody was able to renew it: the machine stood still, the
     engine was down, its clock was set forward. A reclaimer that notices any of these waits one
-    full lease, in which the living renew. It notices by its own pulse: more than two ticks
+    full lease, in which the living may renew. It notices by its pulse: more than two ticks
     between two answers of the engine, or an engine clock that ran ahead by as much.
     """
 
