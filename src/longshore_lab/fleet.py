@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +24,7 @@ _SIGNALS = {
     FaultKind.TERMINATE: signal.SIGTERM,
 }
 _STOP_TRIES = 200
+_LAST_WORDS = 2_000
 _BETWEEN_TRIES = 0.003
 
 
@@ -78,14 +80,16 @@ class Fleet:
     async def start(self, role: str) -> Actor:
         """A new process of this role."""
         name = f"{role}-{next(self._numbers)}"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "longshore_lab.actor", role, name, self._trial.pack()),
-            # The pipe closes with this process, which is how an actor learns of its death.
-            stdin=asyncio.subprocess.PIPE,
-            # A Ctrl-C is for the runner; it ends its actors itself.
-            start_new_session=True,
-        )
+        with self._log(name).open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "longshore_lab.actor", role, name, self._trial.pack()),
+                # The pipe closes with this process, which is how an actor learns of its death.
+                stdin=asyncio.subprocess.PIPE,
+                stderr=log,
+                # A Ctrl-C is for the runner; it ends its actors itself.
+                start_new_session=True,
+            )
         actor = Actor(name, role, process)
         self.actors.append(actor)
         return actor
@@ -143,4 +147,12 @@ class Fleet:
         """ActorFailedError if a process ended badly though nobody ended it."""
         for actor in self.actors:
             if actor.process.returncode and not actor.was_ended:
-                raise ActorFailedError(f"{actor.name} ended with {actor.process.returncode}")
+                last_words = self._log(actor.name).read_text(errors="replace")[-_LAST_WORDS:]
+                raise ActorFailedError(
+                    f"{actor.name} ended with {actor.process.returncode}: {last_words}"
+                )
+
+    def _log(self, name: str) -> Path:
+        folder = Path(self._trial.folder) / "logs"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.log"

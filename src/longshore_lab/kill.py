@@ -28,6 +28,7 @@ from longshore_lab.verdict import Verdict, judge
 __all__ = ["Blow", "Runner", "plan", "run"]
 
 _POLL = 0.1
+_BATCH = 100
 _LOCK_WAIT = 0.2
 _WEIGHTS: dict[tuple[str, FaultKind], int] = {
     ("worker", FaultKind.KILL): 5,
@@ -81,7 +82,7 @@ class Runner:
             return
         target = targets[int(blow.choice * len(targets))]
         if blow.kind is FaultKind.STOP:
-            await self._fleet.stop_outside_of_writes(target, self._is_writable)
+            await self._fleet.stop_outside_of_writes(target, self.is_writable)
             chores.create_task(self._resume(target))
         else:
             self._fleet.do(blow.kind, target)
@@ -111,7 +112,8 @@ class Runner:
         await self._fleet.ended(target, within=self._trial.drain_seconds + 10)
         await self._fleet.start(target.role)
 
-    async def _is_writable(self) -> bool:
+    async def is_writable(self) -> bool:
+        """Whether the store can be written to right now."""
         try:
             async with asyncio.timeout(_LOCK_WAIT):
                 await self._engine.ping()
@@ -160,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder=folder,
             seed=options.seed,
             jobs=options.jobs,
-            pace=options.faults * options.every / max(options.jobs / Trial.batch, 1),
+            batch=_BATCH,
+            # The producer should still be at it when the last fault strikes.
+            pace=options.faults * options.every * _BATCH / options.jobs,
             lease_seconds=options.lease,
         )
         blows = plan(options.seed, options.faults, every=options.every)

@@ -44,6 +44,8 @@ class Figures:
     """Ledgers whose last line was cut off by a kill."""
     seconds: float
     """From the first submission to the last settlement."""
+    best_second: int
+    """The most settlements that were accepted within one second."""
 
     @property
     def jobs_per_s(self) -> float:
@@ -95,7 +97,7 @@ def _figures(history: History, found: Survey, *, torn: int) -> Figures:
     pairs = [pair for runs in history.runs.values() for pair in pairwise(runs)]
     retries = sum(first.outcome is Outcome.RAISED for first, _ in pairs)
     settles = [settle for settles in history.settles.values() for _, settle in settles]
-    last = max((settle.at for settle in settles), default=0)
+    ends = [settle.at for settle in settles if settle.is_accepted]
     return Figures(
         accepted=len(history.accepted),
         unanswered=len(history.unanswered),
@@ -112,5 +114,6 @@ def _figures(history: History, found: Survey, *, torn: int) -> Figures:
         stops=kinds[FaultKind.STOP],
         terminations=kinds[FaultKind.TERMINATE],
         torn=torn,
-        seconds=round((last - history.began_at) / 1e6, 3),
+        seconds=round((max(ends, default=0) - history.began_at) / 1e6, 3),
+        best_second=max(Counter(at // 1_000_000 for at in ends).values(), default=0),
     )

@@ -1,0 +1,92 @@
+"""One process of a trial: a producer, a worker or a scheduler that can be killed.
+
+Started by a fleet: `python -m longshore_lab.actor ROLE NAME TRIAL`.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from longshore.engine import Engine
+from longshore.scheduler.promote import Promoter
+from longshore.scheduler.reclaim import Reclaimer
+from longshore.scheduler.service import Scheduler
+from longshore.worker.registry import Registry
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
+from longshore_lab.clock import DozingClock
+from longshore_lab.effects import Effects
+from longshore_lab.handlers import mixed
+from longshore_lab.ledger import Ledger
+from longshore_lab.producer import produce
+from longshore_lab.sabotage import open_planted
+from longshore_lab.trial import Trial
+from longshore_lab.watch import watched
+
+__all__ = ["main"]
+
+_SECOND = 1_000_000
+
+
+def main() -> None:
+    """Play the part until it is over, or until the fleet is gone."""
+    role, name, packed = sys.argv[1:]
+    threading.Thread(target=_leave_with_the_fleet, daemon=True).start()
+    logging.basicConfig(level=logging.ERROR)
+    asyncio.run(_play(_ROLES[role], Trial.unpack(packed), role=role, name=name))
+
+
+async def _play(part: "_Part", trial: Trial, *, role: str, name: str) -> None:
+    engine = open_planted(trial.url, trial.sabotage)
+    book = Ledger(trial.ledgers, name, role=role)
+    try:
+        await part(trial, engine, book)
+    finally:
+        await engine.close()
+
+
+async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
+    app = mixed(trial, book, Effects(trial.world))
+    lease = int(trial.lease_seconds * _SECOND)
+    worker = Worker(
+        watched(engine, book),
+        Registry(task.handler() for task in app.tasks.values()),
+        WorkerSettings(
+            concurrency=trial.concurrency,
+            lease=timedelta(microseconds=lease),
+            drain_timeout=timedelta(seconds=trial.drain_seconds),
+            name=book.actor,
+        ),
+        clock=DozingClock(),
+        ticks=[
+            ("promote", Promoter(engine).tick),
+            ("reclaim", Reclaimer(engine, lease=lease).tick),
+        ],
+    )
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
+    await worker.run()
+
+
+async def _schedule(trial: Trial, engine: Engine, book: Ledger) -> None:
+    scheduler = Scheduler(engine, lease=int(trial.lease_seconds * _SECOND))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scheduler.drain)
+    await scheduler.run()
+
+
+_Part = Callable[[Trial, Engine, Ledger], Awaitable[None]]
+_ROLES: dict[str, _Part] = {"producer": produce, "worker": _work, "scheduler": _schedule}
+
+
+def _leave_with_the_fleet() -> None:
+    # Not through sys.stdin: a thread that waits there cannot be left behind at the end.
+    os.read(0, 1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

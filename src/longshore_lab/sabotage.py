@@ -1,0 +1,106 @@
+"""Faults planted on purpose, to show that the checkers would notice them.
+
+A plant changes the processes of one trial and nothing else: the product has no switch for any
+of this. Each takes away one thing that a promise stands on.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from longshore.core.job import NewJob, Submitted
+from longshore.engine import Engine, Renewed, Session
+from longshore.engines import open_engine
+from longshore.runtime import statements
+
+__all__ = ["PLANTS", "SabotageError", "open_planted"]
+
+T = TypeVar("T")
+
+PLANTS = {
+    "fence": "a worker that lost its lease can still settle",
+    "loss": "one submission in fifty is answered, and never stored",
+    "effects": "handlers act without telling the world which order it is for",
+}
+"""What can be planted, and what it means."""
+
+_FORGET_EVERY = 50
+_HELD = (
+    "   and j.delivery = s.column2\n   and +j.token = ?\n   and +j.state = 'running'",
+    "   and ? is not null",
+)
+_FENCES = {
+    "session_get": (" and closed_at is null and expires_at > :now", ""),
+    "settle": _HELD,
+    "settle_succeeded": _HELD,
+}
+"""The conditions that refuse a stale session, by statement, and what takes their place."""
+
+
+class SabotageError(Exception):
+    """The product has changed, and the plant no longer fits."""
+
+
+def open_planted(url: str, plant: str | None) -> Engine:
+    """The engine, with the fault planted in it if it is one that engines can have."""
+    if plant == "fence":
+        _tear_down_the_fence()
+        return cast(Engine, _Unfenced(open_engine(url)))
+    if plant == "loss":
+        return cast(Engine, _Forgetful(open_engine(url)))
+    return open_engine(url)
+
+
+def _tear_down_the_fence() -> None:
+    """Change the engine's statements on their way from the file into the program."""
+    if "longshore.engines.sqlite" in sys.modules:
+        raise SabotageError("the statements are already loaded")
+    load = statements.load
+
+    def unfenced(into: type[T], package: str, suffix: str) -> T:
+        loaded = load(into, package, suffix)
+        for name, (condition, instead) in _FENCES.items():
+            statement: str = getattr(loaded, name)
+            if condition not in statement:
+                raise SabotageError(f"the fence of {name}.sql is not where it was")
+            object.__setattr__(loaded, name, statement.replace(condition, instead))
+        return loaded
+
+    statements.load = unfenced
+
+
+class _Wrapper:
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+
+class _Unfenced(_Wrapper):
+    async def open_session(self, **arguments: Any) -> Session:
+        return cast(Session, _Carefree(await self._wrapped.open_session(**arguments)))
+
+
+class _Carefree(_Wrapper):
+    """A session that never hears that something is no longer its own."""
+
+    async def renew(self, **arguments: Any) -> Renewed:
+        answer: Renewed = await self._wrapped.renew(**arguments)
+        return msgspec.structs.replace(answer, lost=[])
+
+
+class _Forgetful(_Wrapper):
+    """A queue that says yes first and thinks later."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._calls = 0
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        self._calls += 1
+        if self._calls % _FORGET_EVERY == 0:
+            return [Submitted(job.id) for job in jobs]
+        return await self._wrapped.submit(jobs)
