@@ -8,6 +8,7 @@ once more, as another process would).
 from longshore.testing.contract.cancelling import *
 from longshore.testing.contract.claiming import *
 from longshore.testing.contract.faults import *
+from longshore.testing.contract.fencing import *
 from longshore.testing.contract.idempotency import *
 from longshore.testing.contract.inspecting import *
 from longshore.testing.contract.outbox import *
