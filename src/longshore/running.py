@@ -13,10 +13,20 @@ __all__ = ["CURRENT", "RunningJob", "Slot", "current_job"]
 class Slot(Protocol):
     """Room for one running job in a worker, as far as the job may see it."""
 
-    claim: Claim | None
-    deadline: float
-    """On the monotonic clock; infinity for none."""
-    cancel_requested: bool
+    @property
+    def claim(self) -> Claim | None:
+        """The job's claim; None while the room is empty."""
+        ...
+
+    @property
+    def deadline(self) -> float:
+        """On the monotonic clock; infinity for none."""
+        ...
+
+    @property
+    def cancel_requested(self) -> bool:
+        """The handler should stop."""
+        ...
 
 
 CURRENT: ContextVar[Slot | None] = ContextVar("longshore_current_slot", default=None)

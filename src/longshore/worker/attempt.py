@@ -1,0 +1,69 @@
+"""One attempt while it runs: what the worker and the handler share about it."""
+
+import asyncio
+from enum import IntEnum
+
+import msgspec
+
+from longshore.core.job import Claim, Settlement
+from longshore.engine import Reference
+from longshore.worker.registry import Handler
+
+__all__ = ["Attempt", "Stop"]
+
+
+class Stop(IntEnum):
+    """Why a running handler was told to stop. The greater reason wins."""
+
+    NO = 0
+    DRAIN = 1
+    """The worker is leaving: the job goes back uncharged."""
+    TIMEOUT = 2
+    """Its time is up: a failure."""
+    CANCEL = 3
+    """Someone asked for it: cancelled, unless the handler succeeds all the same."""
+    LOST = 4
+    """The job is no longer this worker's: whatever the handler does is not settled."""
+
+
+class Attempt(msgspec.Struct, gc=False, eq=False):
+    """A claim and its handler, from start to outcome.
+
+    The handler sees the claim, the deadline and the request to stop, through
+    `longshore.running`. A struct because one is made for every job: 67 ns against 198 ns for
+    a class with slots.
+    """
+
+    claim: Claim
+    deadline: float
+    """On the worker's monotonic clock; infinity for none."""
+    handler: Handler
+    started: float
+    task: asyncio.Task[None] | None = None
+    """Runs the handler; None when a thread does."""
+    cancel_requested: bool = False
+    stop: Stop = Stop.NO
+    told: float = 0.0
+    """When the handler was first told to stop."""
+    tellings: int = 0
+    """How often it was told."""
+    is_start_known: bool = False
+    """The engine has been told of the start."""
+    finished: float = 0.0
+    result: bytes | None = None
+    settlement: Settlement | None = None
+    """Set when the attempt ended other than by success."""
+
+    def tell(self, why: Stop, now: float) -> None:
+        """Tell the handler to stop: cancel the coroutine, raise the flag for the thread."""
+        self.stop = max(self.stop, why)
+        self.cancel_requested = True
+        self.told = self.told or now
+        self.tellings += 1
+        if self.task is not None:
+            self.task.cancel()
+
+    @property
+    def reference(self) -> Reference:
+        """Names the claim inside its session."""
+        return self.claim.handle, self.claim.delivery

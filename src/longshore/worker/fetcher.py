@@ -1,0 +1,204 @@
+"""The worker's one conversation with the engine: settle what ended, claim what is next."""
+
+import asyncio
+
+from longshore.core.job import Claim
+from longshore.errors import LeaseLostError
+from longshore.runtime.clock import SECOND
+from longshore.worker.attempt import Stop
+from longshore.worker.departure import Departure, Ending
+from longshore.worker.order import QueueOrder
+from longshore.worker.pace import Pace
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.settler import Settler
+from longshore.worker.slots import Slots
+from longshore.worker.standing import NEVER, Standing
+from longshore.worker.sweep import Sweep
+
+__all__ = ["Fetcher"]
+
+_LISTEN = 30.0
+_PROMOTED = 1_000
+_UNHEARD = 1 << 30
+
+
+class Fetcher:
+    """Sends one exchange after the other, each as soon as it is worth its commit.
+
+    Never in doubt: an error that is not the engine's passing trouble ends `run`, and with it
+    the worker. A worker that is alive but does not claim is worse than none.
+    """
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        *,
+        standing: Standing,
+        slots: Slots,
+        settler: Settler,
+        sweep: Sweep,
+        departure: Departure,
+    ) -> None:
+        self._standing = standing
+        self._slots = slots
+        self._settler = settler
+        self._sweep = sweep
+        self._departure = departure
+        self._order = QueueOrder(settings.queues)
+        self._claim_batch = settings.claim_batch
+        self._flush_batch = settings.flush_batch
+        self._flush_after = settings.flush_after.total_seconds()
+        self._poll = settings.poll.total_seconds()
+        self._clock = standing.clock
+        self._pace = Pace(self._clock.monotonic())
+        self._listener: asyncio.Task[None] | None = None
+        self._last = -NEVER
+        """When the last exchange ended."""
+        self._look_after = 0.0
+        """How long after it the next look for work is due, unless something rings."""
+        self._is_woken = True
+        self.until_idle: float | None = None
+        """Leave when nothing is left to do, here or due within so many seconds."""
+
+    async def run(self) -> None:
+        """Work until the worker is to leave and holds nothing any more."""
+        while not self._is_over():
+            try:
+                await self._standing.open()
+                await self._serve()
+            except LeaseLostError:
+                self.lose()
+            finally:
+                await self._stop_listening()
+
+    def look(self) -> None:
+        """There may be work: ask for it as soon as there is room."""
+        self._is_woken = True
+        self._settler.bell.set()
+
+    def lose(self) -> None:
+        """Drop everything that was held under the session, and stop its handlers."""
+        if self._standing.lose():
+            self._slots.abandon()
+            self._settler.forget()
+            self._sweep.forget()
+            self._settler.bell.set()
+
+    async def _serve(self) -> None:
+        while not self._is_over():
+            if self._slots.fault is not None:
+                raise self._slots.fault
+            delay = self._delay()
+            if delay > 0:
+                await self._pause(delay)
+            else:
+                await self._exchange()
+
+    def _is_over(self) -> bool:
+        return self._departure.ending is not None and not self._holds()
+
+    def _holds(self) -> bool:
+        running = any(attempt.stop < Stop.LOST for attempt in self._slots.attempts())
+        return bool(running or self._slots.waiting or len(self._settler))
+
+    def _want(self) -> int:
+        """How many jobs to ask for: the free rooms, and a little work ahead."""
+        if self._departure.ending is not None:
+            return 0
+        ahead = self._pace.ahead
+        want = self._slots.free + ahead - self._slots.waiting
+        # A claim of two or three to keep the buffer brimful is not worth its commit.
+        return min(want, self._claim_batch) if want >= max(ahead // 2, 1) else 0
+
+    def _delay(self) -> float:
+        """Seconds until the next exchange is worth sending."""
+        ended = len(self._settler)
+        want = self._want()
+        if ended >= self._flush_batch or (want and self._is_woken):
+            return 0.0
+        wait = self._poll
+        if ended:
+            wait = min(wait, self._flush_after)
+        if want:
+            wait = min(wait, self._look_after)
+        now = self._clock.monotonic()
+        return min(self._last + wait, self._sweep.report_by) - now
+
+    async def _pause(self, delay: float) -> None:
+        self._settler.ring_at = self._flush_batch if len(self._settler) else 1
+        is_queue_empty = self._look_after >= self._poll
+        self._slots.rings_when_free = self._is_woken or not is_queue_empty
+        if is_queue_empty and not self._is_woken:
+            self._listen()
+        bell = self._settler.bell
+        bell.clear()
+        alarm = asyncio.get_running_loop().call_later(delay, bell.set)
+        try:
+            await bell.wait()
+        finally:
+            alarm.cancel()
+            self._settler.ring_at = _UNHEARD
+
+    async def _exchange(self) -> None:
+        want = self._want()
+        batch = self._settler.take()
+        if want:
+            self._is_woken = False
+        answer = await self._standing.exchange(
+            started=self._sweep.take_starts(),
+            settlements=batch.settlements,
+            want=want,
+            queues=self._order.next() if want else None,
+        )
+        self._last = self._clock.monotonic()
+        self._settler.accepted(batch, answer.stale)
+        self._pace.ended(batch.attempts, self._last)
+        self._receive(answer.claims)
+        self._slots.stop(answer.cancel, Stop.CANCEL)
+        if want:
+            self._found(len(answer.claims), want)
+            if not answer.claims and self.until_idle is not None and not self._holds():
+                await self._leave_if_idle(self.until_idle)
+
+    def _receive(self, claims: list[Claim]) -> None:
+        if not claims:
+            return
+        self._standing.stats.claimed += len(claims)
+        if self._departure.ending is None:
+            self._slots.accept(claims)
+            self._sweep.wake()
+        else:
+            self._settler.release(claims)
+
+    def _found(self, count: int, want: int) -> None:
+        """Look again at once where there was plenty, and not before a wake-up where nothing."""
+        if count == want:
+            self._look_after = 0.0
+        else:
+            self._look_after = self._flush_after if count else self._poll
+
+    async def _leave_if_idle(self, horizon: float) -> None:
+        promoted = await self._standing.promote(_PROMOTED)
+        due_in = NEVER if promoted.next_due_in is None else promoted.next_due_in / SECOND
+        if promoted.count:
+            self._is_woken = True
+        elif due_in > horizon:
+            self._departure.ask(Ending.IDLE, self._clock.monotonic())
+        else:
+            self._look_after = min(max(due_in, self._flush_after), self._poll)
+
+    def _listen(self) -> None:
+        if self._listener is None:
+            self._listener = asyncio.create_task(self._standing.wait(_LISTEN))
+            self._listener.add_done_callback(self._heard)
+
+    def _heard(self, listener: asyncio.Task[None]) -> None:
+        self._listener = None
+        if not listener.cancelled():
+            self._slots.fault = self._slots.fault or listener.exception()
+            self.look()
+
+    async def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])

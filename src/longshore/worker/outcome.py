@@ -1,0 +1,170 @@
+"""From what a handler did to how its attempt is settled, by the rules of `core.settle`."""
+
+import logging
+import math
+import random
+import traceback
+from datetime import timedelta
+from typing import Any
+
+from longshore.core import ids, settle
+from longshore.core.backoff import LONGEST_US
+from longshore.core.job import Claim, Failure, Settlement
+from longshore.core.state import Verb
+from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
+from longshore.errors import UnknownTaskError
+from longshore.runtime.clock import SECOND
+from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.standing import Standing
+
+__all__ = ["Judge", "describe"]
+
+log = logging.getLogger("longshore.worker")
+
+_LINE_CHARACTERS = 4_096
+_FRAMES = 40
+
+
+class Judge:
+    """Decides how attempts end. Safe to ask from any thread."""
+
+    def __init__(self, standing: Standing, rng: random.Random) -> None:
+        self._standing = standing
+        self._rng = rng
+
+    def undecodable(self, attempt: Attempt, error: BaseException) -> Settlement:
+        """The payload is not what the task takes, and no retry will change it."""
+        if isinstance(error, UnknownTaskError):
+            # The engine hands out only what the session serves. If it ever does not, the job
+            # belongs to a worker that knows the task.
+            return self._logged(attempt, settle.released(attempt.claim))
+        why = settle.failure("payload", _message(error))
+        return self._logged(attempt, self._killed(attempt, why, "payload"))
+
+    def returned(self, attempt: Attempt) -> Settlement | None:
+        """The handler returned; None: it succeeded."""
+        if attempt.stop is not Stop.TIMEOUT:
+            return None
+        return self._logged(attempt, self._timed_out(attempt, None))
+
+    def raised(self, attempt: Attempt, error: BaseException) -> Settlement:
+        """The handler raised, on its own or because it was told to stop."""
+        return self._logged(attempt, self._raised(attempt, error))
+
+    def unfinished(self, attempt: Attempt) -> Settlement:
+        """The worker leaves while the handler still runs."""
+        if attempt.stop is Stop.TIMEOUT:
+            return self._logged(attempt, self._timed_out(attempt, None))
+        started_at = self._standing.engine_time(attempt.started)
+        return self._logged(attempt, settle.released(attempt.claim, started_at=started_at))
+
+    def _raised(self, attempt: Attempt, error: BaseException) -> Settlement:
+        if attempt.stop is Stop.CANCEL:
+            return settle.cancelled(
+                attempt.claim, "cancel was requested", **self._times(attempt)
+            )
+        if attempt.stop is Stop.TIMEOUT:
+            return self._timed_out(attempt, error)
+        if isinstance(error, Directive):
+            return self._directed(attempt, error)
+        if attempt.stop is Stop.DRAIN:
+            started_at = self._standing.engine_time(attempt.started)
+            return settle.released(attempt.claim, started_at=started_at)
+        return self._failed(attempt, describe(error))
+
+    def _directed(self, attempt: Attempt, wish: Directive) -> Settlement:
+        reason = _message(wish)
+        if isinstance(wish, Dead):
+            return self._killed(attempt, settle.failure("Dead", reason), reason or "Dead")
+        if isinstance(wish, Cancel):
+            return settle.cancelled(
+                attempt.claim, reason or "the handler cancelled it", **self._times(attempt)
+            )
+        after = _microseconds(wish.after) if isinstance(wish, Retry | Snooze) else None
+        if isinstance(wish, Snooze) and after is not None:
+            return settle.snoozed(attempt.claim, after, **self._times(attempt))
+        return self._failed(attempt, settle.failure(type(wish).__name__, reason), after)
+
+    def _timed_out(self, attempt: Attempt, error: BaseException | None) -> Settlement:
+        seconds = (attempt.claim.timeout or 0) / SECOND
+        where = describe(error).traceback if error else ""
+        why = settle.failure("timeout", f"ran longer than {seconds:g} s", where)
+        return self._failed(attempt, why)
+
+    def _failed(self, attempt: Attempt, why: Failure, after: int | None = None) -> Settlement:
+        delay = self._delay(attempt) if after is None else after
+        return settle.failed(attempt.claim, why, delay=delay, **self._times(attempt))
+
+    def _delay(self, attempt: Attempt) -> int:
+        handler, failures = attempt.handler, attempt.claim.failures + 1
+        if handler.retry_delay is not None:
+            try:
+                return int(handler.retry_delay(failures))
+            except Exception as error:
+                # The task's own function: its fault must not cost the job its retry.
+                facts = _facts(attempt.claim) | {"error": repr(error)}
+                log.warning("retry delay failed", extra=facts)
+        return handler.backoff.delay(failures, self._rng.random())
+
+    def _killed(self, attempt: Attempt, why: Failure, reason: str) -> Settlement:
+        return settle.killed(attempt.claim, why, reason, **self._times(attempt))
+
+    def _times(self, attempt: Attempt) -> dict[str, int]:
+        at = self._standing.engine_time
+        return {"started_at": at(attempt.started), "finished_at": at(attempt.finished)}
+
+    def _logged(self, attempt: Attempt, settlement: Settlement) -> Settlement:
+        facts: dict[str, Any] = _facts(attempt.claim)
+        if attempt.stop is Stop.LOST:
+            log.info("attempt dropped", extra=facts)
+            return settlement
+        if settlement.failure:
+            facts |= {"kind": settlement.failure.kind, "error": settlement.failure.message}
+        if settlement.verb is Verb.RETRY:
+            log.info("attempt failed", extra=facts | {"retry_in": settlement.delay / SECOND})
+        elif settlement.verb is Verb.KILL:
+            log.warning("job died", extra=facts | {"reason": settlement.reason})
+        else:
+            log.info("attempt ended", extra=facts | {"verb": str(settlement.verb)})
+        return settlement
+
+
+def describe(error: BaseException) -> Failure:
+    """The exception as it is stored, whatever its `__str__` does."""
+    return settle.failure(type(error).__name__, _message(error), _traceback(error))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as second:
+        return f"its message cannot be read: {type(second).__name__}"
+
+
+def _traceback(error: BaseException) -> str:
+    """The frames of the handler, without the worker's own in front of them."""
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    try:
+        lines = traceback.TracebackException(
+            type(error), error, frames, limit=-_FRAMES, compact=True
+        ).format()
+        return "".join(line[:_LINE_CHARACTERS] for line in lines)
+    except Exception as second:
+        return f"the traceback cannot be formatted: {type(second).__name__}"
+
+
+def _microseconds(after: timedelta | float | None) -> int | None:
+    """The wished delay; None when there is none or it makes no sense."""
+    seconds = after.total_seconds() if isinstance(after, timedelta) else after
+    if not isinstance(seconds, int | float) or math.isnan(seconds):
+        return None
+    return int(min(max(seconds, 0.0) * SECOND, LONGEST_US))
+
+
+def _facts(claim: Claim) -> dict[str, Any]:
+    return {
+        "job": ids.text(claim.id),
+        "type": claim.type,
+        "queue": claim.queue,
+        "attempt": claim.attempt + 1,
+    }

@@ -1,0 +1,41 @@
+"""How many jobs to hold ready beside the running ones."""
+
+__all__ = ["Pace"]
+
+_AHEAD = 0.05
+"""Seconds of work a worker may hold in its buffer: enough to bridge an exchange, and little
+enough that a neighbour with idle slots is not kept waiting."""
+_WINDOW = 0.01
+_MEMORY = 0.25
+"""Seconds after which a rate that has ended counts for nothing."""
+
+
+class Pace:
+    """Measures how fast jobs end here. A worker whose jobs are slow holds none in advance.
+
+    Ends are counted, not starts: a batch of long jobs starts in a moment and says nothing of
+    when the next slot will be free.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._since = now
+        self._ended = 0
+        self._rate = 0.0
+
+    def ended(self, count: int, now: float) -> None:
+        """`count` jobs have ended since the last call."""
+        self._ended += count
+        elapsed = now - self._since
+        if elapsed < _WINDOW:
+            return
+        rate = self._ended / elapsed
+        # Up at once, down slowly: one quiet window is no reason to empty the buffer.
+        fade = 1.0 if rate > self._rate else min(elapsed / _MEMORY, 1.0)
+        self._rate += fade * (rate - self._rate)
+        self._since = now
+        self._ended = 0
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs the slots take up in the next 50 ms, at the current rate."""
+        return int(self._rate * _AHEAD)

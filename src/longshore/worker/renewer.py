@@ -1,0 +1,57 @@
+"""Keeps the lease, and learns from the engine which jobs to stop."""
+
+import logging
+from collections.abc import Callable
+
+from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
+from longshore.worker.attempt import Stop
+from longshore.worker.settler import Settler
+from longshore.worker.slots import Slots
+from longshore.worker.standing import Standing
+
+__all__ = ["Renewer"]
+
+log = logging.getLogger("longshore.worker")
+
+
+class Renewer:
+    """Renews each third of the lease; after a renewal that failed, ten times as often."""
+
+    def __init__(
+        self,
+        standing: Standing,
+        slots: Slots,
+        settler: Settler,
+        *,
+        every: float,
+        on_lost: Callable[[], None],
+        on_quiet: Callable[[], None],
+    ) -> None:
+        self._standing = standing
+        self._slots = slots
+        self._settler = settler
+        self._every = every
+        self._on_lost = on_lost
+        self._on_quiet = on_quiet
+
+    async def tick(self) -> float:
+        """Renew, and compare what both sides hold."""
+        if not self._standing.is_live:
+            return self._every
+        held = [*self._slots.references(), *self._settler.references()]
+        try:
+            answer = await self._standing.renew(held)
+        except LeaseLostError:
+            self._on_lost()
+            return self._every
+        except (EngineBusyError, EngineUnavailableError, TimeoutError) as error:
+            # Unknown, not lost: it may have been renewed, and there is time to ask again.
+            log.warning("renewal failed", extra={"error": str(error) or "no answer"})
+            return self._every / 10
+        self._slots.stop(answer.lost, Stop.LOST)
+        self._slots.stop(answer.cancel, Stop.CANCEL)
+        if answer.released:
+            log.warning("unknown claims released", extra={"count": answer.released})
+        if answer.is_quiet:
+            self._on_quiet()
+        return self._every

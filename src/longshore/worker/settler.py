@@ -1,0 +1,135 @@
+"""Collects what has ended, until the next exchange takes it to the engine."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from longshore.core import ids, settle
+from longshore.core.job import Claim, Settlement
+from longshore.core.state import Verb
+from longshore.engine import Reference
+from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.standing import Standing
+
+__all__ = ["Batch", "Settler"]
+
+log = logging.getLogger("longshore.worker")
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What one exchange settles, and what to count once it is accepted."""
+
+    settlements: list[Settlement]
+    attempts: int
+    """How many of them are attempts that ended, and not jobs given back."""
+    special: list[Settlement]
+    """Those that are not plain successes."""
+
+
+class Settler:
+    """Holds the attempts that ended and the claims to give back. Nothing leaves it twice."""
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        self._stats = standing.stats
+        self._decided: list[Settlement] = []
+        self._sent: Batch | None = None
+        self.ended: list[Attempt] = []
+        """Appended to directly by the slots; the same list for ever."""
+        self.ring_at = 1
+        """How many ended attempts are worth waking the fetcher for."""
+        self.bell = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self.ended) + len(self._decided)
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """Take attempts that ended elsewhere than in a slot coroutine."""
+        self.ended.extend(attempt for attempt in attempts if attempt.stop is not Stop.LOST)
+        if len(self.ended) >= self.ring_at:
+            self.bell.set()
+
+    def release(self, claims: Sequence[Claim]) -> None:
+        """Give back jobs that never started."""
+        if claims:
+            self._decided.extend(map(settle.released, claims))
+            self.bell.set()
+
+    def settle(self, settlement: Settlement) -> None:
+        """Settle an attempt whose handler is left behind."""
+        self._decided.append(settlement)
+        self.bell.set()
+
+    def references(self) -> Iterable[Reference]:
+        """The claims that are held only to be settled, those on their way included."""
+        yield from (attempt.reference for attempt in self.ended)
+        sent = self._sent.settlements if self._sent else []
+        yield from ((one.handle, one.delivery) for one in [*self._decided, *sent])
+
+    def forget(self) -> None:
+        """The session is gone, and with it the right to settle."""
+        self.ended.clear()
+        self._decided.clear()
+        self._sent = None
+
+    def take(self) -> Batch:
+        """Everything there is, as one batch."""
+        ended = self.ended[:]
+        self.ended.clear()
+        decided, self._decided = self._decided, []
+        # Built in one go, for this is done for every job.
+        offset = self._standing.engine_time(0.0)
+        succeeded = settle.succeeded
+        settlements = [
+            attempt.settlement
+            or succeeded(
+                attempt.claim,
+                started_at=offset + int(attempt.started * 1e6),
+                finished_at=offset + int(attempt.finished * 1e6),
+                result=attempt.result,
+            )
+            for attempt in ended
+        ]
+        if log.isEnabledFor(logging.DEBUG):
+            _log_successes(ended)
+        special = [one.settlement for one in ended if one.settlement is not None] + decided
+        self._sent = Batch(settlements + decided, len(ended), special)
+        return self._sent
+
+    def accepted(self, batch: Batch, stale: Iterable[Reference]) -> None:
+        """The engine has applied the batch, except for what it found stale."""
+        self._sent = None
+        stats = self._stats
+        verbs = Counter(one.verb for one in batch.special)
+        stats.succeeded += len(batch.settlements) - len(batch.special)
+        failures = [one.failure for one in batch.special if one.failure and one.charge]
+        stats.failed += len(failures)
+        stats.timeouts += sum(why.kind == "timeout" for why in failures)
+        stats.retried += verbs[Verb.RETRY]
+        stats.snoozed += verbs[Verb.SNOOZE]
+        stats.dead += verbs[Verb.KILL]
+        stats.cancelled += verbs[Verb.CANCEL]
+        stats.released += verbs[Verb.RELEASE]
+        for handle, delivery in stale:
+            stats.stale += 1
+            log.warning("settlement refused", extra={"handle": handle, "delivery": delivery})
+
+
+def _log_successes(ended: Iterable[Attempt]) -> None:
+    for attempt in ended:
+        if attempt.settlement is None:
+            claim = attempt.claim
+            seconds = attempt.finished - attempt.started
+            log.debug(
+                "job succeeded",
+                extra={
+                    "job": ids.text(claim.id),
+                    "type": claim.type,
+                    "queue": claim.queue,
+                    "attempt": claim.attempt + 1,
+                    "seconds": seconds,
+                },
+            )

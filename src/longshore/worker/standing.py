@@ -1,0 +1,205 @@
+"""The worker's standing with the engine: a session, and how long it is safe to act under it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from longshore.core.job import Settlement
+from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Session
+from longshore.errors import (
+    EngineBusyError,
+    EngineError,
+    EngineUnavailableError,
+    LeaseLostError,
+)
+from longshore.runtime.clock import SECOND, Clock
+from longshore.worker.stats import WorkerStats
+
+__all__ = ["NEVER", "Identity", "Standing"]
+
+log = logging.getLogger("longshore.worker")
+
+T = TypeVar("T")
+
+NEVER = float("inf")
+
+_MARGIN = 2.0
+"""Seconds before the lease's end at which this worker stops acting under it, so that its
+handlers are stopped before the engine may give their jobs away."""
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a worker tells the engine when it opens a session."""
+
+    worker: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    lease: float
+    """In seconds."""
+
+
+class Standing:
+    """One session at a time. Calls are repeated until they are answered or the lease is over.
+
+    The lease is counted from the moment a renewal was sent, on the monotonic clock: whatever
+    the engine counts, it counts from later on. A LeaseLostError means that nothing which was
+    sent and not answered may be taken as done.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        identity: Identity,
+        *,
+        clock: Clock,
+        stats: WorkerStats,
+        rng: Random,
+    ) -> None:
+        self._engine = engine
+        self._identity = identity
+        self._lease = identity.lease
+        self._rng = rng
+        self.clock = clock
+        self.stats = stats
+        self._session: Session | None = None
+        self._offset = 0
+        self.number = 0
+        """The last exchange that was answered."""
+        self.until = NEVER
+        """When the lease is over, on the monotonic clock, as far as this side knows."""
+        self.leave_at = NEVER
+        """When the worker leaves, answered or not."""
+
+    @property
+    def token(self) -> int:
+        """The session's token; 0 when there is none."""
+        return self._session.token if self._session else 0
+
+    @property
+    def is_live(self) -> bool:
+        """There is a session, and its lease is not over."""
+        return self._session is not None and self.clock.monotonic() < self.until
+
+    def engine_time(self, instant: float) -> int:
+        """A local monotonic instant on the engine's clock."""
+        return self._offset + int(instant * SECOND)
+
+    async def open(self) -> None:
+        """Take a new lease, however long that takes; LeaseLostError when leaving meanwhile."""
+        self._session = None
+        self.number = 0
+        self.until = NEVER
+        who, sent = self._identity, 0.0
+
+        async def call() -> Session:
+            nonlocal sent
+            sent = self.clock.monotonic()
+            length = int(self._lease * SECOND)
+            return await self._engine.open_session(
+                worker=who.worker, queues=who.queues, types=who.types, lease=length
+            )
+
+        self._session = await self._insist("open_session", call)
+        self._held_from(sent)
+        log.info("session opened", extra={"worker": who.worker, "token": self.token})
+
+    async def exchange(
+        self,
+        *,
+        started: Sequence[Reference],
+        settlements: Sequence[Settlement],
+        want: int,
+        queues: Sequence[str] | None,
+    ) -> Exchanged:
+        """The session's next exchange, sent again under its number until it is answered."""
+        session = self._require()
+        number = self.number + 1
+
+        async def call() -> Exchanged:
+            return await session.exchange(
+                number, started=started, settlements=settlements, want=want, queues=queues
+            )
+
+        answer = await self._insist("exchange", call)
+        # The answer may have come while this process was stopped, past its lease.
+        self._require()
+        self.number = number
+        self._offset = answer.now - int(self.clock.monotonic() * SECOND)
+        self.stats.exchanges += 1
+        return answer
+
+    async def renew(self, held: Sequence[Reference]) -> Renewed:
+        """One renewal, which raises what the engine raises, TimeoutError included."""
+        session = self._require()
+        sent = self.clock.monotonic()
+        async with asyncio.timeout(self._patience(sent)):
+            answer = await session.renew(number=self.number, held=held)
+        if session is not self._session or sent >= self.until:
+            raise LeaseLostError(session.token)
+        self._held_from(sent)
+        return answer
+
+    async def promote(self, limit: int) -> Promoted:
+        """Make due jobs ready, and learn when the next one is due."""
+        return await self._insist("promote", lambda: self._engine.promote(limit=limit))
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived; a wait that fails lasts its whole time."""
+        session = self._require()
+        try:
+            async with asyncio.timeout(seconds + 1.0):
+                await session.wait(seconds)
+        except (EngineError, LeaseLostError, TimeoutError):
+            await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        """Give back what is still held, if the engine can be reached; the lease ends anyway."""
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(EngineError, LeaseLostError, TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await session.close()
+
+    def lose(self) -> bool:
+        """The lease is gone, or the worker leaves without an answer; False if it had none."""
+        token, self._session = self.token, None
+        if token:
+            self.stats.lost_leases += 1
+            log.error("lease lost", extra={"token": token, "worker": self._identity.worker})
+        return bool(token)
+
+    def _require(self) -> Session:
+        if self._session is None or not self.is_live:
+            raise LeaseLostError(self.token)
+        return self._session
+
+    def _held_from(self, sent: float) -> None:
+        self.until = sent + self._lease - min(_MARGIN, self._lease / 5)
+
+    def _patience(self, now: float) -> float:
+        # A call that hangs must not outlive the lease, nor use up all the time there is for
+        # trying again.
+        return max(min(self._lease / 6, self.until - now, self.leave_at - now), 0.0)
+
+    async def _insist(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+        pause = _FIRST_PAUSE
+        while (now := self.clock.monotonic()) < min(self.until, self.leave_at):
+            try:
+                async with asyncio.timeout(self._patience(now)):
+                    return await call()
+            except (EngineBusyError, EngineUnavailableError, TimeoutError) as error:
+                log.warning(
+                    "engine call failed",
+                    extra={"call": name, "error": str(error) or "no answer", "retry_in": pause},
+                )
+                self.stats.resent += 1
+            await asyncio.sleep(pause * self._rng.uniform(0.5, 1.5))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        raise LeaseLostError(self.token)

@@ -1,0 +1,115 @@
+"""Looks over the slots twenty times a second: timeouts, starts, cancels that were ignored."""
+
+import logging
+from collections.abc import Callable
+
+from longshore.engine import Reference
+from longshore.runtime.beat import Beat
+from longshore.runtime.clock import Clock
+from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.departure import Departure
+from longshore.worker.outcome import Judge
+from longshore.worker.settler import Settler
+from longshore.worker.slots import Slots
+from longshore.worker.standing import NEVER
+
+__all__ = ["Sweep"]
+
+log = logging.getLogger("longshore.worker")
+
+_EVERY = 0.05
+_IDLE = 1.0
+_REPORT_AFTER = 0.5
+"""Seconds after which a start is worth telling the engine of. A job that ends sooner tells it
+by its settlement."""
+_REPORT_BY = 0.8
+_LONGEST_WAIT = 1.0
+"""Seconds in the buffer after which a job is given back."""
+_TELL_AGAIN = 1.0
+_TELLINGS = 5
+_ABANDONED_AFTER = 5.0
+_WORN_OUT = 0.1
+"""The share of abandoned slots past which a worker should make room for a fresh one."""
+
+
+class Sweep:
+    """One pass over what runs and what waits. No job has a timer of its own."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        settler: Settler,
+        *,
+        judge: Judge,
+        departure: Departure,
+        clock: Clock,
+        on_worn_out: Callable[[], None],
+    ) -> None:
+        self._slots = slots
+        self._settler = settler
+        self._judge = judge
+        self._departure = departure
+        self._clock = clock
+        self._on_worn_out = on_worn_out
+        self._starts: list[Attempt] = []
+        self._is_idle = True
+        self.beat = Beat("sweep", self.tick)
+
+    def wake(self) -> None:
+        """There is something to look over again."""
+        if self._is_idle:
+            self.beat.nudge()
+
+    async def tick(self) -> float:
+        """See to everything whose time has come."""
+        now = self._clock.monotonic()
+        attempts = self._slots.attempts()
+        for attempt in attempts:
+            self._look_at(attempt, now)
+        self._settler.release(self._slots.take_waiting(since=now - _LONGEST_WAIT))
+        self._see_off(attempts, now)
+        if sum(_is_abandoned(one, now) for one in attempts) > self._slots.rooms * _WORN_OUT:
+            self._on_worn_out()
+        self._is_idle = not attempts and not self._slots.waiting
+        return _IDLE if self._is_idle else _EVERY
+
+    def take_starts(self) -> list[Reference]:
+        """The starts that the engine should hear of now; each is returned once."""
+        starts, self._starts = self._starts, []
+        return [one.reference for one in starts if not one.finished and one.stop < Stop.LOST]
+
+    @property
+    def report_by(self) -> float:
+        """When the engine has to hear of the starts; never, when there are none."""
+        return self._starts[0].started + _REPORT_BY if self._starts else NEVER
+
+    def forget(self) -> None:
+        """The session is gone, and the starts with it."""
+        self._starts.clear()
+
+    def _look_at(self, attempt: Attempt, now: float) -> None:
+        if now >= attempt.deadline and attempt.stop < Stop.TIMEOUT:
+            attempt.tell(Stop.TIMEOUT, now)
+        elif attempt.stop and now >= attempt.told + attempt.tellings * _TELL_AGAIN:
+            if attempt.tellings < _TELLINGS:
+                attempt.tell(attempt.stop, now)
+        elif not attempt.is_start_known and now >= attempt.started + _REPORT_AFTER:
+            attempt.is_start_known = True
+            self._starts.append(attempt)
+            self._settler.bell.set()
+
+    def _see_off(self, attempts: list[Attempt], now: float) -> None:
+        """Hold a departing worker to its deadlines."""
+        if now < self._departure.finish_by:
+            return
+        for attempt in attempts:
+            if now >= self._departure.stop_by and attempt.stop < Stop.LOST:
+                self._settler.settle(self._judge.unfinished(attempt))
+                attempt.stop = Stop.LOST
+            elif attempt.stop is Stop.NO:
+                attempt.tell(Stop.DRAIN, now)
+
+
+def _is_abandoned(attempt: Attempt, now: float) -> bool:
+    """Told to stop, long past its right to the slot, and running on."""
+    return attempt.stop in (Stop.TIMEOUT, Stop.LOST) and now >= attempt.told + _ABANDONED_AFTER

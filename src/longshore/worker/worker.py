@@ -1,0 +1,159 @@
+"""Worker: the parts put together, and how they start and end."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from random import Random
+
+from longshore.engine import Engine
+from longshore.errors import LongshoreError
+from longshore.runtime.beat import Beat, Tick
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.worker.departure import Departure, Ending
+from longshore.worker.fetcher import Fetcher
+from longshore.worker.order import QueueOrder
+from longshore.worker.outcome import Judge
+from longshore.worker.registry import Registry
+from longshore.worker.renewer import Renewer
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.settler import Settler
+from longshore.worker.slots import Slots
+from longshore.worker.standing import Identity, Standing
+from longshore.worker.stats import WorkerStats
+from longshore.worker.sweep import Sweep
+
+__all__ = ["Worker"]
+
+_LEAVING = 1.5
+_TIDYING = 0.2
+
+
+class Worker:
+    """Claims jobs, runs their handlers and settles them, under one lease, in one event loop.
+
+    `ticks` are run beside it, by name: a fleet that promotes and reclaims for itself needs no
+    scheduler for its retries and recoveries. A worker runs once.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        registry: Registry,
+        settings: WorkerSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        ticks: Sequence[tuple[str, Tick]] = (),
+        rng: Random | None = None,
+    ) -> None:
+        settings = settings or WorkerSettings()
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._ticks = ticks
+        self._has_run = False
+        self.name = settings.name or f"{socket.gethostname()}:{os.getpid()}"
+        self.stats = WorkerStats()
+        rng = rng or Random()
+        lease = settings.lease.total_seconds()
+        identity = Identity(
+            worker=self.name,
+            queues=QueueOrder(settings.queues).names,
+            types=registry.types,
+            lease=lease,
+        )
+        self._departure = Departure()
+        self._standing = Standing(
+            engine, identity, clock=self._clock, stats=self.stats, rng=rng
+        )
+        self._settler = Settler(self._standing)
+        judge = Judge(self._standing, rng)
+        self._slots = Slots(
+            registry, settings, standing=self._standing, settler=self._settler, judge=judge
+        )
+        self._sweep = Sweep(
+            self._slots,
+            self._settler,
+            judge=judge,
+            departure=self._departure,
+            clock=self._clock,
+            on_worn_out=self._wear_out,
+        )
+        self._fetcher = Fetcher(
+            settings,
+            standing=self._standing,
+            slots=self._slots,
+            settler=self._settler,
+            sweep=self._sweep,
+            departure=self._departure,
+        )
+        self._renewer = Renewer(
+            self._standing,
+            self._slots,
+            self._settler,
+            every=lease / 3,
+            on_lost=self._fetcher.lose,
+            on_quiet=self.drain,
+        )
+
+    async def run(self, *, until_idle: bool = False, horizon: float = 0.0) -> Ending:
+        """Work until asked to leave, or until there is nothing to do.
+
+        Idle means: nothing runs here, nothing is ready, nothing is due within `horizon`
+        seconds. Raises what broke the worker; a handler never does. Cancelling this is
+        `stop_now`.
+        """
+        if self._has_run:
+            raise LongshoreError("this worker has run; make another")
+        self._has_run = True
+        self._fetcher.until_idle = horizon if until_idle else None
+        self._slots.open()
+        beats = [self._sweep.beat, Beat("renew", self._renewer.tick)]
+        beats += [Beat(name, tick) for name, tick in self._ticks]
+        tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
+        fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
+        try:
+            await asyncio.shield(fetching)
+        except asyncio.CancelledError:
+            # What has ended is still settled, within a second: a job must not run twice
+            # because someone was in a hurry.
+            self.stop_now()
+            await asyncio.wait([fetching], timeout=_LEAVING)
+            raise
+        finally:
+            await self._tidy(beats, [*tasks, fetching])
+        return self._departure.ending or Ending.DRAINED
+
+    def drain(self) -> None:
+        """Stop claiming, give back what has not started, and leave when the rest has ended.
+
+        Handlers that still run after the drain timeout are stopped; their jobs go back too.
+        """
+        self._leave(Ending.DRAINED, self._settings.drain_timeout.total_seconds())
+
+    def stop_now(self) -> None:
+        """Leave within a second: handlers are stopped, their jobs go back uncharged."""
+        self._leave(Ending.DRAINED, 0.0)
+
+    def nudge(self) -> None:
+        """Look for work now."""
+        self._fetcher.look()
+
+    def _wear_out(self) -> None:
+        self._leave(Ending.WORN_OUT, self._settings.drain_timeout.total_seconds())
+
+    def _leave(self, ending: Ending, patience: float) -> None:
+        self._departure.ask(ending, self._clock.monotonic() + patience)
+        self._standing.leave_at = self._departure.leave_by
+        self._settler.release(self._slots.take_waiting())
+        self._sweep.beat.nudge()
+        self._fetcher.look()
+
+    async def _tidy(self, beats: list[Beat], tasks: list[asyncio.Task[None]]) -> None:
+        for beat in beats:
+            beat.stop()
+        await self._slots.close()
+        await asyncio.wait(tasks, timeout=_TIDYING)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await self._standing.close()
