@@ -1,0 +1,151 @@
+"""What the doctor finds."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_steps import Queue, Shell
+
+from longshore.cli import checks
+from longshore.cli.checks import Facts, Health
+from longshore.core.event import EventBatch
+from longshore.core.job import Job
+from longshore.core.state import State
+from longshore.engine import Lapsed, QueueCounts, SessionView
+from longshore.testing.factories import HOUR, MINUTE, SECOND, a_held_job, a_schedule, an_id
+
+NOW = 1_767_225_600_000_000
+
+
+def facts(**them: object) -> Facts:
+    return Facts(**{"engine_now": NOW, "local_now": NOW, **them})  # type: ignore[arg-type]
+
+
+def a_worker(**changes: object) -> SessionView:
+    usual = {
+        "token": 1,
+        "worker": "w",
+        "queues": ("default",),
+        "types": ("noop",),
+        "opened_at": NOW,
+        "renewed_at": NOW,
+        "expires_at": NOW + SECOND,
+        "holding": 0,
+    }
+    return SessionView(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def a_stored_job(**changes: object) -> Job:
+    usual = {
+        "id": an_id(),
+        "type": "noop",
+        "queue": "default",
+        "tenant": "default",
+        "state": State.READY,
+        "priority": 5,
+        "payload": b"{}",
+        "run_at": NOW,
+        "created_at": NOW,
+        "max_attempts": 5,
+        "timeout": None,
+        "delivery": 0,
+        "attempt": 0,
+        "failures": 0,
+        "crashes": 0,
+        "lapses": 0,
+    }
+    return Job(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+WAITING = QueueCounts(queue="default", ready=3)
+
+
+@pytest.mark.parametrize(
+    ("check", "health", "ill"),
+    [
+        ("clock", Health.WARNING, facts(local_now=NOW + MINUTE)),
+        ("workers", Health.PROBLEM, facts(counts=[WAITING])),
+        ("workers", Health.WARNING, facts()),
+        ("queues", Health.PROBLEM, facts(counts=[WAITING], sessions=[a_worker(queues=("x",))])),
+        ("types", Health.PROBLEM, facts(ready=[a_stored_job(type="y")], sessions=[a_worker()])),
+        ("pauses", Health.WARNING, facts(counts=[QueueCounts(queue="q", is_paused=True)])),
+        ("reclaiming", Health.PROBLEM, facts(lapsed=[Lapsed(1, "w", [a_held_job()])])),
+        ("promoting", Health.PROBLEM, facts(scheduled=[a_stored_job(run_at=NOW - HOUR)])),
+        ("firing", Health.PROBLEM, facts(schedules=[a_schedule(next_due=NOW - HOUR)])),
+        ("dead", Health.WARNING, facts(counts=[QueueCounts(queue="q", dead=1_000)])),
+        ("pruning", Health.WARNING, facts(oldest_event=EventBatch(1, NOW - 5 * HOUR, []))),
+    ],
+)
+def test_each_ailment_is_found_and_comes_with_advice(check: str, health: Health, ill: Facts):
+    (finding,) = [one for one in checks.diagnose(ill) if one.check == check]
+
+    assert finding.health is health
+    assert finding.advice
+
+
+def test_a_queue_in_order_has_no_ailment():
+    well = facts(
+        counts=[WAITING],
+        sessions=[a_worker()],
+        ready=[a_stored_job()],
+        scheduled=[a_stored_job(run_at=NOW + HOUR)],
+        schedules=[
+            a_schedule(next_due=NOW + HOUR),
+            a_schedule(name="paused", is_paused=True, next_due=NOW - HOUR),
+        ],
+        oldest_event=EventBatch(1, NOW - MINUTE, []),
+    )
+
+    assert {finding.health for finding in checks.diagnose(well)} == {Health.FINE}
+
+
+def test_the_doctor_sees_a_fresh_queue_as_fine_but_for_a_missing_worker(
+    shell: Shell, queue: Queue
+):
+    result = shell("doctor", "--json")
+
+    report = json.loads(result.stdout)
+    worrying = [one["check"] for one in report["findings"] if one["health"] != "fine"]
+    assert (result.exit_code, report["health"], worrying) == (0, "warning", ["workers"])
+
+
+def test_a_problem_gives_a_bad_exit_code(shell: Shell, queue: Queue):
+    queue.submit()
+
+    result = shell("doctor")
+
+    assert result.exit_code == 1
+    assert "none is live, and 1 jobs are ready" in result.stdout
+
+
+def test_the_doctor_finds_a_missing_store_and_makes_none(shell: Shell, tmp_path: Path):
+    result = shell("doctor")
+
+    assert result.exit_code == 1
+    assert "there is no queue" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_finds_a_file_that_is_no_queue(shell: Shell, tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to be read" * 50)
+
+    result = shell("doctor", "--url", "sqlite:///notes.txt")
+
+    assert result.exit_code == 1
+    assert "not a SQLite database" in result.stdout
+
+
+def test_the_doctor_finds_an_old_schema(shell: Shell, tmp_path: Path):
+    (tmp_path / "empty.db").touch()
+
+    result = shell("doctor", "--url", "sqlite:///empty.db")
+
+    assert result.exit_code == 1
+    assert "longshore migrate" in result.stdout
+
+
+def test_the_doctor_warns_of_a_store_that_is_not_durable_at_once(shell: Shell, queue: Queue):
+    result = shell("doctor", "--url", f"{queue.url}?synchronous=normal")
+
+    assert result.exit_code == 0
+    assert "not durable at once" in result.stdout

@@ -1,0 +1,98 @@
+"""Queues, workers and the schema."""
+
+import json
+
+from cli_steps import LEASE, Queue, Shell
+
+from longshore.engine import Engine
+
+
+def test_queues_are_counted_by_state(shell: Shell, queue: Queue):
+    queue.submit(queue="mail")
+    queue.submit(queue="mail", delay=60_000_000)
+    queue.dead(queue="web")
+
+    mail, web = shell.lines("queues", "list")
+
+    assert (mail["queue"], mail["ready"], mail["scheduled"]) == ("mail", 1, 1)
+    assert mail["oldest_ready_at"].endswith("Z")
+    assert (web["queue"], web["dead"], web["oldest_ready_at"]) == ("web", 1, None)
+    assert "mail" in shell("queues", "list").stdout
+
+
+def test_a_paused_queue_says_so_until_it_is_resumed(shell: Shell, queue: Queue):
+    queue.submit(queue="mail")
+
+    paused = shell("queues", "pause", "mail")
+    while_paused = shell.lines("queues", "list")
+    resumed = shell("queues", "resume", "mail", "--json")
+
+    assert paused.stdout == "paused queue mail\n"
+    assert while_paused[0]["is_paused"] is True
+    assert json.loads(resumed.stdout) == {"queue": "mail", "type": None, "is_paused": False}
+    assert shell.lines("queues", "list")[0]["is_paused"] is False
+
+
+def test_a_type_can_be_paused_everywhere_or_in_one_queue(shell: Shell, queue: Queue):
+    everywhere = shell("queues", "pause", "--type", "mail.send")
+    in_one = shell("queues", "pause", "bulk", "--type", "mail.send")
+
+    assert everywhere.stdout == "paused type mail.send\n"
+    assert in_one.stdout == "paused type mail.send in queue bulk\n"
+
+
+def test_pausing_nothing_is_a_usage_error(shell: Shell, queue: Queue):
+    assert shell("queues", "pause").exit_code == 2
+    assert shell("queues", "resume").exit_code == 2
+
+
+async def open_worker(engine: Engine) -> int:
+    session = await engine.open_session(
+        worker="box:7", queues=["mail"], types=["mail.send"], lease=LEASE
+    )
+    return session.token
+
+
+def test_live_workers_are_listed_with_what_they_serve(shell: Shell, queue: Queue):
+    token = queue.ask(open_worker)
+
+    (worker,) = shell.lines("workers", "list")
+
+    assert (worker["token"], worker["worker"]) == (token, "box:7")
+    assert (worker["queues"], worker["types"]) == (["mail"], ["mail.send"])
+    assert "box:7" in shell("workers", "list").stdout
+
+
+def test_a_worker_can_be_asked_to_drain(shell: Shell, queue: Queue):
+    token = queue.ask(open_worker)
+
+    result = shell("workers", "drain", token)
+
+    assert result.exit_code == 0
+    assert shell.lines("workers", "list")[0]["is_quiet"] is True
+
+
+def test_draining_a_worker_that_is_not_there_is_not_found(shell: Shell, queue: Queue):
+    assert shell("workers", "drain", 99).exit_code == 3
+
+
+def test_migrate_makes_the_schema_once(shell: Shell):
+    first = shell("migrate", "--json")
+    second = shell("migrate")
+
+    assert json.loads(first.stdout)["applied"]
+    assert second.stdout == "the schema is up to date\n"
+
+
+def test_migrate_check_changes_nothing(shell: Shell, tmp_path):
+    absent = shell("migrate", "--check")
+    (tmp_path / "empty.db").touch()
+    empty = shell("migrate", "--check", "--url", "sqlite:///empty.db")
+    shell("migrate")
+    current = shell("migrate", "--check")
+
+    assert absent.exit_code == 7
+    assert empty.exit_code == 8
+    assert "longshore migrate" in empty.stderr
+    assert current.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir() if "jobs" in path.name] == []
