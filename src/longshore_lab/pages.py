@@ -1,0 +1,164 @@
+"""The generated parts of the docs, each as Markdown."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longshore import errors, settings
+from longshore.cli import exits
+from longshore.cli.main import main as command_line
+from longshore.core.event import Name
+from longshore.core.state import mermaid
+from longshore.engine import Traits
+from longshore.engines import open_engine
+from longshore.tasks.builtin import BUILTIN
+from longshore_lab.reading import line, remarks, table
+from longshore_lab.reference import python
+
+__all__ = ["PARTS", "ROOT"]
+
+ROOT = Path(__file__).parents[2]
+
+ENGINES = {
+    "SQLite file": "sqlite:///jobs.db",
+    "SQLite file, `synchronous=normal`": "sqlite:///jobs.db?synchronous=normal",
+    "SQLite in memory": "sqlite://:memory:",
+}
+
+
+def state_machine() -> str:
+    """The diagram of states and verbs."""
+    return f"```mermaid\n{mermaid()}\n```"
+
+
+def promises() -> str:
+    """One row per trait, one column per engine."""
+    traits = {title: open_engine(url).traits for title, url in ENGINES.items()}
+    texts = remarks(Traits)
+    rows = [
+        [
+            texts[name].rstrip("."),
+            *("yes" if getattr(one, name) else "no" for one in traits.values()),
+        ]
+        for name in Traits.__struct_fields__
+    ]
+    return table(["promise", *traits], rows)
+
+
+def error_tree() -> str:
+    """The drawing at the top of errors.py, and what each class means."""
+    drawing = (errors.__doc__ or "").partition("\n\n")[2].strip()
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    rows = [
+        [f"`{kind.__name__}`", f"`{kind.code}`", str(int(_exit(kind))), _first(kind)]
+        for kind in sorted(kinds, key=lambda kind: (len(kind.__mro__), kind.__name__))
+    ]
+    meanings = table(["error", "code", "exit code", "meaning"], rows)
+    return f"```text\n{drawing}\n```\n\n{meanings}"
+
+
+def events() -> str:
+    """Every event's name and when it is written."""
+    texts = remarks(Name)
+    rows = [[f"`{one.value}`", texts.get(one.name, "")] for one in Name]
+    return table(["event", "written when"], rows)
+
+
+def setting_tables() -> str:
+    """Every setting, by section."""
+    sections: dict[str, list[list[str]]] = {}
+    for one in settings.describe():
+        section = one.key.rpartition(".")[0]
+        default = f"`{one.default}`" if one.default else "none"
+        row = [f"`{one.key}`", f"`{one.variable}`", default, line(one.text)]
+        sections.setdefault(section, []).append(row)
+    head = ["setting", "variable", "default", "what it does"]
+    parts = [
+        f"## {section or 'top level'}\n\n{table(head, rows)}"
+        for section, rows in sections.items()
+    ]
+    return "\n\n".join(parts)
+
+
+def commands() -> str:
+    """The help of every command, and the exit codes."""
+    parts = [
+        f"### `{path}`\n\n```text\n{text}\n```"
+        for path, text in _helps(command_line, "longshore")
+    ]
+    return "\n\n".join(parts)
+
+
+def exit_codes() -> str:
+    """What the command line says by its exit code."""
+    rows = [[str(int(code)), meaning] for code, meaning in exits.MEANINGS.items()]
+    return table(["code", "meaning"], rows)
+
+
+def builtin_tasks() -> str:
+    """The built-in tasks and the fields of their payloads."""
+    return "\n\n".join(
+        f"### `{name}`\n\n{inspect.getdoc(one.function)}\n\n{_parameters(one.function)}"
+        for name, one in BUILTIN.items()
+    )
+
+
+def decisions() -> str:
+    """A link to every decision, by its title."""
+    folder = ROOT / "docs" / "decisions"
+    return "\n".join(
+        f"- [{page.read_text().splitlines()[0].removeprefix('# ')}](decisions/{page.name})"
+        for page in sorted(folder.glob("*.md"))
+    )
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "state-machine": state_machine,
+    "promises": promises,
+    "errors": error_tree,
+    "events": events,
+    "settings": setting_tables,
+    "commands": commands,
+    "decisions": decisions,
+    "exit-codes": exit_codes,
+    "python": python,
+    "builtin-tasks": builtin_tasks,
+}
+
+
+def _exit(kind: type[errors.LongshoreError]) -> exits.Exit:
+    # The code depends on the class alone; not every error can be made without arguments.
+    return exits.exit_code(kind.__new__(kind))
+
+
+def _helps(
+    command: click.Command, path: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, str]]:
+    context = click.Context(
+        command, info_name=path.split()[-1], parent=parent, terminal_width=96
+    )
+    yield path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            if child is not None and not child.hidden:
+                yield from _helps(child, f"{path} {name}", context)
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    rows = [
+        [
+            f"`{one.name}`",
+            f"`{inspect.formatannotation(one.annotation).replace('typing.', '')}`",
+            "required" if one.default is one.empty else f"`{one.default!r}`",
+        ]
+        for one in inspect.signature(function).parameters.values()
+    ]
+    return table(["field", "type", "default"], rows)
+
+
+def _first(thing: Any) -> str:
+    return line((inspect.getdoc(thing) or "").partition("\n\n")[0])
