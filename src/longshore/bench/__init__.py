@@ -1,0 +1,1 @@
+"""Measures an engine end to end: real producer and worker processes, durable commits."""

@@ -1,0 +1,149 @@
+"""The processes of a benchmark: one producer, and the workers.
+
+Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER`, with the plan in the folder.
+"""
+
+import asyncio
+import gc
+import sys
+import time
+from array import array
+from collections.abc import Coroutine
+from pathlib import Path
+
+import msgspec
+
+from longshore.bench.board import Board
+from longshore.bench.load import Load
+from longshore.bench.plan import Mode, Plan
+from longshore.scheduler.promote import Promoter
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
+
+__all__ = ["main"]
+
+_SHOW_EVERY = 0.02
+_GO, _STOP = 1, 2
+
+
+class Producer:
+    """Submits, and times every call."""
+
+    def __init__(self, plan: Plan, board: Board) -> None:
+        self._plan = plan
+        self._board = board
+        self._load = Load(plan)
+        self._specs = self._load.specs()
+        self._submitted = 0
+        self.samples = array("d")
+
+    async def run(self) -> None:
+        """Take part until told to stop."""
+        async with self._load.app:
+            self._board.show(0, ready=1, count=0)
+            if self._plan.mode is not Mode.DRAIN:
+                await _until(self._board, _GO)
+            if self._plan.mode is Mode.LATENCY:
+                await self._ping()
+            else:
+                await asyncio.gather(*(self._submit() for _ in range(self._plan.callers)))
+            self._board.show(0, ready=2, count=self._submitted)
+            await _until(self._board, _STOP)
+
+    async def _submit(self) -> None:
+        app, batch = self._load.app, self._plan.batch
+        is_drain = self._plan.mode is Mode.DRAIN
+        while self._board.phase < _STOP:
+            if is_drain and self._submitted >= self._plan.jobs:
+                return
+            if not is_drain and self._submitted - self._finished() > self._plan.depth:
+                await asyncio.sleep(0.002)
+                continue
+            self._submitted += batch
+            specs = [next(self._specs) for _ in range(batch)]
+            began = time.perf_counter()
+            await app.submit_many(specs)
+            self.samples.append((time.perf_counter() - began) * 1e3)
+            self._board.show(0, ready=1, count=self._submitted)
+
+    async def _ping(self) -> None:
+        """One job after the other; each waits for the last to begin, and then a while."""
+        for number in range(max(self._plan.jobs // 100, 1)):
+            began = time.perf_counter()
+            await self._load.app.submit_many([self._load.ping()])
+            self.samples.append((time.perf_counter() - began) * 1e3)
+            self._submitted += 1
+            while self._started() <= number and self._board.phase < _STOP:
+                await asyncio.sleep(0.000_5)
+            await asyncio.sleep(0.01 + number % 7 * 0.002)
+            self._board.show(0, ready=1, count=self._submitted)
+
+    def _finished(self) -> int:
+        return sum(self._board.count(1 + one) for one in range(self._plan.processes))
+
+    def _started(self) -> int:
+        return sum(self._board.started(1 + one) for one in range(self._plan.processes))
+
+
+class Runner:
+    """A worker as anyone runs it, which shows its counts."""
+
+    def __init__(self, plan: Plan, board: Board, number: int) -> None:
+        self._board = board
+        self._number = number
+        self._load = Load(plan)
+        self._settings = WorkerSettings(
+            queues=(plan.queue,),
+            concurrency=plan.concurrency,
+            claim_batch=plan.claim_batch,
+        )
+        self.samples = self._load.waits
+
+    async def run(self) -> None:
+        """Take part until told to stop."""
+        async with self._load.app as app:
+            promoter = Promoter(app.engine, on_promoted=lambda _: worker.nudge())
+            worker = Worker(
+                app.engine, app.registry(), self._settings, ticks=[("promote", promoter.tick)]
+            )
+            self._show(worker, ready=1)
+            await _until(self._board, _GO)
+            running = asyncio.create_task(worker.run())
+            while self._board.phase < _STOP and not running.done():
+                self._show(worker, ready=1)
+                await asyncio.sleep(_SHOW_EVERY)
+            worker.stop_now()
+            await running
+
+    def _show(self, worker: Worker, *, ready: int) -> None:
+        done = worker.stats.succeeded + worker.stats.dead
+        self._board.show(self._number, ready=ready, count=done, started=self._load.started)
+
+
+async def _until(board: Board, phase: int) -> None:
+    while board.phase < phase:
+        await asyncio.sleep(0.005)
+
+
+def _loop_runner(main: Coroutine[object, object, None]) -> None:
+    try:
+        import uvloop  # optional
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def main() -> None:
+    """Run one actor to its end and leave its samples in the folder."""
+    role, number, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
+    board = Board(folder / "board")
+    actor = Producer(plan, board) if role == "producer" else Runner(plan, board, number)
+    gc.freeze()
+    _loop_runner(actor.run())
+    (folder / f"samples.{number}").write_bytes(actor.samples.tobytes())
+
+
+if __name__ == "__main__":
+    main()

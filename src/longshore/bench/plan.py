@@ -1,0 +1,69 @@
+"""What a benchmark does."""
+
+from enum import StrEnum
+
+import msgspec
+
+from longshore.errors import ConfigError
+
+__all__ = ["Mode", "Plan", "Profile"]
+
+
+class Mode(StrEnum):
+    """What is measured."""
+
+    STEADY = "steady"
+    """Submit and run at the same time, with flat depth: what an engine sustains."""
+    DRAIN = "drain"
+    """Submit everything first, then run it: how fast a backlog goes."""
+    LATENCY = "latency"
+    """One job at a time into an idle queue: submit called → handler begins."""
+
+
+class Profile(StrEnum):
+    """What the jobs do."""
+
+    NOOP = "noop"
+    """Nothing, in a coroutine: the cost of the queue itself."""
+    MIX = "mix"
+    """70 % take 1–5 ms, 20 % 200 ms–2 s, 5 % fail once and then succeed, 5 % always fail."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark, complete enough to be repeated."""
+
+    url: str
+    mode: Mode = Mode.STEADY
+    profile: Profile = Profile.NOOP
+    seconds: float = 8.0
+    """How long steady measures, after a warm-up of a quarter of it."""
+    jobs: int = 100_000
+    """How many jobs drain and latency use; latency takes a hundredth."""
+    batch: int = 100
+    """Jobs per submit call; 1 is one awaited call per job."""
+    callers: int = 8
+    """How many submit calls are under way at once."""
+    depth: int = 5_000
+    """Steady: submit no more while this many jobs wait."""
+    processes: int = 1
+    """Worker processes."""
+    concurrency: int = 256
+    claim_batch: int = 1_000
+    payload_bytes: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for name in ("jobs", "batch", "callers", "depth", "processes", "concurrency"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"--{name} must be at least 1")
+        if not 0 < self.seconds <= 3_600:
+            raise ConfigError("--seconds must be over 0 and at most 3600")
+        if not 0 <= self.payload_bytes <= 500_000:
+            raise ConfigError("--payload-bytes must be between 0 and 500000")
+        if self.url.startswith("sqlite") and ":memory:" in self.url:
+            raise ConfigError("a queue in memory cannot be shared by processes; name a file")
+
+    @property
+    def queue(self) -> str:
+        """A queue of its own, so that a benchmark on a live store meets nobody's jobs."""
+        return "longshore-bench"

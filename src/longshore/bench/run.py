@@ -1,0 +1,213 @@
+"""Run a benchmark: start the processes, watch them, take their figures."""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from longshore.bench.board import Board
+from longshore.bench.plan import Mode, Plan
+from longshore.engines import open_engine
+from longshore.errors import EngineError
+
+__all__ = ["CpuPerJob", "Figures", "run"]
+
+Report = Callable[[str, float], None]
+"""Told what is going on and how far it is, from 0 to 1."""
+
+_GO, _STOP = 1, 2
+_SET_UP_SECONDS = 60.0
+_STALLED_SECONDS = 60.0
+
+
+class CpuPerJob(msgspec.Struct, frozen=True):
+    """Microseconds of processor time per job, by who used it."""
+
+    producer: float
+    worker: float
+    server: float
+    """Of the engine's server; an embedded engine has none: its work is the others'."""
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a benchmark found."""
+
+    plan: Plan
+    jobs: int
+    seconds: float
+    jobs_per_s: float
+    p50_ms: float
+    """From submit to the handler's start."""
+    p99_ms: float
+    submit_p50_ms: float
+    """Of one submit call, durably committed."""
+    submit_p99_ms: float
+    cpu_us_per_job: CpuPerJob
+    depth: int
+    """Jobs that waited when the measurement ended."""
+
+
+def run(plan: Plan, report: Report = lambda _, __: None) -> Figures:
+    """Measure, in processes that end with it. EngineError when one of them fails."""
+    asyncio.run(_prepare(plan))
+    with tempfile.TemporaryDirectory(prefix="longshore-bench-") as name:
+        folder = Path(name)
+        (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
+        stage = _Stage(plan, folder, report)
+        try:
+            return stage.measure()
+        finally:
+            stage.end()
+
+
+async def _prepare(plan: Plan) -> None:
+    engine = open_engine(plan.url)
+    try:
+        await engine.migrate()
+    finally:
+        await engine.close()
+
+
+class _Stage:
+    """The processes and the board they write on."""
+
+    def __init__(self, plan: Plan, folder: Path, report: Report) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._report = report
+        self._board = Board(folder / "board")
+        self._workers = range(1, plan.processes + 1)
+        roles = ["producer"] + ["worker"] * plan.processes
+        self._processes = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "longshore.bench.actors",
+                    role,
+                    str(number),
+                    str(folder),
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            for number, role in enumerate(roles)
+        ]
+
+    def measure(self) -> Figures:
+        self._wait("starting", _SET_UP_SECONDS, self._all_ready)
+        if self._plan.mode is Mode.STEADY:
+            jobs, seconds, cpu = self._steady()
+        else:
+            jobs, seconds, cpu = self._to_the_end()
+        depth = self._board.count(0) - self._finished()
+        self.end()
+        waits, submits = self._samples(*self._workers), self._samples(0)
+        return Figures(
+            plan=self._plan,
+            jobs=jobs,
+            seconds=round(seconds, 3),
+            jobs_per_s=round(jobs / seconds, 1),
+            p50_ms=_percentile(waits, 50),
+            p99_ms=_percentile(waits, 99),
+            submit_p50_ms=_percentile(submits, 50),
+            submit_p99_ms=_percentile(submits, 99),
+            cpu_us_per_job=cpu,
+            depth=max(depth, 0),
+        )
+
+    def end(self) -> None:
+        """Let everyone leave; whoever does not within ten seconds is killed."""
+        self._board.phase = _STOP
+        for process in self._processes:
+            try:
+                process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+
+    def _steady(self) -> tuple[int, float, CpuPerJob]:
+        self._board.phase = _GO
+        warm_up = self._plan.seconds / 4
+        self._sleep("warming up", warm_up)
+        began, first, used = time.perf_counter(), self._finished(), self._cpu()
+        self._sleep("measuring", self._plan.seconds)
+        seconds, jobs = time.perf_counter() - began, self._finished() - first
+        return jobs, seconds, self._cpu_per_job(used, jobs)
+
+    def _to_the_end(self) -> tuple[int, float, CpuPerJob]:
+        is_drain = self._plan.mode is Mode.DRAIN
+        goal = self._plan.jobs if is_drain else max(self._plan.jobs // 100, 1)
+        if is_drain:
+            self._wait("submitting", _STALLED_SECONDS, lambda: self._board.count(0) / goal)
+        used = self._cpu() if not is_drain else [0] * len(self._processes)
+        before = [self._board.cpu(one) for one in self._workers]
+        self._board.phase = _GO
+        began = time.perf_counter()
+        self._wait("running", _STALLED_SECONDS, lambda: self._finished() / goal)
+        seconds = time.perf_counter() - began
+        if is_drain:
+            used = [0, *before]
+        return goal, seconds, self._cpu_per_job(used, goal)
+
+    def _finished(self) -> int:
+        return sum(self._board.count(one) for one in self._workers)
+
+    def _cpu(self) -> list[int]:
+        return [self._board.cpu(one) for one in range(len(self._processes))]
+
+    def _cpu_per_job(self, before: list[int], jobs: int) -> CpuPerJob:
+        used = [now - then for now, then in zip(self._cpu(), before, strict=True)]
+        count = max(jobs, 1)
+        return CpuPerJob(round(used[0] / count, 2), round(sum(used[1:]) / count, 2), 0.0)
+
+    def _all_ready(self) -> float:
+        ready = sum(self._board.is_ready(one) for one in range(len(self._processes)))
+        return ready / len(self._processes)
+
+    def _sleep(self, what: str, seconds: float) -> None:
+        began = time.perf_counter()
+        while (passed := time.perf_counter() - began) < seconds:
+            self._report(what, passed / seconds)
+            self._watch()
+            time.sleep(min(0.1, seconds - passed))
+
+    def _wait(self, what: str, patience: float, progress: Callable[[], float]) -> None:
+        """Until the progress is whole; EngineError when it stands still for too long."""
+        last, since = 0.0, time.perf_counter()
+        while (done := progress()) < 1:
+            if done > last:
+                last, since = done, time.perf_counter()
+            if time.perf_counter() - since > patience:
+                raise EngineError(f"nothing moved for {patience:g} s while {what}")
+            self._report(what, done)
+            self._watch()
+            time.sleep(0.01)
+
+    def _watch(self) -> None:
+        for process in self._processes:
+            if process.poll() is not None:
+                _, errors = process.communicate()
+                last = errors.decode(errors="replace").strip().splitlines()[-1:]
+                why = last[0] if last else f"code {process.returncode}"
+                raise EngineError(f"a process of the benchmark ended early: {why}")
+
+    def _samples(self, *actors: int) -> list[float]:
+        found = array("d")
+        for actor in actors:
+            file = self._folder / f"samples.{actor}"
+            if file.exists():
+                found.frombytes(file.read_bytes())
+        return sorted(found)
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    if not ordered:
+        return 0.0
+    return round(ordered[min(len(ordered) * percent // 100, len(ordered) - 1)], 3)
