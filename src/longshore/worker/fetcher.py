@@ -17,6 +17,8 @@ from longshore.worker.sweep import Sweep
 
 __all__ = ["Fetcher"]
 
+_GAP = 0.002
+"""Seconds between two looks for work, however often wake-ups come."""
 _LISTEN = 30.0
 _PROMOTED = 1_000
 _UNHEARD = 1 << 30
@@ -27,6 +29,9 @@ class Fetcher:
 
     Never in doubt: an error that is not the engine's passing trouble ends `run`, and with it
     the worker. A worker that is alive but does not claim is worse than none.
+
+    The rhythm of the exchanges is the event loop's time. The worker's clock, which a test may
+    hold still, is for what jobs are promised: leases, timeouts, starts.
     """
 
     def __init__(
@@ -49,12 +54,12 @@ class Fetcher:
         self._flush_batch = settings.flush_batch
         self._flush_after = settings.flush_after.total_seconds()
         self._poll = settings.poll.total_seconds()
-        self._clock = standing.clock
-        self._pace = Pace(self._clock.monotonic())
+        self._loop: asyncio.AbstractEventLoop
+        self._pace = Pace()
         self._listener: asyncio.Task[None] | None = None
         self._last = -NEVER
         """When the last exchange ended."""
-        self._look_after = 0.0
+        self._look_after = self._poll
         """How long after it the next look for work is due, unless something rings."""
         self._is_woken = True
         self.until_idle: float | None = None
@@ -62,6 +67,7 @@ class Fetcher:
 
     async def run(self) -> None:
         """Work until the worker is to leave and holds nothing any more."""
+        self._loop = asyncio.get_running_loop()
         while not self._is_over():
             try:
                 await self._standing.open()
@@ -114,25 +120,21 @@ class Fetcher:
         """Seconds until the next exchange is worth sending."""
         ended = len(self._settler)
         want = self._want()
-        if ended >= self._flush_batch or (want and self._is_woken):
+        if ended >= self._flush_batch or self._sweep.is_report_due:
             return 0.0
         wait = self._poll
         if ended:
             wait = min(wait, self._flush_after)
         if want:
-            wait = min(wait, self._look_after)
-        now = self._clock.monotonic()
-        return min(self._last + wait, self._sweep.report_by) - now
+            wait = min(wait, _GAP if self._is_woken else self._look_after)
+        return self._last + wait - self._loop.time()
 
     async def _pause(self, delay: float) -> None:
         self._settler.ring_at = self._flush_batch if len(self._settler) else 1
-        is_queue_empty = self._look_after >= self._poll
-        self._slots.rings_when_free = self._is_woken or not is_queue_empty
-        if is_queue_empty and not self._is_woken:
-            self._listen()
+        self._slots.rings_when_free = self._is_woken or self._look_after < self._poll
         bell = self._settler.bell
         bell.clear()
-        alarm = asyncio.get_running_loop().call_later(delay, bell.set)
+        alarm = self._loop.call_later(delay, bell.set)
         try:
             await bell.wait()
         finally:
@@ -144,13 +146,16 @@ class Fetcher:
         batch = self._settler.take()
         if want:
             self._is_woken = False
+            # Before the look: what arrives just after it must ring.
+            if self._look_after:
+                self._listen()
         answer = await self._standing.exchange(
             started=self._sweep.take_starts(),
             settlements=batch.settlements,
             want=want,
             queues=self._order.next() if want else None,
         )
-        self._last = self._clock.monotonic()
+        self._last = self._loop.time()
         self._settler.accepted(batch, answer.stale)
         self._pace.ended(batch.attempts, self._last)
         self._receive(answer.claims)
@@ -183,7 +188,7 @@ class Fetcher:
         if promoted.count:
             self._is_woken = True
         elif due_in > horizon:
-            self._departure.ask(Ending.IDLE, self._clock.monotonic())
+            self._departure.ask(Ending.IDLE, self._standing.clock.monotonic())
         else:
             self._look_after = min(max(due_in, self._flush_after), self._poll)
 

@@ -17,8 +17,8 @@ class Pace:
     when the next slot will be free.
     """
 
-    def __init__(self, now: float) -> None:
-        self._since = now
+    def __init__(self) -> None:
+        self._since = 0.0
         self._ended = 0
         self._rate = 0.0
 

@@ -195,6 +195,7 @@ class Slots:
         try:
             await self._serve(slot)
         except Exception as fault:
+            # Not swallowed: the fetcher raises it. A slot that died alone would strand its job.
             self.fault = fault
             self._settler.bell.set()
         finally:

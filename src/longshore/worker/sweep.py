@@ -11,7 +11,6 @@ from longshore.worker.departure import Departure
 from longshore.worker.outcome import Judge
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
-from longshore.worker.standing import NEVER
 
 __all__ = ["Sweep"]
 
@@ -68,6 +67,8 @@ class Sweep:
             self._look_at(attempt, now)
         self._settler.release(self._slots.take_waiting(since=now - _LONGEST_WAIT))
         self._see_off(attempts, now)
+        if self.is_report_due:
+            self._settler.bell.set()
         if sum(_is_abandoned(one, now) for one in attempts) > self._slots.rooms * _WORN_OUT:
             self._on_worn_out()
         self._is_idle = not attempts and not self._slots.waiting
@@ -79,9 +80,10 @@ class Sweep:
         return [one.reference for one in starts if not one.finished and one.stop < Stop.LOST]
 
     @property
-    def report_by(self) -> float:
-        """When the engine has to hear of the starts; never, when there are none."""
-        return self._starts[0].started + _REPORT_BY if self._starts else NEVER
+    def is_report_due(self) -> bool:
+        """The engine has to hear of the starts now."""
+        starts = self._starts
+        return bool(starts) and self._clock.monotonic() >= starts[0].started + _REPORT_BY
 
     def forget(self) -> None:
         """The session is gone, and the starts with it."""
@@ -96,7 +98,6 @@ class Sweep:
         elif not attempt.is_start_known and now >= attempt.started + _REPORT_AFTER:
             attempt.is_start_known = True
             self._starts.append(attempt)
-            self._settler.bell.set()
 
     def _see_off(self, attempts: list[Attempt], now: float) -> None:
         """Hold a departing worker to its deadlines."""

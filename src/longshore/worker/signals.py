@@ -1,0 +1,94 @@
+"""Signals: the first asks a worker to drain, the second to leave at once, the third kills it.
+
+A handler of ours only sets things in motion on the event loop; nothing is raised into
+whatever code happened to run.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+__all__ = ["drained_by_signals", "leave_with_parent", "run_to_end"]
+
+log = logging.getLogger("longshore.worker")
+
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_PR_SET_PDEATHSIG = 1
+
+
+class Leaver(Protocol):
+    """Something that can be asked to go: a worker, a scheduler."""
+
+    def drain(self) -> None:
+        """Finish what runs, and go."""
+        ...
+
+    def stop_now(self) -> None:
+        """Go."""
+        ...
+
+
+@contextmanager
+def drained_by_signals(leaver: Leaver) -> Generator[None]:
+    """Inside the block SIGTERM and SIGINT drain; call it in the running loop."""
+    loop = asyncio.get_running_loop()
+    steps: list[Callable[[], None]] = [leaver.drain, leaver.stop_now]
+
+    def received(number: signal.Signals) -> None:
+        log.info("signal received", extra={"signal": number.name})
+        if steps:
+            steps.pop(0)()
+        if not steps:
+            for one in _SIGNALS:
+                loop.remove_signal_handler(one)
+                signal.signal(one, signal.SIG_DFL)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, received, number)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def run_to_end(
+    main: Coroutine[Any, Any, T],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
+    """Like `asyncio.run`, but outlives a SystemExit raised in a task that a handler started.
+
+    asyncio lets the SystemExit of any task out of the loop. The task that raised it keeps it,
+    and so whoever awaits that task hears of it; so the loop can go on.
+    """
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(main)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except SystemExit as error:
+                if task.done():
+                    raise
+                log.error("task of a handler raised SystemExit", exc_info=error)  # noqa: TRY400
+            except KeyboardInterrupt:
+                if not task.cancel():
+                    raise
+
+
+def leave_with_parent() -> None:
+    """Have this process asked to drain when its parent dies. Linux only; elsewhere nothing."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,151 @@
+"""Several worker processes under one: start, forward signals, restart what crashed, reap."""
+
+import logging
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import FrameType
+
+__all__ = ["EXIT_CONFIG", "EXIT_WORN_OUT", "Supervisor"]
+
+log = logging.getLogger("longshore.supervise")
+
+EXIT_WORN_OUT = 75
+"""A worker leaves with this when a fresh process should take its place at once."""
+EXIT_CONFIG = 2
+"""A worker leaves with this when starting it again would not help."""
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+_STEADY = 60.0
+"""Seconds after which a child counts as healthy, and its next crash as its first."""
+_LONGEST_LOOK = 1.0
+_PATIENT = 2
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Room for one child, over all its restarts."""
+
+    number: int
+    child: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    restart_at: float = 0.0
+    pause: float = _FIRST_PAUSE
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Keeps `count` processes of one command running until it is told to stop.
+
+    A child that ends well stays ended; one that crashed is started again, later each time.
+    The first SIGTERM or SIGINT is passed on, so that the children drain; so is the second, so
+    that they leave at once; the third kills them. As PID 1 it also reaps what others leave.
+    """
+
+    command: Sequence[str]
+    count: int
+    _places: list[_Place] = field(default_factory=list[_Place])
+    _received: int = 0
+    """Requests to stop, so far."""
+    _passed_on: int = 0
+    _worst: int = 0
+
+    def run(self) -> int:
+        """The exit code: 0 when every child ended well, else that of one that did not."""
+        self._places = [_Place(number + 1) for number in range(self.count)]
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        previous = {one: signal.signal(one, self._note) for one in (*_SIGNALS, signal.SIGCHLD)}
+        wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        try:
+            while not all(place.is_over for place in self._places):
+                self._pass_on()
+                self._reap()
+                self._start_due()
+                select.select([reader], [], [], self._patience())
+                with suppress(BlockingIOError):
+                    os.read(reader, 4096)
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            os.close(reader)
+            os.close(writer)
+        return self._worst
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if number != signal.SIGCHLD:
+            self._received += 1
+
+    def _pass_on(self) -> None:
+        while self._passed_on < self._received:
+            self._passed_on += 1
+            self._signal(signal.SIGKILL if self._passed_on > _PATIENT else signal.SIGTERM)
+
+    def _signal(self, number: signal.Signals) -> None:
+        log.info("signal passed on", extra={"signal": number.name})
+        for place in self._places:
+            if place.child is None:
+                place.is_over = True
+            else:
+                # Not through Popen, which would look whether the child is still there, and
+                # take from us what it left.
+                with suppress(ProcessLookupError):
+                    os.kill(place.child.pid, number)
+
+    def _reap(self) -> None:
+        places = {place.child.pid: place for place in self._places if place.child is not None}
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = found
+                place = places.get(pid)
+                if place is not None and place.child is not None:
+                    place.child.returncode = os.waitstatus_to_exitcode(status)
+                    self._ended(place, place.child.returncode)
+
+    def _ended(self, place: _Place, code: int) -> None:
+        now = time.monotonic()
+        place.child = None
+        log.info("worker ended", extra={"place": place.number, "code": code})
+        if code == 0:
+            place.is_over = True
+        elif self._received or code == EXIT_CONFIG:
+            place.is_over = True
+            # As a shell would say it: 128 and the number of the signal.
+            self._worst = 128 - code if code < 0 else code
+            if not self._received:
+                self._received += 1
+        elif code == EXIT_WORN_OUT:
+            place.restart_at = now
+        else:
+            place.pause = _FIRST_PAUSE if now - place.started >= _STEADY else place.pause
+            place.restart_at = now + place.pause
+            place.pause = min(place.pause * 2, _LONGEST_PAUSE)
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for place in self._places:
+            if place.child is None and not place.is_over and place.restart_at <= now:
+                # In a group of its own: Ctrl-C in a terminal must reach a child once, from us.
+                place.child = subprocess.Popen(self.command, process_group=0)
+                place.started = now
+                facts = {"place": place.number, "pid": place.child.pid}
+                log.info("worker started", extra=facts)
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        waiting = [
+            place.restart_at - now
+            for place in self._places
+            if place.child is None and not place.is_over
+        ]
+        return max(min([_LONGEST_LOOK, *waiting]), 0.0)
