@@ -138,9 +138,15 @@ def _helps(
     command: click.Command, path: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, str]]:
     context = click.Context(
-        command, info_name=path.split()[-1], parent=parent, terminal_width=96
+        command,
+        info_name=path.split()[-1],
+        parent=parent,
+        terminal_width=96,
+        help_option_names=["-h", "--help"],
     )
-    yield path, command.get_help(context)
+    text = command.get_help(context)
+    # What every command takes is said once, at the top.
+    yield path, text.partition("\n\nOptions everywhere:")[0]
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             child = command.get_command(context, name)

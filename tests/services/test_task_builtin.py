@@ -25,6 +25,17 @@ async def test_every_app_has_the_builtin_tasks():
     assert {"noop", "http.call", "email.send"} <= an_app().tasks.keys()
 
 
+async def test_a_builtin_task_that_is_turned_off_is_not_served(receiver: Receiver):
+    async with an_app(http=HttpTaskSettings(enabled=False)) as app:
+        job = await app.submit("http.call", {"method": "GET", "url": receiver.url})
+        await app.work(until_idle=True)
+
+        assert "http.call" not in app.tasks
+        assert await job.status() is State.READY
+
+    assert receiver.requests == []
+
+
 async def test_an_http_call_keeps_its_answer_as_its_result(receiver: Receiver):
     async with an_app() as app:
         job = await app.submit("http.call", {"method": "GET", "url": receiver.url})

@@ -25,11 +25,12 @@ class Builtin:
 def builtins(
     *, http: HttpTaskSettings | None = None, smtp: SmtpSettings | None = None
 ) -> Mapping[str, Builtin]:
-    """The built-in tasks by type name, bound to a worker's settings."""
-    tasks = [
-        Builtin(noop, {"name": "noop"}),
+    """The built-in tasks that are turned on, by type name, bound to a worker's settings."""
+    http, smtp = http or HttpTaskSettings(), smtp or SmtpSettings()
+    found = {"noop": Builtin(noop, {"name": "noop"})}
+    if http.enabled:
         # Eight attempts over about eight minutes: longer than most restarts of a receiver.
-        Builtin(
+        found["http.call"] = Builtin(
             HttpTask(http).call,
             {
                 "name": "http.call",
@@ -37,9 +38,10 @@ def builtins(
                 "retry_base": timedelta(seconds=2),
                 "retry_cap": timedelta(minutes=10),
             },
-        ),
+        )
+    if smtp.enabled:
         # Eight attempts over about an hour: a relay that greylists wants to be asked later.
-        Builtin(
+        found["email.send"] = Builtin(
             EmailTask(smtp).send,
             {
                 "name": "email.send",
@@ -47,9 +49,8 @@ def builtins(
                 "retry_base": timedelta(seconds=15),
                 "retry_cap": timedelta(hours=1),
             },
-        ),
-    ]
-    return {str(task.declaration.get("name")): task for task in tasks}
+        )
+    return found
 
 
 BUILTIN = builtins()

@@ -25,6 +25,8 @@ class TlsMode(StrEnum):
 class HttpTaskSettings:
     """What `http.call` may do from this worker."""
 
+    enabled: bool = True
+    """Whether `http.call` is there at all; without it, its jobs wait for another worker."""
     allowed_networks: tuple[str, ...] = ()
     """Networks that are not public but may be called all the same, such as `10.1.0.0/16`."""
     longest_call: timedelta = timedelta(seconds=60)
@@ -41,6 +43,8 @@ class HttpTaskSettings:
 class SmtpSettings:
     """The mail relay that `email.send` hands its messages to."""
 
+    enabled: bool = True
+    """Whether `email.send` is there at all; without it, its jobs wait for another worker."""
     host: str | None = None
     """Without a relay `email.send` fails and says so."""
     port: int = 587
