@@ -2,16 +2,27 @@
 
 from longshore.core.job import JobId
 
-__all__ = ["make", "parse", "text"]
+__all__ = ["TAIL_BYTES", "make", "parse", "tails", "text"]
+
+TAIL_BYTES = 10
+
+
+def tails(random: bytes) -> list[bytes]:
+    """The last ten bytes of as many ids as the random bytes suffice for."""
+    count = len(random) // TAIL_BYTES
+    size = count * TAIL_BYTES
+    # One number over the whole block: version and variant are set in all tails at once.
+    kept = int.from_bytes(b"\x0f\xff\x3f" + b"\xff" * 7, "big")
+    set_bits = int.from_bytes(b"\x70\x00\x80" + bytes(7), "big")
+    every = int.from_bytes((bytes(9) + b"\x01") * count, "big")
+    block = int.from_bytes(random[:size], "big") & (kept * every) | (set_bits * every)
+    shaped = block.to_bytes(size, "big")
+    return [shaped[at : at + TAIL_BYTES] for at in range(0, size, TAIL_BYTES)]
 
 
 def make(unix_ms: int, random: bytes) -> JobId:
     """A UUIDv7 for this millisecond from ten random bytes."""
-    return JobId(
-        unix_ms.to_bytes(6, "big")
-        + bytes((0x70 | random[0] & 0x0F, random[1], 0x80 | random[2] & 0x3F))
-        + random[3:10]
-    )
+    return JobId(unix_ms.to_bytes(6, "big") + tails(random)[0])
 
 
 def text(job_id: JobId) -> str:

@@ -1,39 +1,34 @@
-"""New job ids, in order within a process."""
+"""New job ids."""
 
 import os
-import threading
 
-from longshore.core import ids
+from longshore.core.ids import TAIL_BYTES, tails
 from longshore.core.job import JobId
 from longshore.runtime.clock import Clock, SystemClock
 
 __all__ = ["IdSource"]
 
-_POOL = 4096
+_BLOCK = 4096
 
 
 class IdSource:
-    """Makes UUIDv7 ids. Randomness is drawn in blocks: a system call per id would cost more."""
+    """Makes UUIDv7 ids, from any thread.
+
+    Randomness is drawn and shaped in blocks: a system call and five small steps per id would
+    cost more than all the rest of a submit.
+    """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._pool = b""
-        self._at = 0
-        self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._forget)
+        self._tails: list[bytes] = []
+        # A forked child must not hand out the ids its parent will.
+        os.register_at_fork(after_in_child=self._tails.clear)
 
     def make(self) -> JobId:
         """A fresh id."""
-        with self._lock:
-            if self._at >= len(self._pool):
-                self._pool = os.urandom(10 * _POOL)
-                self._at = 0
-            random = self._pool[self._at : self._at + 10]
-            self._at += 10
-        return ids.make(self._clock.now() // 1000, random)
-
-    def _forget(self) -> None:
-        # A forked child must not hand out the ids its parent will.
-        self._pool = b""
-        self._at = 0
-        self._lock = threading.Lock()
+        prefix = (self._clock.now() // 1000).to_bytes(6, "big")
+        while True:
+            try:
+                return JobId(prefix + self._tails.pop())
+            except IndexError:
+                self._tails.extend(tails(os.urandom(TAIL_BYTES * _BLOCK)))
