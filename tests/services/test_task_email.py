@@ -50,7 +50,7 @@ def test_a_message_reaches_the_relay_as_it_was_meant(relay: Relay, task: EmailTa
     receipt = task.send(
         ["Ada <ada@example.org>", "bob@example.org"],
         "Grüße",
-        text="Hallo, schöne Welt\n.\nEnde",
+        text="Hallo, schöne Welt\n.\nSchluss",
         html="<p>Hallo</p>",
         reply_to="help@example.org",
         cc=["eve@example.org"],
@@ -68,7 +68,7 @@ def test_a_message_reaches_the_relay_as_it_was_meant(relay: Relay, task: EmailTa
     assert str(message["Date"]) == "Thu, 01 Jan 2026 00:00:00 +0000"
     assert str(message["List-Unsubscribe"]) == "<https://example.org/off>"
     text, html = message.iter_parts()
-    assert text.get_content().split() == ["Hallo,", "schöne", "Welt", ".", "Ende"]
+    assert text.get_content().split() == ["Hallo,", "schöne", "Welt", ".", "Schluss"]
     assert html.get_content().strip() == "<p>Hallo</p>"
     assert receipt.response == "250 queued as 7"
     assert receipt.recipients == relay.envelopes[0].rcpt_tos

@@ -49,7 +49,7 @@ _OURS = frozenset(
         "expect",
         "host",
         "keep-alive",
-        "te",
+        "te",  # codespell:ignore te
         "trailer",
         "transfer-encoding",
         "upgrade",
@@ -94,7 +94,7 @@ class HttpTask:
         self._clock = clock or SystemClock()
         self._outbound: Outbound | None = None
 
-    async def call(  # noqa: PLR0913  # the parameters are the fields of the payload
+    async def call(
         self,
         method: Method,
         url: str,
@@ -102,7 +102,7 @@ class HttpTask:
         body: str | None = None,
         json: Any = None,
         expect: list[int] | None = None,
-        timeout: float = 30.0,  # noqa: ASYNC109  # a field of the payload, too
+        timeout: float = 30.0,
         max_redirects: int = 0,
     ) -> HttpAnswer:
         """Send the request once; the answer's status decides how the job ends.

@@ -83,7 +83,7 @@ class EmailTask:
         self._relay = MailRelay(self._settings)
         self._clock = clock or SystemClock()
 
-    def send(  # noqa: PLR0913  # the parameters are the fields of the payload
+    def send(
         self,
         to: list[str],
         subject: str,
