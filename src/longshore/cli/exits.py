@@ -33,6 +33,7 @@ class Exit(IntEnum):
     TIMED_OUT = 6
     UNAVAILABLE = 7
     SCHEMA = 8
+    WORN_OUT = 75
     INTERRUPTED = 130
 
 
@@ -46,6 +47,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.TIMED_OUT: "The time given for waiting is over; the job goes on.",
     Exit.UNAVAILABLE: "The engine's store cannot be used; trying again may help.",
     Exit.SCHEMA: "The store's schema is missing, older, newer or changed: `longshore migrate`.",
+    Exit.WORN_OUT: "The worker has too many handlers that never end; start it again.",
     Exit.INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 

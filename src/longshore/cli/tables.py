@@ -76,7 +76,7 @@ def job(it: Job, now: int) -> Sheet:
             ("started", _dated(it.started_at, now)),
             ("finished", _dated(it.finished_at, now)),
             ("worker", it.worker),
-            ("attempts", f"{it.attempt}, of them failed {it.failures} of {it.max_attempts}"),
+            ("attempts", f"{it.attempt}; {it.failures} of {it.max_attempts} failures"),
             ("crashes", f"{it.crashes}" if it.crashes else None),
             ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
             ("idempotency key", it.idempotency_key),

@@ -32,8 +32,9 @@ def refuse_failed(jobs: Sequence[Job]) -> None:
     """JobFailedError for the first that did not succeed."""
     for job in jobs:
         if job.state is not State.SUCCEEDED:
-            why = job.reason or (job.failure.message if job.failure else None)
-            raise JobFailedError(ids.text(job.id), job.state, why)
+            error = f"{job.failure.kind}: {job.failure.message}" if job.failure else None
+            why = "; ".join(words for words in (job.reason, error) if words)
+            raise JobFailedError(ids.text(job.id), job.state, why or None)
 
 
 async def _finished(engine: Engine, job_id: JobId) -> Job:

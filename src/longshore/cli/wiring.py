@@ -1,32 +1,44 @@
 """The composition root of the command line: settings, application and engine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from longshore.app import Longshore
+from longshore.cli import logs
 from longshore.cli.loading import load_app
 from longshore.cli.shared import Shared
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import SystemClock
-from longshore.settings import Settings, load
-from longshore.tasks.builtin import builtins
+from longshore.settings import LogFormat, Settings, load
+from longshore.worker.settings import WorkerSettings
 
-__all__ = ["CLOCK", "app", "ask", "file_of", "opened", "prepare", "refuse_absent", "settings"]
+__all__ = [
+    "CLOCK",
+    "app",
+    "ask",
+    "file_of",
+    "opened",
+    "prepare",
+    "refuse_absent",
+    "service",
+    "settings",
+]
 
 T = TypeVar("T")
 
 CLOCK = SystemClock()
 
 
-def settings(shared: Shared, **flags: object) -> Settings:
+def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Settings:
     """The settings, with what was asked for on the command line on top."""
-    asked = {name.replace("__", "."): value for name, value in flags.items()}
-    return load({"engine.url": shared.url, "app": shared.app, **asked}, file=shared.config)
+    asked = {"engine.url": shared.url, "app": shared.app, **(flags or {})}
+    return load(asked, file=shared.config)
 
 
 def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool = False) -> T:
@@ -45,14 +57,27 @@ def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool
 
 
 def app(shared: Shared) -> Longshore:
-    """The user's application, or without one an app that has the built-in tasks."""
+    """The user's application, or without one an app that has but the built-in tasks."""
     known = settings(shared)
     if known.app is not None:
         return load_app(known.app)
-    plain = Longshore(known.engine.url, settings=known, clock=CLOCK)
-    for task in builtins(http=known.http, smtp=known.smtp).values():
-        plain.task(**task.declaration)(task.function)
-    return plain
+    return Longshore(known.engine.url, settings=known, clock=CLOCK)
+
+
+@contextmanager
+def service(
+    shared: Shared, flags: Mapping[str, object] | None = None
+) -> Generator[tuple[Longshore, Settings]]:
+    """The application on its engine, and the settings, for a process that stays."""
+    format_flag = LogFormat.JSON if shared.as_json else None
+    known = settings(shared, {"log.format": format_flag, **(flags or {})})
+    logs.configure(known.log)
+    application = app(shared)
+    known = replace(known, worker=_with_queues(known.worker, application))
+    # What the application says in its code counts, unless --url says otherwise.
+    elsewhere = nullcontext() if shared.url is None else application.at(shared.url)
+    with elsewhere:
+        yield application, known
 
 
 @asynccontextmanager
@@ -94,3 +119,11 @@ def _url(shared: Shared) -> str:
     if known.app is None or shared.url is not None:
         return known.engine.url
     return load_app(known.app).url
+
+
+def _with_queues(worker: WorkerSettings, app: Longshore) -> WorkerSettings:
+    """Without a choice of its own, a worker serves the queues of its tasks, all alike."""
+    if worker.queues != WorkerSettings().queues:
+        return worker
+    names = sorted({"default", *(task.queue for task in app.tasks.values())})
+    return replace(worker, queues=tuple(f"{name}=1" for name in names))

@@ -1,0 +1,34 @@
+"""`longshore dev`: everything in one process."""
+
+import click
+
+from longshore.app import Longshore
+from longshore.cli import render, service, wiring
+from longshore.cli.shared import Command, Shared
+from longshore.settings import Settings
+
+
+@click.command("dev", cls=Command)
+@click.option("--queues", metavar="A,B or A=3,B=1", help="In order of preference, or weighted.")
+@click.option("--concurrency", type=int, help="Jobs at once.")
+@click.pass_obj
+def command(shared: Shared, queues: str | None, concurrency: int | None) -> None:
+    """Run a worker and a scheduler in this process until Ctrl-C.
+
+    Without --app it serves the built-in tasks: try `longshore submit noop` beside it.
+    """
+    flags = {"worker.queues": queues, "worker.concurrency": concurrency}
+    with wiring.service(shared, flags) as (app, settings):
+        if not shared.as_json:
+            _greet(app, settings)
+        service.run(service.work_and_schedule(app, settings))
+
+
+def _greet(app: Longshore, settings: Settings) -> None:
+    names = [name.partition("=")[0] for name in settings.worker.queues]
+    render.note(f"engine  {app.url}")
+    render.note(f"queues  {', '.join(names)}")
+    render.note(f"tasks   {', '.join(sorted(app.tasks))}")
+    if app.schedules:
+        render.note(f"fires   {', '.join(one.name for one in app.schedules)}")
+    render.note("Ctrl-C drains and stops\n")

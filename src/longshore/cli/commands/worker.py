@@ -1,0 +1,57 @@
+"""`longshore worker`: run jobs."""
+
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from longshore.cli import service, wiring
+from longshore.cli.exits import Exit
+from longshore.cli.parameters import duration
+from longshore.cli.shared import Command, Shared
+from longshore.core import quantity
+from longshore.worker.departure import Ending
+from longshore.worker.signals import leave_with_parent
+from longshore.worker.supervise import Supervisor
+
+
+@click.command("worker", cls=Command)
+@click.option("--queues", metavar="A,B or A=3,B=1", help="In order of preference, or weighted.")
+@click.option("--concurrency", type=int, help="Jobs at once in each process.")
+@click.option("--threads", type=int, help="Of these, at most so many plain functions.")
+@click.option("--processes", type=int, help="Worker processes side by side.")
+@click.option("--claim-batch", type=int, help="The most jobs that one exchange claims.")
+@click.option("--lease", type=duration, help="A vanished worker is missed after this long.")
+@click.option("--drain-timeout", type=duration, help="How long running jobs may go on.")
+@click.option("--name", help="Shown in the list of workers.")
+@click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
+@click.pass_context
+def command(context: click.Context, supervised: bool, **options: Any) -> None:
+    """Run the jobs of an application's tasks until SIGTERM or Ctrl-C.
+
+    The first signal drains: nothing more is claimed, running jobs may finish, what has not
+    started goes back. A second signal leaves at once; no job is lost either way.
+    """
+    shared = context.ensure_object(Shared)
+    flags = {f"worker.{name}": value for name, value in options.items()}
+    with wiring.service(shared, flags) as (app, settings):
+        if settings.worker.processes > 1:
+            words = _command(shared, {**options, "processes": 1})
+            context.exit(Supervisor(words, settings.worker.processes).run())
+        if supervised:
+            leave_with_parent()
+        ending = service.run(service.work(app, settings))
+    context.exit(Exit.WORN_OUT if ending is Ending.WORN_OUT else Exit.DONE)
+
+
+def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
+    """The command line of one of several processes."""
+    given = {"url": shared.url, "app": shared.app, "config": shared.config, **options}
+    words = [sys.executable, "-m", "longshore", "worker", "--supervised"]
+    for name, value in given.items():
+        if value is not None:
+            text = quantity.duration_text(value) if isinstance(value, timedelta) else value
+            words += [f"--{name.replace('_', '-')}", str(text)]
+    return [*words, *["--json"] * shared.as_json, *["--debug"] * shared.debug]

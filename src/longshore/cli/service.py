@@ -1,0 +1,101 @@
+"""Processes that stay: a worker, a scheduler, or both in one."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from longshore.app import Longshore
+from longshore.cli import wiring
+from longshore.cli.tail import Tail
+from longshore.core import quantity
+from longshore.scheduler.promote import Promoter
+from longshore.scheduler.reclaim import Reclaimer
+from longshore.scheduler.service import Scheduler
+from longshore.settings import Settings
+from longshore.worker.departure import Ending
+from longshore.worker.signals import drained_by_signals, run_to_end
+from longshore.worker.worker import Worker
+
+__all__ = ["run", "schedule", "work", "work_and_schedule"]
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end, on the fastest event loop that is installed."""
+    factory = import_module("uvloop").new_event_loop if find_spec("uvloop") else None
+    return run_to_end(main, loop_factory=factory)
+
+
+async def work(app: Longshore, settings: Settings) -> Ending:
+    """Work until a signal, or until the worker is worn out.
+
+    It promotes and reclaims too, so that a fleet without a scheduler retries and recovers.
+    """
+    async with app:
+        engine = app.engine
+        promoter = Promoter(engine, on_promoted=lambda _: worker.nudge())
+        reclaimer = Reclaimer(
+            engine,
+            lease=quantity.microseconds(settings.worker.lease),
+            clock=wiring.CLOCK,
+            on_reclaimed=lambda _: worker.nudge(),
+        )
+        ticks = [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
+        worker = Worker(
+            engine, app.registry(), settings.worker, clock=wiring.CLOCK, ticks=ticks
+        )
+        await app.store_schedules()
+        with drained_by_signals(worker):
+            return await worker.run()
+
+
+async def schedule(app: Longshore, settings: Settings) -> None:
+    """Keep the queue in order until a signal."""
+    async with app:
+        scheduler = _scheduler(app, settings)
+        await app.store_schedules()
+        with drained_by_signals(_Prompt(scheduler)):
+            await scheduler.run()
+
+
+async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
+    """Both in one process until a signal, with a line for everything that happens."""
+    async with app:
+        tail = Tail(app.engine)
+        await tail.skip()
+        ticks = [("tail", tail.tick)]
+        worker = Worker(
+            app.engine, app.registry(), settings.worker, clock=wiring.CLOCK, ticks=ticks
+        )
+        scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
+        await app.store_schedules()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scheduler.run(), name="scheduler")
+            with drained_by_signals(worker):
+                try:
+                    return await worker.run()
+                finally:
+                    scheduler.drain()
+
+
+class _Prompt:
+    """A scheduler finishes the tick it is in; there is nothing sooner to ask of it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.drain = scheduler.drain
+        self.stop_now = scheduler.drain
+
+
+def _scheduler(
+    app: Longshore, settings: Settings, on_ready: Callable[[int], None] | None = None
+) -> Scheduler:
+    return Scheduler(
+        app.engine,
+        retention=settings.scheduler.retention,
+        lease=quantity.microseconds(settings.worker.lease),
+        clock=wiring.CLOCK,
+        on_ready=on_ready,
+    )
