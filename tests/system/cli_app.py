@@ -1,0 +1,20 @@
+"""An application whose jobs tell, by files, that they run, and wait to be let go."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+from longshore import Longshore
+
+app = Longshore()
+
+
+@app.task(queue="held")
+async def hold(name: str) -> str:
+    Path(f"{name}.started").touch()
+    while not Path(f"{name}.go").exists():
+        await asyncio.sleep(0.01)
+    return name
+
+
+app.schedule("again", app.spec("noop", {"seq": 1}), every=timedelta(milliseconds=200))
