@@ -3,24 +3,33 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
 
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
+from longshore.core.schedule import Schedule
 from longshore.engine import Engine, TransactionalProducer
 from longshore.engines import open_engine
 from longshore.errors import ConfigError, IdempotencyError
 from longshore.handle import JobHandle
-from longshore.options import Options, Template
+from longshore.options import Duration, Options, Template, microseconds
+from longshore.recurring import Times, recurring, store
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.scheduler.service import Scheduler
 from longshore.settings import Settings, load
 from longshore.sync import Sync
-from longshore.task import Register, Spec, Task
+from longshore.task import Register, Spec, Task, declare
+from longshore.tasks.builtin import builtins
+from longshore.worker.registry import Registry
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
 
 __all__ = ["Longshore"]
 
@@ -58,6 +67,7 @@ class Longshore:
         self._clock = clock or SystemClock()
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._schedules: dict[tuple[str, str], Schedule] = {}
         self._opened: _Opened | None = None
         self.task = Register(self, self._keep, {})
         """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
@@ -78,8 +88,13 @@ class Longshore:
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
-        """The registered tasks by type name."""
-        return self._tasks
+        """Its tasks by type name, the built-in ones included."""
+        return {**self._builtins, **self._tasks}
+
+    @property
+    def schedules(self) -> Sequence[Schedule]:
+        """The schedules it declares."""
+        return list(self._schedules.values())
 
     async def __aenter__(self) -> Self:
         opened = self._opened
@@ -106,6 +121,17 @@ class Longshore:
     ) -> None:
         if self._opened is not None:
             await self._leave(self._opened)
+
+    @contextmanager
+    def at(self, url: str, *, clock: Clock | None = None) -> Generator[Self]:
+        """The same app and its tasks on another engine, inside the block. For tests."""
+        if self._opened is not None:
+            raise ConfigError("the app is open; it moves only while it is closed")
+        home, self._url, self._clock = (self._url, self._clock), url, clock or SystemClock()
+        try:
+            yield self
+        finally:
+            self._url, self._clock = home
 
     @property
     def engine(self) -> Engine:
@@ -157,7 +183,7 @@ class Longshore:
     ) -> Spec[Any]:
         """What `submit` submits, for `submit_many` and schedules."""
         raw = payload.encode() if isinstance(payload, str) else payload
-        task = self._tasks.get(type_name)
+        task = self._tasks.get(type_name) or self._builtins.get(type_name)
         if task is not None:
             task = task.using(**options)
             return task.read(raw) if isinstance(raw, bytes) else task.spec(**raw)
@@ -166,6 +192,56 @@ class Longshore:
         return Spec(
             template.fill(self.new_id(), checked), template.connection, codec.decode_result
         )
+
+    def schedule(self, name: str, spec: Spec[Any], **times: Unpack[Times]) -> Schedule:
+        """Declare that a job like the spec's is submitted again and again.
+
+        `app.schedule("reports", report.spec(), cron="0 6 * * *", timezone="Europe/Berlin")`.
+        It is stored when the app starts to work; declaring it again changes it.
+        """
+        schedule = recurring(name, spec, times)
+        self._schedules[schedule.tenant, name] = schedule
+        return schedule
+
+    async def store_schedules(self) -> None:
+        """Store the declared schedules. Workers and schedulers do so when they start."""
+        await store(self.engine, self._schedules.values())
+
+    def registry(self) -> Registry:
+        """Its tasks as a worker runs them. ConfigError if one cannot be run."""
+        return Registry(task.handler() for task in self.tasks.values())
+
+    async def work(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        until_idle: bool = False,
+        horizon: Duration = 0.0,
+    ) -> None:
+        """Run jobs and schedules in this process, until cancelled or, if so wished, idle.
+
+        Idle means that nothing is ready or running, and nothing due within `horizon`. Without
+        `queues`, those of the settings, else those of its tasks. For a service of its own use
+        the command `longshore worker`, which also minds signals and processes.
+        """
+        settings = self._worker_settings(queues, concurrency)
+        async with self:
+            worker = Worker(self.engine, self.registry(), settings, clock=self._clock)
+            scheduler = Scheduler(
+                self.engine,
+                lease=microseconds(settings.lease),
+                clock=self._clock,
+                on_ready=lambda _: worker.nudge(),
+            )
+            await self.store_schedules()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(scheduler.run(), name="longshore-scheduler")
+                try:
+                    seconds = microseconds(horizon) / 1e6
+                    await worker.run(until_idle=until_idle, horizon=seconds)
+                finally:
+                    scheduler.drain()
 
     def job(self, job_id: str) -> JobHandle[Any]:
         """A handle for the job with this id, or ValueError if it is not an id."""
@@ -211,6 +287,29 @@ class Longshore:
 
     def _handle(self, spec: Spec[R], answer: Submitted) -> JobHandle[R]:
         return JobHandle(self, answer.id, answer.verdict, spec.decode_result)
+
+    @cached_property
+    def _builtins(self) -> dict[str, Task[..., Any]]:
+        found = builtins(http=self.settings.http, smtp=self.settings.smtp)
+        return {
+            name: declare(self, one.function, one.declaration) for name, one in found.items()
+        }
+
+    def _worker_settings(
+        self, queues: Sequence[str] | None, concurrency: int | None
+    ) -> WorkerSettings:
+        settings = self.settings.worker
+        if queues is None:
+            queues = settings.queues
+            if queues == WorkerSettings().queues:
+                # Of equal weight: none of them shall wait for another to be empty.
+                names = {"default", *(task.queue for task in self._tasks.values())}
+                queues = [f"{name}=1" for name in sorted(names)]
+        return replace(
+            settings,
+            queues=tuple(queues),
+            concurrency=settings.concurrency if concurrency is None else concurrency,
+        )
 
     def _keep(self, task: Task[..., Any]) -> None:
         other = self._tasks.get(task.name)

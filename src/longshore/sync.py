@@ -65,35 +65,29 @@ class Sync:
             # A connection belongs to the thread that opened it.
             self._loop()
             return self._app.submit_here(spec)
-        return self._run(lambda: self._app.submit_spec(spec))
+        return self.run(lambda: self._app.submit_spec(spec))
 
     def submit_many(self, specs: Iterable[Spec[R]]) -> list[JobHandle[R]]:
         """Like `await app.submit_many(...)`."""
-        return self._run(lambda: self._app.submit_many(specs))
+        return self.run(lambda: self._app.submit_many(specs))
 
     def result(self, handle: JobHandle[R], timeout: timedelta | float = 60.0) -> R:
         """Like `await handle.result(...)`."""
         waiting = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        return self._run(lambda: handle.result(waiting), patience=waiting + _PATIENCE)
+        return self.run(lambda: handle.result(waiting), patience=waiting + _PATIENCE)
 
     def get(self, handle: JobHandle[Any]) -> Job:
         """Like `await handle.get()`."""
-        return self._run(handle.get)
+        return self.run(handle.get)
 
     def cancel(self, handle: JobHandle[Any], reason: str = "cancelled by its producer") -> Job:
         """Like `await handle.cancel()`."""
-        return self._run(lambda: handle.cancel(reason))
+        return self.run(lambda: handle.cancel(reason))
 
-    def close(self) -> None:
-        """End the thread, if one was started. The next call starts another."""
-        with self._lock:
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.close()
-
-    def _run(
+    def run(
         self, call: Callable[[], Coroutine[Any, Any, T]], *, patience: float = _PATIENCE
     ) -> T:
+        """What the coroutine function returns, run on the app's loop: for all other verbs."""
         loop = self._loop()
         if loop is _running_loop():
             raise ConfigError("app.sync would block the event loop it runs on; await instead")
@@ -109,6 +103,13 @@ class Sync:
         finally:
             # Whoever is interrupted while waiting leaves no call behind.
             future.cancel()
+
+    def close(self) -> None:
+        """End the thread, if one was started. The next call starts another."""
+        with self._lock:
+            portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.close()
 
     def _forget(self) -> None:
         # The parent's thread did not come along, and its lock may have been held by another.
