@@ -52,9 +52,10 @@ async def _play(part: "_Part", trial: Trial, *, role: str, name: str) -> None:
 
 async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
     app = mixed(trial, book, Effects(trial.world))
+    clock = DozingClock()
     lease = int(trial.lease_seconds * _SECOND)
     worker = Worker(
-        watched(engine, book),
+        watched(engine, book, clock),
         Registry(task.handler() for task in app.tasks.values()),
         WorkerSettings(
             concurrency=trial.concurrency,
@@ -62,7 +63,7 @@ async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
             drain_timeout=timedelta(seconds=trial.drain_seconds),
             name=book.actor,
         ),
-        clock=DozingClock(),
+        clock=clock,
         ticks=[
             ("promote", Promoter(engine).tick),
             ("reclaim", Reclaimer(engine, lease=lease).tick),

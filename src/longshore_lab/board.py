@@ -12,7 +12,7 @@ from rich.text import Text
 
 __all__ = ["Board", "LiveBoard", "PlainBoard", "Scene"]
 
-_BAR = 48
+_BAR = 36
 _MARKS = {
     "at work": ("●", "green"),
     "frozen": ("❄", "cyan"),
@@ -32,7 +32,7 @@ class Scene:
     running: int = 0
     succeeded: int = 0
     dead: int = 0
-    actors: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    workers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Name and condition of each."""
     news: list[str] = field(default_factory=list[str])
     """What has happened, oldest first."""
@@ -113,7 +113,7 @@ class LiveBoard(Board):
         """Nothing to do: the board looks at the scene by itself."""
 
     def _render(self) -> RenderableType:
-        return Group(self._progress(), self._counts(), self._actors(), Text(), *self._news())
+        return Group(self._progress(), self._counts(), self._workers(), Text(), *self._news())
 
     def _progress(self) -> Table:
         scene = self._scene
@@ -141,9 +141,9 @@ class LiveBoard(Board):
             (f"{scene.dead:,}", "yellow"),
         )
 
-    def _actors(self) -> Text:
+    def _workers(self) -> Text:
         line = Text("  ")
-        for name, condition in self._scene.actors:
+        for name, condition in self._scene.workers:
             mark, style = _MARKS[condition]
             line.append(f"{mark} {name}", style).append("   ")
         return line

@@ -2,7 +2,7 @@
 
 A checker sees the history outside the queue and the queue's final state, and knows nothing
 else. It answers with what it looked at and what it found: a checker that looked at nothing
-has proven nothing.
+has proven nothing. Its docstring is the promise, and reports print it as such.
 """
 
 from collections import Counter, defaultdict
@@ -47,14 +47,14 @@ def check(history: History, survey: Survey) -> dict[str, Finding]:
 
 
 def lost(history: History, survey: Survey) -> Finding:
-    """An accepted job is there, in some state."""
+    """An accepted job is still there."""
     accepted = history.accepted
     missing = sorted(accepted - survey.jobs.keys())
     return _finding("lost", accepted, (f"{job} was accepted and is nowhere" for job in missing))
 
 
 def unfinished(history: History, survey: Survey) -> Finding:
-    """When everything is quiet, every accepted job has ended."""
+    """Every job came to an end."""
     return _finding(
         "unfinished",
         survey.jobs,
@@ -67,7 +67,7 @@ def unfinished(history: History, survey: Survey) -> Finding:
 
 
 def ghosts(history: History, survey: Survey) -> Finding:
-    """Nothing is stored, run or changed that nobody submitted."""
+    """Nothing exists, ran or changed that nobody submitted."""
     sent = history.submissions
     stored = (
         f"{job} is stored with order {seen.seq}, which nobody submitted as such"
@@ -85,7 +85,7 @@ def ghosts(history: History, survey: Survey) -> Finding:
 
 
 def halves(history: History, survey: Survey) -> Finding:
-    """The jobs of one submit call are accepted together or not at all."""
+    """One submit call is accepted whole or not at all."""
     violations: list[str] = []
     for call in history.calls.values():
         if call.verdicts and len(set(call.verdicts.values())) > 1:
@@ -101,7 +101,7 @@ def halves(history: History, survey: Survey) -> Finding:
 
 
 def repeats(history: History, survey: Survey) -> Finding:
-    """One idempotency key stands for one job, however often it was sent."""
+    """One idempotency key stands for one job."""
     answers: defaultdict[str, set[str]] = defaultdict(set)
     stored: Counter[str] = Counter()
     for sent in history.submissions.values():
@@ -116,7 +116,7 @@ def repeats(history: History, survey: Survey) -> Finding:
 
 
 def stale(history: History, survey: Survey) -> Finding:
-    """Only the latest claim of a job settles it, and a delivery is claimed by one worker."""
+    """Only the latest claim of a job can settle it."""
     violations: list[str] = []
     for job, settles in history.settles.items():
         for actor, settle in settles:
@@ -139,7 +139,7 @@ def stale(history: History, survey: Survey) -> Finding:
 
 
 def doubles(history: History, survey: Survey) -> Finding:
-    """A job succeeds once: no second success is accepted, and none is announced."""
+    """No job succeeds twice."""
     violations: list[str] = []
     for job, settles in history.settles.items():
         # A call sent again is answered again; that is one success, of one delivery.
@@ -159,33 +159,33 @@ def doubles(history: History, survey: Survey) -> Finding:
 
 
 def overlaps(history: History, survey: Survey) -> Finding:
-    """Two runs of one job overlap only if the worker of the first was killed or stood still."""
+    """No two workers run a job at once, unless one was hit."""
     violations: list[str] = []
     for job, runs in history.runs.items():
         violations += [
             f"{job} ran on {first.actor} and on {second.actor} at the same time"
             for first, second in pairwise(runs)
-            if (first.ended is None or first.ended > second.began)
-            and not history.was_hurt(first.actor, first.began, second.began)
+            if _overlap(first, second)
+            and not history.was_hurt(first, max(first.began, second.began))
         ]
     return _finding("overlaps", history.runs, violations)
 
 
 def reruns(history: History, survey: Survey) -> Finding:
-    """A job runs again only if its last run failed, was stopped, or lost its worker."""
+    """No job runs again unless it failed or lost its worker."""
     violations: list[str] = []
     for job, runs in history.runs.items():
         violations += [
             f"{job} ran again on {second.actor}, though {first.actor} was unharmed"
             for first, second in pairwise(runs)
             if not _failed(first)
-            and not history.was_hurt(first.actor, first.began, second.began)
+            and not history.was_hurt(first, max(first.began, second.began))
         ]
     return _finding("reruns", history.runs, violations)
 
 
 def attempts(history: History, survey: Survey) -> Finding:
-    """The engine's counts are the handlers' own, and a job is dead after its last failure."""
+    """Every attempt is counted; dead after the last failure."""
     violations = (
         f"{job} {fault}"
         for job, seen in survey.jobs.items()
@@ -195,7 +195,7 @@ def attempts(history: History, survey: Survey) -> Finding:
 
 
 def outcomes(history: History, survey: Survey) -> Finding:
-    """The engine and the handlers agree on how each job ended, and it ended as it had to."""
+    """Queue and handlers agree on how each job ended."""
     violations: list[str] = []
     for job, seen in survey.jobs.items():
         sent = history.submissions.get(job)
@@ -209,7 +209,7 @@ def outcomes(history: History, survey: Survey) -> Finding:
 
 
 def effects(history: History, survey: Survey) -> Finding:
-    """A job that succeeded changed the world once; a job that is dead never did."""
+    """A success changed the world once, a dead job never."""
     expected = {Fate.SUCCEEDED.value: 1, Fate.DEAD.value: 0}
     violations = (
         f"order {seen.seq} of {job}, which is {seen.state}, was applied {applied} times"
@@ -239,7 +239,7 @@ _STEPS: dict[Name, tuple[frozenset[str], str | None]] = {
 
 
 def events(history: History, survey: Survey) -> Finding:
-    """Each job's events tell one legal life, in order, that ends in the state the job is in."""
+    """The events of each job tell its life in order."""
     violations = (
         f"{job} {fault}"
         for job, seen in survey.jobs.items()
@@ -274,6 +274,12 @@ def _newest_claim(history: History, job: str, *, before: int) -> int:
     return max(
         (claim.delivery for _, claim in history.claims.get(job, ()) if claim.at < before),
         default=0,
+    )
+
+
+def _overlap(first: Run, second: Run) -> bool:
+    return (first.ended is None or first.ended > second.began) and (
+        second.ended is None or second.ended > first.began
     )
 
 

@@ -9,6 +9,7 @@ comes from ledgers that producer and handlers write for themselves, outside of t
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +37,7 @@ _KILL_AT = 0.25
 _FREEZE_AT = 0.50
 _LOOK_EVERY = 0.15
 _PATIENCE = 90.0
+_LATE = 5.0
 _PAGE = 1_000
 
 
@@ -73,25 +75,30 @@ class Demo:
         self._scene.tell(f"kill -9 {victim.name}, which held {held} jobs; {heir.name} starts")
 
     async def _freeze(self, victim: Actor) -> None:
-        await self._fleet.stop_outside_of_writes(victim, self._runner.is_writable)
+        await self._fleet.stop_when(victim, lambda: self._is_busy(victim))
         held = await self._held_by(victim)
         self._scene.tell(f"froze {victim.name} with {held} jobs, until its lease is over")
         await self._until(lambda: self._is_disowned(victim), "the frozen worker's jobs")
         thawed_at = now()
         self._fleet.do(FaultKind.RESUME, victim)
         self._scene.tell(f"thawed {victim.name}; others have its jobs, and it does not know")
-        await self._until(lambda: self._has_settled(victim, thawed_at), "its late results")
+        await self._happens(lambda: self._has_settled(victim, thawed_at), within=_LATE)
 
     async def _until(self, is_over: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Keep looking until it is over."""
+        """Look again and again until it is over."""
+        if not await self._happens(is_over, within=_PATIENCE):
+            raise ActorFailedError(f"waited {_PATIENCE:g} s in vain for {what}")
+
+    async def _happens(self, is_over: Callable[[], Awaitable[bool]], *, within: float) -> bool:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(within):
                 await self._look()
                 while not await is_over():
                     await asyncio.sleep(_LOOK_EVERY)
                     await self._look()
         except TimeoutError:
-            raise ActorFailedError(f"waited {_PATIENCE:g} s in vain for {what}") from None
+            return False
+        return True
 
     async def _look(self) -> None:
         self._fleet.check()
@@ -102,7 +109,9 @@ class Demo:
         scene.running = sum(one.running for one in counts)
         scene.succeeded = sum(one.succeeded for one in counts)
         scene.dead = sum(one.dead for one in counts)
-        scene.actors = [(one.name, _condition(one)) for one in self._fleet.actors]
+        scene.workers = [
+            (one.name, _condition(one)) for one in self._fleet.actors if one.role == "worker"
+        ]
         self._board.update()
 
     async def _finished(self, share: float) -> bool:
@@ -114,6 +123,11 @@ class Demo:
     async def _held_by(self, worker: Actor) -> int:
         page = await self._engine.find(JobFilter(state=State.RUNNING), limit=_PAGE)
         return sum(job.worker == worker.name for job in page.jobs)
+
+    async def _is_busy(self, worker: Actor) -> bool:
+        """It holds enough jobs to make its loss worth seeing, and no lock."""
+        enough = self._trial.concurrency / 8
+        return await self._runner.is_writable() and await self._held_by(worker) >= enough
 
     async def _is_disowned(self, worker: Actor) -> bool:
         return await self._held_by(worker) == 0
@@ -149,25 +163,40 @@ async def perform(trial: Trial, scene: Scene, board: Board) -> Verdict:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 if every promise held, 1 if not, 2 if the demonstration itself failed."""
     options = _options(arguments)
+    folder = tempfile.mkdtemp(prefix="longshore-demo-")
+    trial = Trial(
+        url=f"sqlite:///{folder}/jobs.db",
+        folder=folder,
+        jobs=options.jobs,
+        seed=options.seed,
+        lease_seconds=3.0,
+        sabotage=options.sabotage,
+    )
     console = Console(stderr=options.json)
-    with tempfile.TemporaryDirectory(prefix="longshore-demo-") as folder:
-        trial = Trial(
-            url=f"sqlite:///{folder}/jobs.db",
-            folder=folder,
-            jobs=options.jobs,
-            seed=options.seed,
-            lease_seconds=3.0,
-            sabotage=options.sabotage,
-        )
-        scene = Scene(trial.jobs)
-        if not options.json:
-            _introduce(console, trial)
-        try:
-            verdict = asyncio.run(perform(trial, scene, _board(console, scene, options.json)))
-        except ActorFailedError as error:
-            console.print(f"[red]the demonstration failed:[/] {error}")
-            return 2
-    if options.json:
+    is_kept = False
+    try:
+        status = _run(trial, console, is_silent=options.json)
+        is_kept = status != 0 and trial.sabotage is None
+    except KeyboardInterrupt:
+        status = 130
+    finally:
+        if not is_kept:
+            shutil.rmtree(folder)
+    if is_kept:
+        console.print(f"  The queue, the ledgers and the logs are in {folder}", highlight=False)
+    return status
+
+
+def _run(trial: Trial, console: Console, *, is_silent: bool) -> int:
+    scene = Scene(trial.jobs)
+    if not is_silent:
+        _introduce(console, trial)
+    try:
+        verdict = asyncio.run(perform(trial, scene, _board(console, scene, is_silent)))
+    except ActorFailedError as error:
+        console.print(f"[red]the demonstration failed:[/] {error}")
+        return 2
+    if is_silent:
         document = {"seed": trial.seed, "sabotage": trial.sabotage, **verdict.document()}
         print(msgspec.json.encode(document).decode())
     else:
@@ -181,7 +210,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    plants = "\n".join(f"{name}: {meaning}" for name, meaning in PLANTS.items())
+    plants = "; ".join(f"{name}: {meaning}" for name, meaning in PLANTS.items())
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--break", dest="sabotage", choices=PLANTS, help=plants)

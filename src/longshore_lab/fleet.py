@@ -1,10 +1,10 @@
 """Real processes, and what can be done to them from outside."""
 
 import asyncio
-import itertools
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +59,7 @@ class Fleet:
     def __init__(self, trial: Trial, ledger: Ledger) -> None:
         self._trial = trial
         self._ledger = ledger
-        self._numbers = itertools.count(1)
+        self._numbers: Counter[str] = Counter()
         self.actors: list[Actor] = []
 
     async def __aenter__(self) -> Self:
@@ -79,7 +79,8 @@ class Fleet:
 
     async def start(self, role: str) -> Actor:
         """A new process of this role."""
-        name = f"{role}-{next(self._numbers)}"
+        self._numbers[role] += 1
+        name = f"{role}-{self._numbers[role]}"
         with self._log(name).open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -108,22 +109,21 @@ class Fleet:
         if actor.is_alive:
             os.kill(actor.process.pid, _SIGNALS[kind])
 
-    async def stop_outside_of_writes(
-        self, actor: Actor, is_writable: Callable[[], Awaitable[bool]]
-    ) -> None:
-        """Make the process stand still at a moment when it holds no lock that others need.
+    async def stop_when(self, actor: Actor, is_right: Callable[[], Awaitable[bool]]) -> None:
+        """Make the process stand still at a moment that is right.
 
-        A process stopped in the middle of a SQLite transaction holds up the whole file. That
-        is what SQLite promises, and it would hide what a trial of a lost lease wants to see.
+        At the least it should hold no lock that others need: one that is stopped in the middle
+        of a SQLite transaction holds up the whole file. That is what SQLite promises, and it
+        would hide what a trial of a lost lease wants to see.
         """
         for _ in range(_STOP_TRIES):
             os.kill(actor.process.pid, signal.SIGSTOP)
-            if await is_writable():
+            if await is_right():
                 self.do(FaultKind.STOP, actor)
                 return
             os.kill(actor.process.pid, signal.SIGCONT)
             await asyncio.sleep(_BETWEEN_TRIES)
-        raise ActorFailedError(f"{actor.name} was never seen outside of a write")
+        raise ActorFailedError(f"{actor.name} was never found at the right moment")
 
     async def ended(self, actor: Actor, *, within: float = 30.0) -> int:
         """The exit status, once it has ended; ActorFailedError if it does not."""

@@ -59,6 +59,8 @@ class Run:
     delivery: int
     actor: str
     began: int
+    claimed: int | None = None
+    """When its worker was given the job; None if that is not known."""
     ended: int | None = None
     """The handler's own last line, or the death of its process; None while neither is known."""
     outcome: Outcome | None = None
@@ -74,7 +76,7 @@ class History:
         """By actor and batch."""
         self.claims: defaultdict[str, list[tuple[str, Claimed]]] = defaultdict(list)
         self.runs: defaultdict[str, list[Run]] = defaultdict(list)
-        """In order of their beginning."""
+        """In order of delivery, which is not always that of their beginning."""
         self.settles: defaultdict[str, list[tuple[str, Settled]]] = defaultdict(list)
         self.effects: defaultdict[str, list[EffectApplied]] = defaultdict(list)
         self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
@@ -92,11 +94,23 @@ class History:
         """Jobs that were sent and never answered for: they may exist or not."""
         return {job for job, sent in self.submissions.items() if not sent.accepted_as}
 
-    def was_hurt(self, actor: str, since: int, until: int) -> bool:
-        """Whether something was done to the actor between two moments."""
-        return any(
-            fault.kind in _HARM and since <= fault.at <= until for fault in self.faults[actor]
-        )
+    def was_hurt(self, run: Run, until: int) -> bool:
+        """Whether the run's process was killed, stopped or asked to leave under it.
+
+        Counted from the claim, for a job also waits in the buffer of a process that stands
+        still. A fault is written down before it is done, and a process goes on a little in
+        between; so one that was killed counts as hurt from then on for good.
+        """
+        since = run.claimed if run.claimed is not None else run.began
+        faults = self.faults[run.actor]
+        for at, kind in ((fault.at, fault.kind) for fault in faults if fault.kind in _HARM):
+            resumed = (
+                fault.at for fault in faults if fault.kind is FaultKind.RESUME and fault.at > at
+            )
+            ends = next(resumed, None) if kind is FaultKind.STOP else None
+            if at <= until and (ends is None or since <= ends):
+                return True
+        return False
 
     def in_flight(self, fault: Fault) -> set[str]:
         """The jobs that the fault's target held at that moment: claimed and not yet settled."""
@@ -126,6 +140,8 @@ def gather(entries: Iterable[Entry]) -> History:
             case record:
                 _note(history, entry.actor, record)
     _end_with_their_processes(history)
+    for runs in history.runs.values():
+        runs.sort(key=lambda run: run.delivery)
     return history
 
 
@@ -154,7 +170,12 @@ def _run(
 ) -> None:
     name = (actor, record.job, record.delivery)
     if isinstance(record, RunBegan):
-        running[name] = Run(record.job, record.delivery, actor, record.at)
+        claimed = (
+            claim.at
+            for by, claim in history.claims[record.job]
+            if by == actor and claim.delivery == record.delivery
+        )
+        running[name] = Run(record.job, record.delivery, actor, record.at, next(claimed, None))
         history.runs[record.job].append(running[name])
     else:
         running[name].ended, running[name].outcome = record.at, record.outcome

@@ -82,11 +82,22 @@ class Runner:
             return
         target = targets[int(blow.choice * len(targets))]
         if blow.kind is FaultKind.STOP:
-            await self._fleet.stop_outside_of_writes(target, self.is_writable)
+            await self._fleet.stop_when(target, self.is_writable)
             chores.create_task(self._resume(target))
         else:
             self._fleet.do(blow.kind, target)
             chores.create_task(self._replace(target))
+
+    async def produced(self, *, within: float) -> bool:
+        """Wait until the whole load was sent; whether that came."""
+        try:
+            async with asyncio.timeout(within):
+                while self._fleet.alive("producer"):
+                    self._fleet.check()
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            return False
+        return True
 
     async def quiesce(self, *, within: float) -> bool:
         """Wait until the load was produced and nothing is left to do; whether that came."""

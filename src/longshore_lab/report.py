@@ -1,7 +1,7 @@
 """A verdict in words: what was counted, what was promised, and whether it held."""
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -12,22 +12,19 @@ from longshore_lab.verdict import Verdict
 
 __all__ = ["show"]
 
-_WIDTH = 108
-
 
 def show(console: Console, trial: Trial, verdict: Verdict) -> None:
     """Print the verdict for someone who has never heard of the queue before."""
     console.print()
-    console.print(
-        Padding(Group(_figures(trial, verdict), _promises(verdict)), (0, 0, 0, 2)),
-        width=min(console.width, _WIDTH),
-    )
+    console.print(_figures(trial, verdict))
+    console.print(_promises(verdict))
     _examples(console, verdict)
-    console.print(_conclusion(verdict))
+    console.print(_conclusion(trial, verdict))
+    console.print()
 
 
 def _figures(trial: Trial, verdict: Verdict) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
     table.add_column("what was counted", no_wrap=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("what it means", style="dim")
@@ -39,81 +36,81 @@ def _figures(trial: Trial, verdict: Verdict) -> Table:
 def _rows(trial: Trial, verdict: Verdict) -> list[tuple[str, str, str]]:
     counted = verdict.figures
     lost = verdict.findings["lost"].violations
-    once = counted.effects_applied if verdict.findings["effects"].holds else "not once"
+    refused = counted.effects_asked - counted.effects_applied
     return [
-        (
-            "accepted",
-            f"{counted.accepted:,}",
-            "jobs the queue said yes to, noted by the producer",
-        ),
-        (
-            "succeeded",
-            f"{counted.succeeded:,}",
-            "their handler returned, and the queue knows it",
-        ),
+        ("accepted", f"{counted.accepted:,}", "jobs the queue said yes to"),
+        ("succeeded", f"{counted.succeeded:,}", "their handler returned, and the queue knows"),
         (
             "dead",
             f"{counted.dead:,}",
-            f"made to always fail, and set aside after exactly {trial.max_attempts} failures",
+            f"failed {trial.max_attempts} times, as they were made to",
         ),
         ("lost", f"{lost:,}", "accepted, and nowhere to be found"),
         (
             "effects applied once",
-            f"{once:,}" if isinstance(once, int) else once,
-            "changes to the world outside: one for every job that succeeded",
+            f"{counted.effects_once:,}",
+            "changes to the world, one per success",
         ),
         (
             "re-deliveries",
             f"{counted.redelivered:,}",
-            f"jobs run again because their worker was hit; it held {counted.in_flight:,}",
+            f"run again: the workers hit held {counted.in_flight:,} jobs",
         ),
-        (
-            "repeated effects refused",
-            f"{counted.effects_asked - counted.effects_applied:,}",
-            "asked for again by a re-delivery; the world knew the order's number",
-        ),
+        ("effects refused", f"{refused:,}", "asked for again, known by order number"),
         (
             "late results refused",
             f"{counted.stale_refused:,}",
-            "of the frozen worker, whose jobs had gone to others meanwhile",
+            "of the frozen worker: others had its jobs",
         ),
-        ("retries", f"{counted.retries:,}", "runs after a failure, each later than the last"),
+        (
+            "runs past the lease",
+            f"{counted.past_lease:,}",
+            f"longer than {trial.lease_seconds:g} s: renewed, not taken away",
+        ),
+        ("retries", f"{counted.retries:,}", "runs after a failure, each after a pause"),
         (
             "jobs/s",
             f"{counted.jobs_per_s:,.0f}",
-            f"over all {counted.seconds:.1f} s, faults included; "
-            f"{counted.best_second:,} in the best second",
+            f"over {counted.seconds:.0f} s, faults included; best {counted.best_second:,}",
         ),
     ]
 
 
 def _promises(verdict: Verdict) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False)
-    table.add_column("what was promised", no_wrap=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+    table.add_column("what was promised")
     table.add_column("checked", justify="right", no_wrap=True, style="dim")
     table.add_column("broken", justify="right", no_wrap=True)
     for checker in CHECKERS:
         finding = verdict.findings[checker.__name__]
-        mark = Text("✓ ", "green") if finding.holds else Text("✗ ", "bold red")
-        broken = Text("0", "green") if finding.holds else Text(f"{finding.violations:,}", "red")
-        promise = (checker.__doc__ or checker.__name__).strip()
-        table.add_row(mark + Text(promise), f"{finding.checked:,}", broken)
+        mark = ("✓ ", "green") if finding.holds else ("✗ ", "bold red")
+        promise = (checker.__doc__ or checker.__name__).rstrip(".")
+        broken = Text(f"{finding.violations:,}", mark[1])
+        table.add_row(Text.assemble(mark, promise), f"{finding.checked:,}", broken)
     return table
 
 
 def _examples(console: Console, verdict: Verdict) -> None:
-    for name, finding in verdict.findings.items():
+    for finding in verdict.findings.values():
         if not finding.holds:
-            console.print(f"  [bold red]{name}[/]: {finding.violations:,} found, such as")
-            for example in finding.examples:
-                console.print(f"    {example}", style="dim", highlight=False)
-    console.print()
+            console.print(Padding(f"{finding.name}, for example:", (0, 2)), style="red")
+            console.print(Padding(Text(finding.examples[0], "dim"), (0, 4)))
+    if not verdict.holds:
+        console.print()
 
 
-def _conclusion(verdict: Verdict) -> Text:
-    if verdict.holds:
-        return Text("  Every promise held.", "bold green")
+def _conclusion(trial: Trial, verdict: Verdict) -> Text:
     broken = [name for name, finding in verdict.findings.items() if not finding.holds]
+    if verdict.holds and trial.sabotage is None:
+        return Text.assemble(
+            ("  Every promise held. ", "bold green"),
+            ("See what a fault looks like: make demo BREAK=fence", "dim"),
+        )
+    if verdict.holds:
+        return Text(
+            "  The planted fault was not found. That is a fault in the lab.", "bold red"
+        )
     if not broken:
         return Text("  Nothing was accepted, so nothing was shown.", "bold red")
-    return Text(f"  Broken: {', '.join(broken)}.", "bold red")
+    found = "  The planted fault was found" if trial.sabotage else "  A promise was broken"
+    return Text(f"{found}, by {len(broken)} of {len(verdict.findings)} checks.", "bold red")

@@ -35,8 +35,12 @@ class Figures:
     """Jobs that were held by a worker at the moment it was hit: the most that may run again."""
     stale_refused: int
     """Settlements of workers that had lost their lease."""
+    past_lease: int
+    """Runs longer than the lease on workers that nobody hurt: renewed, and not taken away."""
     effects_asked: int
     effects_applied: int
+    effects_once: int
+    """Orders that were applied exactly once."""
     kills: int
     stops: int
     terminations: int
@@ -86,14 +90,16 @@ async def judge(trial: Trial, store: Store) -> Verdict:
         found = await survey(store, world, range(trial.jobs))
     finally:
         world.close()
-    return Verdict(check(history, found), _figures(history, found, torn=len(pages.torn)))
+    return Verdict(check(history, found), _figures(trial, history, found, torn=pages.torn))
 
 
-def _figures(history: History, found: Survey, *, torn: int) -> Figures:
+def _figures(trial: Trial, history: History, found: Survey, *, torn: list[str]) -> Figures:
     states = Counter(seen.state for seen in found.jobs.values())
     faults = [fault for faults in history.faults.values() for fault in faults]
     kinds = Counter(fault.kind for fault in faults)
     hits = [fault for fault in faults if fault.kind in (FaultKind.KILL, FaultKind.STOP)]
+    lease = trial.lease_seconds * 1e6
+    runs = [run for runs in history.runs.values() for run in runs]
     pairs = [pair for runs in history.runs.values() for pair in pairwise(runs)]
     retries = sum(first.outcome is Outcome.RAISED for first, _ in pairs)
     settles = [settle for settles in history.settles.values() for _, settle in settles]
@@ -103,17 +109,24 @@ def _figures(history: History, found: Survey, *, torn: int) -> Figures:
         unanswered=len(history.unanswered),
         succeeded=states[State.SUCCEEDED],
         dead=states[State.DEAD],
-        runs=sum(len(runs) for runs in history.runs.values()),
+        runs=len(runs),
         retries=retries,
         redelivered=len(pairs) - retries,
         in_flight=len(set[str]().union(*(history.in_flight(hit) for hit in hits))),
         stale_refused=sum(not settle.is_accepted for settle in settles),
+        past_lease=sum(
+            run.ended is not None
+            and run.ended - run.began > lease
+            and not history.was_hurt(run, run.ended)
+            for run in runs
+        ),
         effects_asked=sum(cell.asked for cell in found.cells.values()),
         effects_applied=sum(cell.applied for cell in found.cells.values()),
+        effects_once=sum(cell.applied == 1 for cell in found.cells.values()),
         kills=kinds[FaultKind.KILL],
         stops=kinds[FaultKind.STOP],
         terminations=kinds[FaultKind.TERMINATE],
-        torn=torn,
+        torn=len(torn),
         seconds=round((max(ends, default=0) - history.began_at) / 1e6, 3),
         best_second=max(Counter(at // 1_000_000 for at in ends).values(), default=0),
     )

@@ -203,6 +203,36 @@ def test_two_runs_at_once_overlap_when_nobody_was_hurt(story: Story):
     assert story.violated == {"overlaps"}
 
 
+def test_a_job_that_stood_still_in_a_buffer_may_begin_after_its_rerun(story: Story):
+    story.submitted("job-1")
+    story.claimed("job-1", 1, "worker-1")
+    story.hurt("worker-1", FaultKind.STOP)
+    story.claimed("job-1", 2, "worker-2")
+    story.began("job-1", 2, "worker-2")
+    story.hurt("worker-1", FaultKind.RESUME)
+    story.began("job-1", 1, "worker-1")
+    story.ended("job-1", 1, "worker-1")
+    story.settled("job-1", 1, "worker-1", accepted=False)
+    story.ended("job-1", 2, "worker-2")
+    story.settled("job-1", 2, "worker-2")
+    story.shows("job-1", attempt=1, lapses=1)
+
+    assert story.violated == set()
+
+
+def test_a_pause_long_ago_excuses_nothing(story: Story):
+    story.hurt("worker-1", FaultKind.STOP)
+    story.hurt("worker-1", FaultKind.RESUME)
+    story.submitted("job-1")
+    story.claimed("job-1", 1, "worker-1")
+    story.began("job-1", 1, "worker-1")
+    story.ended("job-1", 1, "worker-1")
+    story.ran("job-1", 2, "worker-2")
+    story.shows("job-1", attempt=1, lapses=1)
+
+    assert story.violated == {"reruns"}
+
+
 def test_a_run_that_goes_on_for_ever_overlaps_the_next(story: Story):
     story.submitted("job-1")
     story.claimed("job-1", 1, "worker-1")
