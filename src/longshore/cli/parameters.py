@@ -40,12 +40,8 @@ def time(text: str) -> datetime:
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, with durations in microseconds as the engine counts."""
-    return {
-        name: quantity.microseconds(value) if isinstance(value, timedelta) else value
-        for name, value in options.items()
-        if value is not None
-    }
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
 
 def one_job_id(function: Callable[P, R]) -> Callable[P, R]:

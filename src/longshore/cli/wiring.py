@@ -13,7 +13,7 @@ from longshore.cli.loading import load_app
 from longshore.cli.shared import Shared
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.errors import EngineUnavailableError
+from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.runtime.clock import SystemClock
 from longshore.settings import LogFormat, Settings, load
 from longshore.worker.settings import WorkerSettings
@@ -92,6 +92,10 @@ async def opened(shared: Shared) -> AsyncGenerator[Engine]:
 
 async def prepare(engine: Engine, *, creates: bool) -> None:
     """Bring a SQLite file's schema up to date; a server's is left to `longshore migrate`."""
+    if not engine.traits.shared_between_processes:
+        raise ConfigError(
+            f"{engine.url} ends with this command; only `longshore dev` can use it"
+        )
     if not creates:
         refuse_absent(engine)
     if file_of(engine) is not None:

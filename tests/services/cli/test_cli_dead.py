@@ -1,12 +1,18 @@
 """Dead jobs: list, replay, purge."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from cli_steps import Queue, Shell
 
+from longshore.cli import bulk
+from longshore.cli.bulk import Selection, Tally
+from longshore.core import ids
 from longshore.core.event import Name, expand
+from longshore.core.job import JobId
 from longshore.core.state import State
+from longshore.engine import Engine, JobFilter
 
 
 @pytest.fixture
@@ -61,6 +67,23 @@ def test_replay_at_a_rate_reaches_every_job(shell: Shell, queue: Queue, three: l
     result = shell("dead", "replay", "--all", "--rate", "1000")
 
     assert result.stdout == "3 jobs replayed\n"
+
+
+def test_jobs_that_someone_else_replays_meanwhile_are_left_out(queue: Queue, three: list[str]):
+    async def race(engine: Engine) -> Tally:
+        rival = [ids.parse(three[1])]
+
+        async def order(job_ids: Sequence[JobId]) -> None:
+            if rival:
+                await engine.replay([rival.pop()])
+            await engine.replay(job_ids)
+
+        return await bulk.apply(engine, Selection([], JobFilter(state=State.DEAD)), order)
+
+    tally = queue.ask(race)
+
+    assert tally == Tally(done=2, missed=1)
+    assert {queue.get(job_id).state for job_id in three} == {State.READY}
 
 
 @pytest.mark.parametrize("verb", ["replay", "purge"])

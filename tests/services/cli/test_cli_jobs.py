@@ -6,7 +6,7 @@ from datetime import datetime
 from cli_steps import Queue, Shell
 
 from longshore.core.state import State, Verb
-from longshore.testing.factories import MINUTE
+from longshore.testing.factories import MINUTE, a_job
 
 
 def test_a_job_is_printed_with_stable_names_text_ids_and_rfc_3339_times(
@@ -39,8 +39,6 @@ def test_the_newest_jobs_come_first_and_only_as_many_as_asked_for(shell: Shell, 
 
 
 def test_a_list_longer_than_a_page_is_complete(shell: Shell, queue: Queue):
-    from longshore.testing.factories import a_job
-
     queue.ask(lambda engine: engine.submit([a_job() for _ in range(1_100)]))
 
     listed = [line["id"] for line in shell.lines("jobs", "list", "--limit", 5_000)]

@@ -12,13 +12,15 @@ from cli_steps import Queue, Shell
 from longshore import errors
 from longshore.cli import exits
 from longshore.cli.main import COMMANDS
+from longshore.testing.factories import a_job
+from longshore.worker.supervise import EXIT_CONFIG, EXIT_WORN_OUT
 
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
 LONGSHORE = [sys.executable, "-m", "longshore"]
 
 MISTAKES = {
     "no command": (["jbos"], 2, "did you mean 'jobs'?"),
-    "no subcommand": (["jobs", "lsit"], 2, "did you mean 'list'?"),
+    "no subcommand": (["jobs", "lst"], 2, "did you mean 'list'?"),
     "no option": (["jobs", "list", "--nope"], 2, "--nope"),
     "malformed id": (["jobs", "show", "abc"], 2, "not a job id: 'abc'"),
     "id of another version": (["jobs", "show", UNKNOWN.replace("-7", "-4")], 2, "not a job id"),
@@ -64,6 +66,7 @@ MISTAKES = {
         "no engine for redis",
     ),
     "URL with an odd option": (["queues", "list", "--url", "sqlite:///x?y=1"], 2, "y=1"),
+    "store that ends with us": (["submit", "t", "--url", "sqlite://:memory:"], 2, "dev"),
     "store that is not there": (["jobs", "list", "--url", "sqlite:///no.db"], 7, "no queue at"),
     "store in a file": (["submit", "t", "--url", "sqlite:///a-file/x.db"], 7, "a-file"),
     "store that is a folder": (["jobs", "list", "--url", "sqlite:///."], 7, ""),
@@ -151,8 +154,6 @@ def test_wrong_settings_in_the_environment_are_a_line(
 
 
 def test_a_reader_that_leaves_early_is_no_error(queue: Queue, tmp_path: Path):
-    from longshore.testing.factories import a_job
-
     queue.ask(lambda engine: engine.submit([a_job() for _ in range(2_000)]))
     command = f"{sys.executable} -m longshore jobs list --limit 2000 --json | head -n 1"
 
@@ -179,6 +180,11 @@ def test_every_error_class_has_an_exit_code():
     for kind in classes:
         code = exits.exit_code(kind.__new__(kind))
         assert code not in (exits.Exit.DONE, exits.Exit.INTERRUPTED)
+
+
+def test_a_worn_out_worker_leaves_with_the_code_its_supervisor_waits_for():
+    assert exits.Exit.WORN_OUT == EXIT_WORN_OUT
+    assert exits.Exit.USAGE == EXIT_CONFIG
 
 
 def test_every_exit_code_is_explained():

@@ -1,6 +1,7 @@
 """Schedules from the shell."""
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from cli_steps import Queue, Shell
@@ -92,3 +93,30 @@ def test_a_schedule_that_makes_no_sense_is_refused(
     assert result.exit_code == code
     assert complaint in result.stderr
     assert shell.lines("schedules", "list") == []
+
+
+def test_adding_again_does_not_end_a_pause(shell: Shell, queue: Queue):
+    shell("schedules", "add", "tick", "noop", "--every", "7h", "--paused")
+
+    (again,) = shell.lines("schedules", "add", "tick", "noop", "--every", "8h")
+
+    assert (again["every_seconds"], again["is_paused"]) == (28_800, True)
+
+
+def test_a_scheduled_job_is_as_the_application_declares_its_task(
+    shell: Shell, queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "club.py").write_text(
+        "from longshore import Longshore\n"
+        "app = Longshore()\n"
+        "@app.task(queue='mail', max_attempts=2)\n"
+        "async def greet(name: str) -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["schedules", "add", "hello", "greet", "--app", "club:app", "--every", "5m"]
+
+    refused = shell(*words, "age=7")
+    (stored,) = shell.lines(*words, "name=Ann")
+
+    assert refused.exit_code == 2
+    assert (stored["queue"], stored["max_attempts"]) == ("mail", 2)

@@ -71,12 +71,11 @@ def test_completion_offers_the_commands(tmp_path: Path):
 
 
 def test_a_list_for_programs_does_not_import_rich(tmp_path: Path):
-    script = SCRIPT.replace("sys.argv[1:]", "sys.argv[1:]")
     url = f"sqlite:///{tmp_path}/jobs.db"
     subprocess.run([sys.executable, "-m", "longshore", "migrate", "--url", url], check=True)
 
     done = subprocess.run(
-        [sys.executable, "-c", script, "jobs", "list", "--json", "--url", url],
+        [sys.executable, "-c", SCRIPT, "jobs", "list", "--json", "--url", url],
         capture_output=True,
         text=True,
         check=True,

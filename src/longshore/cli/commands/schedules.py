@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from longshore.cli import documents, payload, render, tables, wiring
 from longshore.cli.parameters import duration, given
@@ -20,6 +20,7 @@ from longshore.core.schedule import (
 )
 from longshore.engine import Engine
 from longshore.errors import ScheduleNotFoundError
+from longshore.recurring import Times, recurring
 
 tenant_option = click.option("--tenant", default="default", show_default=True)
 
@@ -72,10 +73,15 @@ def add(
 ) -> None:
     """Create a schedule, or change the one of this name.
 
-    Its jobs are of TYPE, with the payload that follows.
+    Its jobs are of TYPE, with the payload that follows. What is not said here is as the
+    application declares the task.
     """
-    wanted = Schedule(name=name, type=type_name, payload=payload.read(words), **given(options))
-    _store(shared, wanted, "added", creates=True)
+    known = given(options)
+    times: Any = {key: known.pop(key) for key in Times.__annotations__ if key in known}
+    is_paused: bool = known.pop("is_paused")
+    spec = wiring.app(shared).spec(type_name, payload.read(words), **known)
+    wanted = replace(recurring(name, spec, times), is_paused=is_paused)
+    _store(shared, wanted, "added", is_new=True)
 
 
 @command.command()
@@ -121,8 +127,8 @@ def preview_times(shared: Shared, name: str | None, count: int, **options: Any) 
     if (name is None) == (options["cron"] is None):
         raise click.UsageError("give the name of a schedule, or a --cron expression")
     if name is None:
-        expression = given({"cron": options["cron"], "timezone": options["timezone"]})
-        wanted = Schedule(name="preview", type="preview", **expression)
+        cron_, timezone = options["cron"], options["timezone"]
+        wanted = Schedule(name="preview", type="preview", cron=cron_, timezone=timezone)
         validate(wanted)
     else:
         wanted = _found(shared, name, options["tenant"])
@@ -139,20 +145,22 @@ def _found(shared: Shared, name: str, tenant: str, **changes: Any) -> Schedule:
     """The stored schedule with these changes, or ScheduleNotFoundError."""
     for one in wiring.ask(shared, lambda engine: engine.schedules(tenant=tenant)):
         if one.name == name:
-            return msgspec.structs.replace(one, **changes)
+            return replace(one, **changes)
     raise ScheduleNotFoundError(name)
 
 
-def _store(shared: Shared, wanted: Schedule, done: str, *, creates: bool = False) -> None:
+def _store(shared: Shared, wanted: Schedule, done: str, *, is_new: bool = False) -> None:
     async def store(engine: Engine) -> tuple[Schedule, int]:
         now = await engine.now()
         known = await engine.schedules(tenant=wanted.tenant)
         existing = next((one for one in known if one.name == wanted.name), None)
-        stored = declared(wanted, now=now, existing=existing)
+        # Only `resume` ends a pause that someone made.
+        is_paused = wanted.is_paused or (is_new and existing is not None and existing.is_paused)
+        stored = declared(replace(wanted, is_paused=is_paused), now=now, existing=existing)
         await engine.put_schedule(stored)
         return stored, now
 
-    stored, now = wiring.ask(shared, store, creates=creates)
+    stored, now = wiring.ask(shared, store, creates=is_new)
     if shared.as_json:
         render.document(documents.schedule(stored))
     elif stored.is_paused:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from longshore.cli import documents, payload, render, waiting, wiring
-from longshore.cli.parameters import duration, time
+from longshore.cli.parameters import duration, given, time
 from longshore.cli.shared import Command, Shared
 from longshore.core import ids
 from longshore.core.job import Job, NewJob, Submitted, Verdict
@@ -47,8 +47,7 @@ def command(
     name=Ann tags='["a"]': a value that is JSON is taken as such, any other is a string.
     """
     app = wiring.app(shared)
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    job = app.spec(type_name, payload.read(words), **given).job
+    job = app.spec(type_name, payload.read(words), **given(options)).job
 
     async def put(engine: Engine) -> None:
         is_served = await _is_served(engine, job)

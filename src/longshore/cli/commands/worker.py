@@ -1,5 +1,6 @@
 """`longshore worker`: run jobs."""
 
+import logging
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,6 +16,8 @@ from longshore.core import quantity
 from longshore.worker.departure import Ending
 from longshore.worker.signals import leave_with_parent
 from longshore.worker.supervise import Supervisor
+
+log = logging.getLogger("longshore.cli")
 
 
 @click.command("worker", cls=Command)
@@ -37,6 +40,10 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
     with wiring.service(shared, flags) as (app, settings):
+        if settings.app is None and not supervised:
+            log.warning(
+                "no --app given: only built-in tasks run", extra={"types": [*app.tasks]}
+            )
         if settings.worker.processes > 1:
             words = _command(shared, {**options, "processes": 1})
             context.exit(Supervisor(words, settings.worker.processes).run())
