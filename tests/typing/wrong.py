@@ -1,0 +1,35 @@
+"""What a type checker must refuse: each line marked with the rule it breaks."""
+
+from datetime import timedelta
+
+from longshore import Longshore
+
+app = Longshore()
+
+
+@app.task(queue="mail")
+async def send(user_id: int, subject: str = "") -> int:
+    return user_id
+
+
+async def main() -> None:
+    await send.submit("7")  # reportArgumentType
+    await send.submit(user=7)  # reportCallIssue
+    await send.submit()  # reportCallIssue
+    await send.submit(7, queue="mail")  # reportCallIssue
+    send.spec(7, subject=8)  # reportArgumentType
+    send.using(qeue="mail")  # reportCallIssue
+    send.using(priority="high")  # reportArgumentType
+    send.using("mail")  # reportCallIssue
+    await send("7")  # reportArgumentType
+    (await (await send.submit(7)).result()).upper()  # reportAttributeAccessIssue
+    app.schedule("often", send.spec(7), evry=timedelta(minutes=1))  # reportCallIssue
+    app.sync.submit(send)  # reportArgumentType
+
+
+@app.task(max_atempts=3)  # reportCallIssue
+async def misspelt() -> None: ...
+
+
+@app.task(execution="fiber")  # reportArgumentType
+def misplaced() -> None: ...
