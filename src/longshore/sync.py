@@ -59,11 +59,15 @@ class Sync:
         forget = weakref.WeakMethod(self._forget)
         os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
 
+    def open(self) -> None:
+        """Open the app now, and not at the first call."""
+        self._loop()
+
     def submit(self, spec: Spec[R]) -> JobHandle[R]:
         """Like `await task.submit(...)`, for `task.spec(...)`."""
         if spec.connection is not None:
+            self._refuse_late_opening(spec.connection)
             # A connection belongs to the thread that opened it.
-            self._loop()
             return self._app.submit_here(spec)
         return self.run(lambda: self._app.submit_spec(spec))
 
@@ -110,6 +114,12 @@ class Sync:
             portal, self._portal = self._portal, None
         if portal is not None:
             portal.close()
+
+    def _refuse_late_opening(self, connection: object) -> None:
+        # To open may mean to write, and the caller's transaction may hold the one write lock.
+        if self._app.loop is None and getattr(connection, "in_transaction", True):
+            raise ConfigError("the app is not open; call app.sync.open() before you begin")
+        self._loop()
 
     def _forget(self) -> None:
         # The parent's thread did not come along, and its lock may have been held by another.

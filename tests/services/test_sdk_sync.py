@@ -127,6 +127,25 @@ def test_a_job_can_be_submitted_inside_a_transaction(
     connection.close()
 
 
+def test_the_app_is_opened_before_a_transaction_and_not_inside_it(
+    app: Longshore, add: SyncTask[[int, int], int], tmp_path: Path
+):
+    connection = sqlite3.connect(tmp_path / "jobs.db")
+    connection.execute("create table orders (id integer)")
+    connection.execute("insert into orders values (1)")
+
+    with pytest.raises(ConfigError, match=r"app\.sync\.open\(\)"):
+        app.sync.submit(add.using(connection=connection).spec(1, 1))
+    connection.commit()
+    app.sync.open()
+    connection.execute("insert into orders values (2)")
+    job = app.sync.submit(add.using(connection=connection).spec(2, 2))
+    connection.commit()
+
+    assert app.sync.get(job).state is State.READY
+    connection.close()
+
+
 def _submit_in_child(app: Longshore, pipe: "multiprocessing.connection.Connection") -> None:
     pipe.send(app.sync.submit(app.spec("add", {"a": 1, "b": 2})).id)
     pipe.close()
