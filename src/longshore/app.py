@@ -62,8 +62,8 @@ class Longshore:
         clock: Clock | None = None,
     ) -> None:
         """Without `url`, settings decide: LONGSHORE_ENGINE_URL, longshore.toml, the default."""
-        self._url = url
-        self._settings = settings
+        self._url: str | None = url
+        self._settings: Settings | None = settings
         self._clock = clock or SystemClock()
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
@@ -123,15 +123,27 @@ class Longshore:
             await self._leave(self._opened)
 
     @contextmanager
-    def at(self, url: str, *, clock: Clock | None = None) -> Generator[Self]:
-        """The same app and its tasks on another engine, inside the block. For tests."""
+    def at(
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> Generator[Self]:
+        """The same app and its tasks on another engine, inside the block.
+
+        `settings` are for an app that was given none. For tests, and for whoever starts it.
+        """
         if self._opened is not None:
             raise ConfigError("the app is open; it moves only while it is closed")
-        home, self._url, self._clock = (self._url, self._clock), url, clock or SystemClock()
+        home = self._url, self._settings, self._clock
+        self._url = url or self._url
+        self._settings = self._settings or settings
+        self._clock = clock or SystemClock()
         try:
             yield self
         finally:
-            self._url, self._clock = home
+            self._url, self._settings, self._clock = home
 
     @property
     def engine(self) -> Engine:
@@ -207,6 +219,14 @@ class Longshore:
         """Store the declared schedules. Workers and schedulers do so when they start."""
         await store(self.engine, self._schedules.values())
 
+    def with_queues(self, worker: WorkerSettings) -> WorkerSettings:
+        """The settings of a worker that, unless it names queues, serves those of the tasks."""
+        if worker.queues != WorkerSettings().queues:
+            return worker
+        # Of equal weight: none of them shall wait for another to be empty.
+        names = {"default", *(task.queue for task in self._tasks.values())}
+        return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
+
     def registry(self) -> Registry:
         """Its tasks as a worker runs them. ConfigError if one cannot be run."""
         return Registry(task.handler() for task in self.tasks.values())
@@ -230,6 +250,7 @@ class Longshore:
             worker = Worker(self.engine, self.registry(), settings, clock=self._clock)
             scheduler = Scheduler(
                 self.engine,
+                retention=self.settings.scheduler.retention,
                 lease=microseconds(settings.lease),
                 clock=self._clock,
                 on_ready=lambda _: worker.nudge(),
@@ -298,16 +319,10 @@ class Longshore:
     def _worker_settings(
         self, queues: Sequence[str] | None, concurrency: int | None
     ) -> WorkerSettings:
-        settings = self.settings.worker
-        if queues is None:
-            queues = settings.queues
-            if queues == WorkerSettings().queues:
-                # Of equal weight: none of them shall wait for another to be empty.
-                names = {"default", *(task.queue for task in self._tasks.values())}
-                queues = [f"{name}=1" for name in sorted(names)]
+        settings = self.with_queues(self.settings.worker)
         return replace(
             settings,
-            queues=tuple(queues),
+            queues=settings.queues if queues is None else tuple(queues),
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
 

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from longshore.settings import Settings
 
 __all__ = ["Command", "Group", "Shared", "options"]
 
@@ -19,6 +22,8 @@ class Shared:
     config: Path | None = None
     as_json: bool = False
     debug: bool = False
+    settings: "Settings | None" = None
+    """Kept by `wiring.settings`, so that they are read once."""
 
 
 def options() -> list[click.Option]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,6 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.runtime.clock import SystemClock
 from longshore.settings import LogFormat, Settings, load
-from longshore.worker.settings import WorkerSettings
 
 __all__ = [
     "CLOCK",
@@ -36,9 +35,11 @@ CLOCK = SystemClock()
 
 
 def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Settings:
-    """The settings, with what was asked for on the command line on top."""
-    asked = {"engine.url": shared.url, "app": shared.app, **(flags or {})}
-    return load(asked, file=shared.config)
+    """The settings, read once, with what was asked for on the command line on top."""
+    if shared.settings is None:
+        asked = {"engine.url": shared.url, "app": shared.app, **(flags or {})}
+        shared.settings = load(asked, file=shared.config)
+    return shared.settings
 
 
 def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool = False) -> T:
@@ -56,12 +57,17 @@ def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool
     return asyncio.run(inside())
 
 
-def app(shared: Shared) -> Longshore:
-    """The user's application, or without one an app that has but the built-in tasks."""
+@contextmanager
+def app(shared: Shared) -> Generator[Longshore]:
+    """The user's application, or without one an app that has but the built-in tasks.
+
+    What it says in its code counts, unless --url says otherwise; what it leaves open, the
+    settings decide.
+    """
     known = settings(shared)
-    if known.app is not None:
-        return load_app(known.app)
-    return Longshore(known.engine.url, settings=known, clock=CLOCK)
+    application = Longshore() if known.app is None else load_app(known.app)
+    with application.at(shared.url, settings=known, clock=CLOCK):
+        yield application
 
 
 @contextmanager
@@ -72,12 +78,8 @@ def service(
     format_flag = LogFormat.JSON if shared.as_json else None
     known = settings(shared, {"log.format": format_flag, **(flags or {})})
     logs.configure(known.log)
-    application = app(shared)
-    known = replace(known, worker=_with_queues(known.worker, application))
-    # What the application says in its code counts, unless --url says otherwise.
-    elsewhere = nullcontext() if shared.url is None else application.at(shared.url)
-    with elsewhere:
-        yield application, known
+    with app(shared) as application:
+        yield application, replace(known, worker=application.with_queues(known.worker))
 
 
 @asynccontextmanager
@@ -118,16 +120,8 @@ def file_of(engine: Engine) -> Path | None:
 
 
 def _url(shared: Shared) -> str:
-    """`--url`, else what the application says in its code, else what the settings say."""
-    known = settings(shared)
-    if known.app is None or shared.url is not None:
-        return known.engine.url
-    return load_app(known.app).url
-
-
-def _with_queues(worker: WorkerSettings, app: Longshore) -> WorkerSettings:
-    """Without a choice of its own, a worker serves the queues of its tasks, all alike."""
-    if worker.queues != WorkerSettings().queues:
-        return worker
-    names = sorted({"default", *(task.queue for task in app.tasks.values())})
-    return replace(worker, queues=tuple(f"{name}=1" for name in names))
+    # With --url there is no need to import the user's code.
+    if shared.url is not None:
+        return shared.url
+    with app(shared) as application:
+        return application.url

@@ -186,3 +186,20 @@ def test_waiting_can_be_given_up(shell: Shell, queue: Queue):
     result = shell("submit", "t", "--wait", "--wait-timeout", "20ms")
 
     assert result.exit_code == 6
+
+
+def test_an_app_that_names_no_store_uses_the_one_of_the_settings_file(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "open_app.py").write_text(
+        "from longshore import Longshore\napp = Longshore()\n"
+    )
+    (tmp_path / "prod.toml").write_text(
+        'app = "open_app"\n[engine]\nurl = "sqlite:///prod.db"\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    result = shell("submit", "noop", "--config", "prod.toml")
+
+    assert Queue("sqlite:///prod.db").get(result.stdout.strip()).type == "noop"
+    assert len(shell.lines("--config", "prod.toml", "jobs", "list")) == 1

@@ -79,7 +79,8 @@ def add(
     known = given(options)
     times: Any = {key: known.pop(key) for key in Times.__annotations__ if key in known}
     is_paused: bool = known.pop("is_paused")
-    spec = wiring.app(shared).spec(type_name, payload.read(words), **known)
+    with wiring.app(shared) as app:
+        spec = app.spec(type_name, payload.read(words), **known)
     wanted = replace(recurring(name, spec, times), is_paused=is_paused)
     _store(shared, wanted, "added", is_new=True)
 

@@ -46,8 +46,8 @@ def command(
     The payload is a JSON object, a file of it, standard input, or words such as user_id=7
     name=Ann tags='["a"]': a value that is JSON is taken as such, any other is a string.
     """
-    app = wiring.app(shared)
-    job = app.spec(type_name, payload.read(words), **given(options)).job
+    with wiring.app(shared) as app:
+        job = app.spec(type_name, payload.read(words), **given(options)).job
 
     async def put(engine: Engine) -> None:
         is_served = await _is_served(engine, job)
