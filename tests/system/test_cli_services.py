@@ -193,11 +193,11 @@ async def test_interrupting_a_wait_is_quiet(shell: Shell):
     ("words", "code", "complaint"),
     [
         (["--app", "nowhere:app"], 2, "no module 'nowhere'"),
-        (["--queues", "a=1,b"], 2, "weight"),
+        (["--app", "cli_app:app", "--queues", "a=1,b"], 2, "weight"),
         (["--concurrency", "0"], 2, "at least 1"),
         (["--lease", "1ms"], 2, "at least 100 ms"),
         (["--processes", "2", "--app", "nowhere:app"], 2, "no module 'nowhere'"),
-        (["--url", "sqlite:////proc/nope/jobs.db"], 7, "/proc/nope"),
+        (["--app", "cli_app:app", "--url", "sqlite:////proc/nope/jobs.db"], 7, "/proc/nope"),
     ],
 )
 def test_a_worker_that_cannot_start_says_why_in_a_line(
