@@ -9,6 +9,7 @@ import ast
 import inspect
 import os
 import re
+import sys
 import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -331,16 +332,22 @@ def _sections() -> dict[str, type[Any]]:
     }
 
 
+@cache
 def _texts(owner: type[Any]) -> dict[str, str]:
     """By field, the docstring beneath it."""
-    (body,) = ast.parse(inspect.getsource(owner)).body
-    statements = body.body if isinstance(body, ast.ClassDef) else []
+    body = _classes(owner.__module__)[owner.__name__].body
     return {
         before.target.id: inspect.cleandoc(after.value.value)
-        for before, after in pairwise(statements)
+        for before, after in pairwise(body)
         if isinstance(before, ast.AnnAssign)
         and isinstance(before.target, ast.Name)
         and isinstance(after, ast.Expr)
         and isinstance(after.value, ast.Constant)
         and isinstance(after.value.value, str)
     }
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}

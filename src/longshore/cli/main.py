@@ -74,7 +74,7 @@ class Longshore(shared.Group):
     cls=Longshore,
     params=shared.options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog='Completion: eval "$(_LONGSHORE_COMPLETE=bash_source longshore)"; also zsh, fish.',
+    epilog='Completion in bash: eval "$(_LONGSHORE_COMPLETE=bash_source longshore)"',
 )
 @click.version_option(package_name="longshore", message="%(version)s")
 def main() -> None:

@@ -11,8 +11,9 @@ import click
 from longshore.core import ids, quantity
 from longshore.core.job import JobId
 from longshore.engine import JobFilter
+from longshore.settings import describe
 
-__all__ = ["duration", "filtered", "given", "job_ids", "one_job_id", "time"]
+__all__ = ["duration", "filtered", "given", "job_ids", "one_job_id", "setting", "time"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +38,16 @@ def time(text: str) -> datetime:
     if moment.tzinfo is None:
         raise click.BadParameter(f"{text!r} has no offset; add Z, or one such as +02:00")
     return moment
+
+
+def setting(
+    key: str, kind: Callable[[str], Any] = str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The flag of a setting, explained by the setting's own text and default."""
+    (known,) = [one for one in describe() if one.key == key]
+    flag = "--" + key.rpartition(".")[2].replace("_", "-")
+    usual = f"  [default: {known.default}]" if known.default else ""
+    return click.option(flag, type=kind, help=known.text + usual)
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

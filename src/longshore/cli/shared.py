@@ -55,7 +55,10 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options first, the shared ones below."""
-        own = [one for one in self.get_params(ctx) if one not in self._shared]
+        params = self.get_params(ctx)
+        own = [
+            one for one in params if isinstance(one, click.Option) and one not in self._shared
+        ]
         _write_options(ctx, formatter, "Options", own)
         _write_options(ctx, formatter, "Options everywhere", self._shared)
 
@@ -93,7 +96,7 @@ def _write_options(
     context: click.Context,
     formatter: click.HelpFormatter,
     title: str,
-    parameters: list[click.Parameter] | list[click.Option],
+    parameters: list[click.Option],
 ) -> None:
     records = [one.get_help_record(context) for one in parameters]
     rows = [record for record in records if record is not None]

@@ -4,13 +4,14 @@ import click
 
 from longshore.app import Longshore
 from longshore.cli import render, service, wiring
+from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
 from longshore.settings import Settings
 
 
 @click.command("dev", cls=Command)
-@click.option("--queues", metavar="A,B or A=3,B=1", help="In order of preference, or weighted.")
-@click.option("--concurrency", type=int, help="Jobs at once.")
+@setting("worker.queues")
+@setting("worker.concurrency", int)
 @click.pass_obj
 def command(shared: Shared, queues: str | None, concurrency: int | None) -> None:
     """Run a worker and a scheduler in this process until Ctrl-C.

@@ -42,7 +42,10 @@ def show(shared: Shared, job_id: JobId) -> None:
 @click.option("--reason", default="cancelled from the command line", show_default=True)
 @click.pass_obj
 def cancel(shared: Shared, job_ids: list[JobId], reason: str) -> None:
-    """Cancel jobs: at once if they wait, by asking their worker if they run. All or none."""
+    """Cancel jobs, all or none.
+
+    What waits is cancelled at once; the worker of what runs is asked to stop it.
+    """
     listing.print_jobs(
         shared, wiring.ask(shared, lambda engine: engine.cancel(job_ids, reason=reason))
     )
@@ -52,9 +55,10 @@ def cancel(shared: Shared, job_ids: list[JobId], reason: str) -> None:
 @job_ids()
 @click.pass_obj
 def retry(shared: Shared, job_ids: list[JobId]) -> None:
-    """Run scheduled jobs now: retries that wait, and jobs with a delay. All or none.
+    """Run scheduled jobs now, all or none.
 
-    A dead or cancelled job is run again with `longshore dead replay`.
+    Those are retries that wait, and jobs with a delay. A dead or cancelled job is run again
+    with `longshore dead replay`.
     """
     listing.print_jobs(shared, wiring.ask(shared, lambda engine: engine.retry_now(job_ids)))
 
@@ -64,7 +68,10 @@ def retry(shared: Shared, job_ids: list[JobId]) -> None:
 @click.option("--timeout", type=duration, help="Give up waiting after this long.")
 @click.pass_obj
 def wait(shared: Shared, job_ids: list[JobId], timeout: timedelta | None) -> None:
-    """Wait until jobs have finished; exit code 5 if one ended dead or cancelled."""
+    """Wait until jobs have finished.
+
+    Exit code 5 if one ended dead or cancelled, 6 if the time is over.
+    """
     finished = wiring.ask(
         shared, lambda engine: waiting.finished(engine, job_ids, within=timeout)
     )

@@ -37,9 +37,9 @@ def list_queues(shared: Shared, tenant: str | None) -> None:
 @type_option
 @click.pass_obj
 def pause(shared: Shared, queue: str | None, type_name: str | None) -> None:
-    """Stop handing out jobs of a queue, of a type, or of a type in one queue.
+    """Stop handing out jobs.
 
-    What runs goes on, and submitting still works.
+    Of a queue, of a type, or of a type in one queue. What runs goes on; submitting works.
     """
     _refuse_nothing(queue, type_name)
     wiring.ask(shared, lambda engine: engine.pause(queue=queue, type=type_name))

@@ -53,15 +53,19 @@ def list_schedules(shared: Shared, tenant: str | None) -> None:
 @click.option("--cron", help='Such as "*/5 * * * *", "0 9 * * mon-fri" or @daily.')
 @click.option("--every", type=duration, help="An interval, such as 90s.")
 @click.option("--timezone", help="Of the cron expression, such as Europe/Berlin; default UTC.")
-@click.option("--queue")
+@click.option("--queue", help="Instead of the task's own.")
 @click.option("--priority", type=int, help="1 is the most urgent, 9 the least; default 5.")
-@click.option("--max-attempts", type=int)
+@click.option("--max-attempts", type=int, help="1 means never retry; default 5.")
 @click.option("--timeout", type=duration, help="For one attempt.")
 @click.option("--tag", "tags", multiple=True, help="Can be given several times.")
 @click.option(
     "--jitter", type=duration, help="Run each job up to this long after its due time."
 )
-@click.option("--catch-up", type=click.Choice([*map(str, CatchUp)]), help="After downtime.")
+@click.option(
+    "--catch-up",
+    type=click.Choice([*map(str, CatchUp)]),
+    help="Which of the due times that downtime missed still fire; default latest.",
+)
 @click.option(
     "--overlap", type=click.Choice([*map(str, Overlap)]), help="While its last job runs."
 )

@@ -10,7 +10,7 @@ import click
 
 from longshore.cli import service, wiring
 from longshore.cli.exits import Exit
-from longshore.cli.parameters import duration
+from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
 from longshore.worker.departure import Ending
@@ -21,14 +21,14 @@ log = logging.getLogger("longshore.cli")
 
 
 @click.command("worker", cls=Command)
-@click.option("--queues", metavar="A,B or A=3,B=1", help="In order of preference, or weighted.")
-@click.option("--concurrency", type=int, help="Jobs at once in each process.")
-@click.option("--threads", type=int, help="Of these, at most so many plain functions.")
-@click.option("--processes", type=int, help="Worker processes side by side.")
-@click.option("--claim-batch", type=int, help="The most jobs that one exchange claims.")
-@click.option("--lease", type=duration, help="A vanished worker is missed after this long.")
-@click.option("--drain-timeout", type=duration, help="How long running jobs may go on.")
-@click.option("--name", help="Shown in the list of workers.")
+@setting("worker.queues")
+@setting("worker.concurrency", int)
+@setting("worker.threads", int)
+@setting("worker.processes", int)
+@setting("worker.claim_batch", int)
+@setting("worker.lease", duration)
+@setting("worker.drain_timeout", duration)
+@setting("worker.name")
 @click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
 @click.pass_context
 def command(context: click.Context, supervised: bool, **options: Any) -> None:

@@ -16,7 +16,7 @@ def command() -> None:
 @command.command("list")
 @click.pass_obj
 def list_workers(shared: Shared) -> None:
-    """Every worker that holds a lease, with what it serves and how many jobs it has."""
+    """Every worker that holds a lease, and what it serves."""
 
     async def look(engine: Engine) -> None:
         sessions = await engine.sessions()
@@ -32,7 +32,7 @@ def list_workers(shared: Shared) -> None:
 @click.argument("session", type=int)
 @click.pass_obj
 def drain(shared: Shared, session: int) -> None:
-    """Ask a worker, named by its session, to finish what it has and leave."""
+    """Ask the worker of a session to finish and leave."""
 
     async def order(engine: Engine) -> None:
         if session not in {one.token for one in await engine.sessions()}:
