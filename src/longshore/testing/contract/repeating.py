@@ -22,6 +22,19 @@ async def test_the_last_exchange_sent_again_returns_the_same_claims(engine: Engi
     assert len(first.claims) == 3
 
 
+async def test_a_repeated_exchange_returns_the_same_claims_though_they_have_started(
+    engine: Engine,
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    first = await worker.exchange(want=1)
+    await worker.session.renew(started=[reference(first.claims[0])])
+
+    second = await worker.repeat()
+
+    assert second.claims == first.claims
+
+
 async def test_a_repeated_exchange_returns_claims_in_the_order_of_its_queues(
     engine: Engine,
 ) -> None:

@@ -114,7 +114,8 @@ async def test_one_job_of_another_tenant_keeps_all_from_moving(
 async def test_a_job_named_twice_is_replayed_once(engine: Engine) -> None:
     job = await a_job_that_is(State.DEAD, engine)
 
-    await engine.replay([job.id, job.id])
+    first, second = await engine.replay([job.id, job.id])
 
     worker = await a_worker(engine, queues=[job.queue])
+    assert first == second == await engine.get(job.id)
     assert len(await worker.claim(10)) == 1

@@ -97,7 +97,7 @@ class ModelInspector:
             elif not row.job.cancel_requested:
                 row.change(cancel_requested=True, reason=reason)
                 self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
-        return self._ordered(rows)
+        return self._ordered(job_ids)
 
     async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
         """See `longshore.engine.Inspector`."""
@@ -116,7 +116,7 @@ class ModelInspector:
                 reason=None,
             )
             self._store.emit(Name.REPLAYED, row.job)
-        return self._ordered(rows)
+        return self._ordered(job_ids)
 
     async def retry_now(
         self, job_ids: Sequence[JobId], *, tenant: str | None = None
@@ -127,7 +127,7 @@ class ModelInspector:
         for row in rows:
             row.change(state=State.READY, run_at=now)
             self._store.emit(Name.READY, row.job)
-        return self._ordered(rows)
+        return self._ordered(job_ids)
 
     async def purge(
         self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
@@ -194,9 +194,9 @@ class ModelInspector:
             after(row.job.state, verb)
         return rows
 
-    def _ordered(self, rows: list[Row]) -> list[Job]:
+    def _ordered(self, job_ids: Sequence[JobId]) -> list[Job]:
         self._store.commit()
-        return [row.job for row in rows]
+        return [self._store.rows[job_id].job for job_id in job_ids]
 
 
 def _matches(job: Job, which: JobFilter) -> bool:

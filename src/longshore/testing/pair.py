@@ -1,0 +1,235 @@
+"""Two engines that get the same calls, and must give the same answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from longshore.core import event
+from longshore.core.job import Claim, Held, JobId, Settlement
+from longshore.engine import Engine, Exchanged, JobFilter, Lapsed, Reference, Renewed, Session
+from longshore.errors import LongshoreError
+from longshore.testing.manual import reference
+
+__all__ = ["Pair", "PairedSession"]
+
+T = TypeVar("T")
+
+EVERY = 100_000
+
+
+class Pair:
+    """An engine beside the model. The first difference between them is an AssertionError.
+
+    What a caller keeps between calls (claims, references, tokens) is the model's; the
+    engine's own handles and tokens are looked up when it is asked.
+    """
+
+    def __init__(self, engine: Engine, model: Engine) -> None:
+        self.engine = engine
+        self.model = model
+        self.tokens: dict[int, int] = {}
+        self._loop = asyncio.new_event_loop()
+        self._handles: dict[int, int] = {}
+
+    def run(self, call: Awaitable[T]) -> T:
+        """Wait for one call of one engine."""
+        return self._loop.run_until_complete(call)
+
+    def close(self) -> None:
+        """Close both engines, and the loop they ran on."""
+        self.run(self.engine.close())
+        self.run(self.model.close())
+        self._loop.close()
+
+    def ask(self, call: Callable[[Engine], Awaitable[T]]) -> T:
+        """The model's answer, after the engine gave the same; both may raise the same error."""
+        answers = self.outcomes(call(self.engine), call(self.model))
+        return self.agreed(*answers)
+
+    def outcomes(self, engine: Awaitable[T], model: Awaitable[T]) -> tuple[Any, Any]:
+        """What each call returned or raised."""
+        return self.run(_outcomes(engine, model))
+
+    def agreed(self, engine: Any, model: Any) -> Any:
+        """The answer, if both are the same."""
+        if isinstance(model, LongshoreError):
+            assert type(engine) is type(model), f"{engine!r} instead of {model!r}"
+            raise model
+        assert engine == model, f"{engine!r} instead of {model!r}"
+        return model
+
+    def meet(self, engine: Sequence[Claim | Held], model: Sequence[Claim | Held]) -> None:
+        """Note under which handles the two know the same jobs."""
+        by_id = {one.id: one.handle for one in engine}
+        self._handles |= {one.handle: by_id[one.id] for one in model if one.id in by_id}
+
+    def there(self, names: Sequence[Reference]) -> list[Reference]:
+        """The engine's names for these claims."""
+        return [(self._handle(handle), delivery) for handle, delivery in names]
+
+    def settlements_there(self, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """The same settlements for the engine's claims."""
+        return [replace(one, handle=self._handle(one.handle)) for one in settlements]
+
+    def lapsed(self) -> list[Lapsed]:
+        """Every lapsed session, as the model lists it."""
+        there, here = self.outcomes(
+            self.engine.lapsed(grace=0, limit=EVERY), self.model.lapsed(grace=0, limit=EVERY)
+        )
+        assert len(there) == len(here)
+        for theirs, ours in zip(there, here, strict=True):
+            self.meet(theirs.held, ours.held)
+            assert theirs.token == self.tokens[ours.token]
+            assert theirs.worker == ours.worker
+            assert _nameless(theirs.held) == _nameless(ours.held)
+        return here
+
+    def compare(self) -> None:
+        """Everything that people can see is the same on both sides."""
+        there, here = self.outcomes(_seen(self.engine), _seen(self.model))
+        sessions = [
+            replace(view, token=self.tokens[view.token]) for view in here.pop("sessions")
+        ]
+        self.agreed(there.pop("sessions"), sessions)
+        self.agreed(there, here)
+
+    def compare_events(self) -> None:
+        """Every job has the same story on both sides, told in growing positions."""
+        there, here = self._story(self.engine), self._story(self.model)
+        assert there == here
+
+    def _story(self, engine: Engine) -> dict[JobId, list[tuple[str, int]]]:
+        batches = self.run(engine.events(after=0, limit=EVERY))
+        positions = [batch.position for batch in batches]
+        assert positions == sorted(set(positions))
+        story: dict[JobId, list[tuple[str, int]]] = {}
+        for batch in batches:
+            for one in event.expand(batch):
+                story.setdefault(one.job_id, []).append((one.name, one.at))
+        return story
+
+    def _handle(self, handle: int) -> int:
+        return self._handles.get(handle, -handle)
+
+
+@dataclass(eq=False, repr=False)
+class PairedSession:
+    """A session with each of the two, and what its worker knows."""
+
+    pair: Pair
+    engine: Session
+    model: Session
+    number: int = 0
+    held: list[Claim] = field(default_factory=list[Claim])
+    gone: list[Claim] = field(default_factory=list[Claim])
+    """Claims that were once held: everything about them is stale."""
+    _claimed_by: dict[Reference, int] = field(default_factory=dict[Reference, int])
+    _last: dict[str, Any] = field(default_factory=lambda: {"started": (), "settlements": ()})
+
+    def __repr__(self) -> str:
+        return f"session {self.model.token} after exchange {self.number}"
+
+    def exchange(
+        self,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+        number: int | None = None,
+    ) -> Exchanged:
+        """The next exchange, or one with another number, with both."""
+        sent: dict[str, Any] = {
+            "started": started,
+            "settlements": settlements,
+            "want": want,
+            "queues": queues,
+        }
+        answer = self._exchange(self.number + 1 if number is None else number, sent)
+        self.number += 1
+        self._last = sent
+        self._drop((one.handle, one.delivery) for one in settlements)
+        self.held += answer.claims
+        self._claimed_by |= {reference(claim): self.number for claim in answer.claims}
+        return answer
+
+    def repeat(self) -> Exchanged:
+        """The last exchange once more."""
+        return self._exchange(self.number, self._last)
+
+    def renew(
+        self, *, number: int, held: Sequence[Claim] | None, started: Sequence[Reference]
+    ) -> Renewed:
+        """Renew with both. What is no longer held is dropped here too."""
+        names = None if held is None else [reference(claim) for claim in held]
+        there_held = None if names is None else self.pair.there(names)
+        there, here = self.pair.outcomes(
+            self.engine.renew(number=number, held=there_held, started=self.pair.there(started)),
+            self.model.renew(number=number, held=names, started=started),
+        )
+        if isinstance(here, LongshoreError) or isinstance(there, LongshoreError):
+            return self.pair.agreed(there, here)
+        assert sorted(there.cancel) == sorted(self.pair.there(here.cancel))
+        assert sorted(there.lost) == sorted(self.pair.there(here.lost))
+        self.pair.agreed(replace(there, cancel=[], lost=[]), replace(here, cancel=[], lost=[]))
+        if names is not None:
+            self._drop(
+                name
+                for name, claimed_by in self._claimed_by.items()
+                if claimed_by <= number and name not in names
+            )
+        return here
+
+    def _drop(self, names: Iterable[Reference]) -> None:
+        dropped = set(names)
+        self.gone += [claim for claim in self.held if reference(claim) in dropped]
+        self.held = [claim for claim in self.held if reference(claim) not in dropped]
+
+    def _exchange(self, number: int, sent: dict[str, Any]) -> Exchanged:
+        sent_there: dict[str, Any] = {
+            **sent,
+            "started": self.pair.there(sent["started"]),
+            "settlements": self.pair.settlements_there(sent["settlements"]),
+        }
+        there, here = self.pair.outcomes(
+            self.engine.exchange(number, **sent_there), self.model.exchange(number, **sent)
+        )
+        if isinstance(here, LongshoreError) or isinstance(there, LongshoreError):
+            return self.pair.agreed(there, here)
+        self.pair.meet(there.claims, here.claims)
+        assert _nameless(there.claims) == _nameless(here.claims)
+        assert sorted(there.stale) == sorted(self.pair.there(here.stale))
+        assert sorted(there.cancel) == sorted(self.pair.there(here.cancel))
+        assert there.now == here.now
+        return here
+
+
+async def _outcomes(engine: Awaitable[Any], model: Awaitable[Any]) -> tuple[Any, Any]:
+    return await _outcome(engine), await _outcome(model)
+
+
+async def _outcome(call: Awaitable[Any]) -> Any:
+    try:
+        return await call
+    except LongshoreError as error:
+        return error
+
+
+async def _seen(engine: Engine) -> dict[str, Any]:
+    return {
+        "jobs": (await engine.find(JobFilter(), limit=EVERY)).jobs,
+        "counts": await engine.counts(),
+        "schedules": await engine.schedules(),
+        "sessions": await engine.sessions(),
+    }
+
+
+def _nameless(claims: Sequence[Claim | Held]) -> list[Claim | Held]:
+    """The same without handles, which are each engine's own; held jobs in one order."""
+    nameless = [replace(one, handle=0) for one in claims]
+    if nameless and isinstance(nameless[0], Held):
+        return sorted(nameless, key=lambda one: one.id)
+    return nameless

@@ -1,0 +1,48 @@
+"""Random histories, on an engine and on the model, have to look the same at every step."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.runtime.clock import ManualClock
+from longshore.testing.machine import EngineMachine
+from longshore.testing.model import ModelEngine
+
+
+def in_memory(clock: ManualClock) -> Engine:
+    return open_engine("sqlite://:memory:", clock=clock)
+
+
+def compare(opened: Callable[[ManualClock], Engine], *, examples: int, steps: int) -> None:
+    chosen = settings(max_examples=examples, stateful_step_count=steps)
+    run_state_machine_as_test(partial(EngineMachine, opened), settings=chosen)
+
+
+def test_the_model_agrees_with_itself():
+    compare(ModelEngine, examples=5, steps=30)
+
+
+@pytest.mark.slow
+def test_sqlite_in_memory_agrees_with_the_model():
+    compare(in_memory, examples=40, steps=40)
+
+
+@pytest.mark.slow
+def test_sqlite_in_a_file_agrees_with_the_model(tmp_path: Path):
+    files = (tmp_path / f"{number}.db" for number in range(1_000_000))
+
+    def in_a_file(clock: ManualClock) -> Engine:
+        return open_engine(f"sqlite:///{next(files)}?synchronous=normal", clock=clock)
+
+    compare(in_a_file, examples=8, steps=40)
+
+
+@pytest.mark.prove
+def test_sqlite_agrees_with_the_model_over_fifty_thousand_steps():
+    compare(in_memory, examples=1_000, steps=50)
