@@ -60,7 +60,7 @@ class Run:
     actor: str
     began: int
     claimed: int | None = None
-    """When its worker was given the job; None if that is not known."""
+    """When its worker asked for the job; None if that is not known."""
     ended: int | None = None
     """The handler's own last line, or the death of its process; None while neither is known."""
     outcome: Outcome | None = None
@@ -171,7 +171,7 @@ def _run(
     name = (actor, record.job, record.delivery)
     if isinstance(record, RunBegan):
         claimed = (
-            claim.at
+            claim.called_at
             for by, claim in history.claims[record.job]
             if by == actor and claim.delivery == record.delivery
         )

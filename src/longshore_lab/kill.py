@@ -11,7 +11,9 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import msgspec
@@ -166,8 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--within", type=float, default=120.0, help="seconds until all is quiet"
     )
+    parser.add_argument("--folder", help="where to keep ledgers and logs; must be new")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="longshore-kill-") as folder:
+    with _folder(options.folder) as folder:
         trial = Trial(
             url=options.url or f"sqlite:///{folder}/jobs.db",
             folder=folder,
@@ -183,6 +186,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     document = {"seed": options.seed, "jobs": options.jobs, **verdict.document()}
     print(msgspec.json.encode(document).decode())
     return 0 if verdict.holds else 1
+
+
+def _folder(wish: str | None) -> AbstractContextManager[str]:
+    if wish is None:
+        return tempfile.TemporaryDirectory(prefix="longshore-kill-")
+    Path(wish).mkdir(parents=True)
+    return nullcontext(wish)
 
 
 if __name__ == "__main__":

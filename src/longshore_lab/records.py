@@ -106,6 +106,8 @@ class SubmitUnknown(Line, frozen=True, tag="submit-unknown"):
 class Claimed(Line, frozen=True, tag="claimed"):
     """A worker received a claim. Written when the answer arrived."""
 
+    called_at: int
+    """When the worker first asked: the job may have been its own since then."""
     job: str
     delivery: int
 
@@ -142,7 +144,7 @@ class Settled(Line, frozen=True, tag="settled"):
     """A worker learned what the queue did with a settlement."""
 
     called_at: int
-    """When the worker began the call: whatever was known before that precedes it."""
+    """When the worker first sent it: whatever was known before that precedes it."""
     job: str
     delivery: int
     verb: str

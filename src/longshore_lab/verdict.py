@@ -112,7 +112,7 @@ def _figures(trial: Trial, history: History, found: Survey, *, torn: list[str]) 
         runs=len(runs),
         retries=retries,
         redelivered=len(pairs) - retries,
-        in_flight=len(set[str]().union(*(history.in_flight(hit) for hit in hits))),
+        in_flight=sum(len(history.in_flight(hit)) for hit in hits),
         stale_refused=sum(not settle.is_accepted for settle in settles),
         past_lease=sum(
             run.ended is not None

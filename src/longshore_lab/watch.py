@@ -50,19 +50,22 @@ class _WatchedSession:
         self._session = session
         self._ledger = ledger
         self._clock = clock
+        self._number = 0
+        self._called_at = 0
         self._jobs: dict[Reference, str] = {}
 
     async def exchange(
         self, number: int, *, settlements: Sequence[Settlement] = (), **rest: Any
     ) -> Exchanged:
-        called_at = now()
+        if number != self._number:
+            self._number, self._called_at = number, now()
         try:
             answer = await self._session.exchange(number, settlements=settlements, **rest)
         except LeaseLostError:
             refused = {(settlement.handle, settlement.delivery) for settlement in settlements}
-            self._write_settled(settlements, refused, called_at)
+            self._write_settled(settlements, refused)
             raise
-        self._write_settled(settlements, set(answer.stale), called_at)
+        self._write_settled(settlements, set(answer.stale))
         self._write_claimed(answer)
         return answer
 
@@ -75,14 +78,14 @@ class _WatchedSession:
         return getattr(self._session, name)
 
     def _write_settled(
-        self, settlements: Sequence[Settlement], refused: set[Reference], called_at: int
+        self, settlements: Sequence[Settlement], refused: set[Reference]
     ) -> None:
         at = now()
         self._ledger.write(
             *(
                 Settled(
                     at,
-                    called_at,
+                    self._called_at,
                     self._jobs.get(name := (settlement.handle, settlement.delivery), "unknown"),
                     settlement.delivery,
                     settlement.verb,
@@ -95,6 +98,8 @@ class _WatchedSession:
     def _write_claimed(self, answer: Exchanged) -> None:
         at = now()
         claimed = [(claim, ids.text(claim.id)) for claim in answer.claims]
-        self._ledger.write(*(Claimed(at, job, claim.delivery) for claim, job in claimed))
+        self._ledger.write(
+            *(Claimed(at, self._called_at, job, claim.delivery) for claim, job in claimed)
+        )
         for claim, job in claimed:
             self._jobs[claim.handle, claim.delivery] = job

@@ -11,7 +11,7 @@ import pytest
 from longshore.core import settle
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.errors import LeaseLostError
+from longshore.errors import EngineUnavailableError, LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.flaky import FlakyEngine
 from longshore_lab import ledger
@@ -106,6 +106,27 @@ async def test_a_watched_session_writes_down_what_it_is_told(trial: Trial, engin
 
     assert len(written(trial, Claimed)) == 2
     assert [settled.is_accepted for settled in written(trial, Settled)] == [True, True]
+
+
+async def test_an_exchange_that_is_sent_again_counts_from_when_it_was_first_sent(
+    trial: Trial, engine: Engine
+):
+    """What the engine applied the first time, others may build upon before it is repeated."""
+    flaky = FlakyEngine(engine)
+    book = Ledger(trial.ledgers, "worker-1", role="worker")
+    await produce(trial, engine, Ledger(trial.ledgers, "producer-1", role="producer"))
+    session = await watched(flaky.as_engine, book).open_session(
+        worker="w", queues=["default"], types=list(Kind), lease=LEASE
+    )
+    flaky.lose_answers(1)
+    with pytest.raises(EngineUnavailableError):
+        await session.exchange(1, want=1)
+    between = ledger.now()
+
+    await session.exchange(1, want=1)
+
+    [claimed] = written(trial, Claimed)
+    assert claimed.called_at < between < claimed.at
 
 
 async def test_a_watched_session_writes_down_that_it_was_refused(

@@ -47,7 +47,8 @@ class Story:
         self.answered(*jobs, batch=batch)
 
     def claimed(self, job: str, delivery: int, by: str):
-        self._say(by, Claimed, job, delivery)
+        called_at = next(self._times)
+        self._say(by, Claimed, called_at, job, delivery)
 
     def began(self, job: str, delivery: int, by: str):
         self._say(by, RunBegan, job, seq(job), delivery, delivery, 1)

@@ -10,7 +10,7 @@ from longshore_lab.effects import Cell, Effects
 from longshore_lab.ledger import Ledger, LedgerError
 from longshore_lab.records import Claimed, Entry, RunBegan
 
-CLAIMED = Claimed(5, "a job", 1)
+CLAIMED = Claimed(5, 4, "a job", 1)
 
 
 def test_what_was_written_is_read_back_with_its_writer_in_order_of_time(tmp_path: Path):
