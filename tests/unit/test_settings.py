@@ -107,7 +107,7 @@ def test_a_wrong_environment_is_refused_with_the_reason(
     ("text", "complaint"),
     [
         ("[worker]\nconcurency = 4", "'worker.concurency'; did you mean worker.concurrency?"),
-        ("[wroker]\nconcurrency = 4", "did you mean worker.concurrency?"),
+        ("[workr]\nconcurrency = 4", "did you mean worker.concurrency?"),
         ("concurrency = 4", "unknown key 'concurrency'"),
         ("worker = 4", "unknown key 'worker'"),
         ("[worker]\nconcurrency = true", "True is not a whole number"),

@@ -24,8 +24,6 @@ __all__ = [
     "warning",
 ]
 
-_WIDTH_WITHOUT_TERMINAL = 250
-
 # What a task wrote must not move the cursor or change colours.
 _CONTROLS = {code: "\ufffd" for code in chain(range(32), range(127, 160)) if chr(code) != "\n"}
 
@@ -77,22 +75,10 @@ def table(it: Table) -> None:
     """The table, or the remark that there is nothing."""
     if not it.rows:
         note(it.empty)
-        return
-    # Importing rich takes longer than most commands run, and with --json it is not needed.
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    # Nothing is cut or wrapped in a pipe or a file.
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
-    grid = Grid(box=None, header_style="bold", pad_edge=False)
-    for number, column in enumerate(it.columns):
-        justify = "right" if column.endswith("#") else "left"
-        # What stands first is a name or an id: it must stay fit for copying.
-        grid.add_column(column.rstrip("#"), justify=justify, no_wrap=number == 0)
-    for row in it.rows:
-        grid.add_row(*(Text(plain(cell)) for cell in row))
-    console.print(grid)
+    elif sys.stdout.isatty():
+        _print_grid(it)
+    else:
+        _print_columns(it)
 
 
 def sheet(it: Sheet) -> None:
@@ -112,8 +98,42 @@ def progress() -> Generator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    # As above: most commands are over before rich is imported.
+    # As below: most commands are over before rich is imported.
     from rich.console import Console
 
     with Console(stderr=True).status("") as status:
         yield lambda text: status.update(plain(text))
+
+
+def _print_columns(it: Table) -> None:
+    """For a pipe or a file: aligned, and never cut or wrapped."""
+    titles = [column.rstrip("#") for column in it.columns]
+    rows = [titles, *([_one_line(cell) for cell in row] for row in it.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column.endswith("#") else cell.ljust(width)
+            for cell, width, column in zip(row, widths, it.columns, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_grid(it: Table) -> None:
+    # Importing rich takes longer than most commands run, and only a terminal needs it.
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for number, column in enumerate(it.columns):
+        justify = "right" if column.endswith("#") else "left"
+        # What stands first is a name or an id: it must stay fit for copying.
+        title = column.rstrip("#")
+        grid.add_column(title, justify=justify, no_wrap=number == 0, overflow="fold")
+    for row in it.rows:
+        grid.add_row(*(Text(_one_line(cell)) for cell in row))
+    Console().print(grid)
+
+
+def _one_line(cell: str) -> str:
+    return plain(cell).replace("\n", " ")

@@ -42,18 +42,8 @@ def jobs(found: Sequence[Job], now: int) -> Table:
 def dead(found: Sequence[Job], now: int) -> Table:
     """Dead jobs and why."""
     return Table(
-        columns=("id", "type", "queue", "failures#", "died", "why"),
-        rows=[
-            (
-                ids.text(it.id),
-                it.type,
-                it.queue,
-                f"{it.failures}/{it.max_attempts}",
-                when(it.finished_at, now),
-                _why(it),
-            )
-            for it in found
-        ],
+        columns=("id", "type", "died", "why"),
+        rows=[(ids.text(it.id), it.type, when(it.finished_at, now), _why(it)) for it in found],
         empty="no dead jobs match",
     )
 
