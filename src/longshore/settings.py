@@ -70,7 +70,9 @@ class EngineSettings:
     """The store that keeps the queue."""
 
     url: str = "sqlite:///.longshore/jobs.db"
-    """Selects the engine and says where it is: `sqlite:///jobs.db`, `sqlite:////var/jobs.db`."""
+    """The engine and where it is: `sqlite:///jobs.db`, `sqlite:////var/jobs.db`, with options
+    such as `?synchronous=normal`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """Wait for jobs to finish."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from longshore.cli import render
 from longshore.core import ids, quantity
 from longshore.core.job import Job, JobId
 from longshore.core.state import TERMINAL, State
@@ -19,10 +20,11 @@ _LONGEST_PAUSE = 0.5
 async def finished(
     engine: Engine, job_ids: Sequence[JobId], *, within: timedelta | None
 ) -> list[Job]:
-    """The jobs once all have finished, or WaitTimeoutError."""
+    """The jobs once all have finished, or WaitTimeoutError. A terminal shows what they do."""
     try:
         async with asyncio.timeout(within.total_seconds() if within is not None else None):
-            return [await _finished(engine, job_id) for job_id in job_ids]
+            with render.progress() as say:
+                return [await _finished(engine, job_id, say) for job_id in job_ids]
     except TimeoutError:
         waited = quantity.duration_text(within or timedelta())
         raise WaitTimeoutError(f"not finished after {waited}; the job goes on") from None
@@ -37,9 +39,10 @@ def refuse_failed(jobs: Sequence[Job]) -> None:
             raise JobFailedError(ids.text(job.id), job.state, why or None)
 
 
-async def _finished(engine: Engine, job_id: JobId) -> Job:
+async def _finished(engine: Engine, job_id: JobId, say: Callable[[str], None]) -> Job:
     pause = _FIRST_PAUSE
     while (job := await engine.get(job_id)).state not in TERMINAL:
+        say(f"{ids.text(job_id)} is {job.state}")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
     return job
