@@ -29,7 +29,7 @@ COMMANDS = {
 }
 
 
-class Longshore(shared.Group):
+class Root(shared.Group):
     """The root: imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,7 +71,7 @@ class Longshore(shared.Group):
 
 
 @click.command(
-    cls=Longshore,
+    cls=Root,
     params=shared.options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Completion in bash: eval "$(_LONGSHORE_COMPLETE=bash_source longshore)"',
