@@ -41,8 +41,10 @@ class Renewer:
         held = [*self._slots.references(), *self._settler.references()]
         try:
             answer = await self._standing.renew(held)
-        except LeaseLostError:
-            self._on_lost()
+        except LeaseLostError as lost:
+            # A late answer may be about the session before this one.
+            if lost.token == self._standing.token:
+                self._on_lost()
             return self._every
         except (EngineBusyError, EngineUnavailableError, TimeoutError) as error:
             # Unknown, not lost: it may have been renewed, and there is time to ask again.

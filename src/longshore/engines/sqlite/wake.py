@@ -59,6 +59,8 @@ class Waker:
                 loop.remove_reader(receiver.fileno())
             receiver.close()
             address.unlink(missing_ok=True)
+            with suppress(OSError):  # others still listen there
+                address.parent.rmdir()
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
