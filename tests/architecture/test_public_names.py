@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 NAMES = {
     "Cancel",
@@ -41,3 +43,15 @@ def test_every_exported_name_is_there():
     longshore = importlib.import_module("longshore")
 
     assert [name for name in longshore.__all__ if not hasattr(longshore, name)] == []
+
+
+def test_importing_longshore_loads_no_event_loop_and_no_engine():
+    """Whoever needs the command line's help or an error class should not pay for them."""
+    script = "import sys, longshore; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(done.stdout.split())
+    assert "longshore.errors" in loaded
+    assert not loaded & {"asyncio", "msgspec", "sqlite3", "longshore.app"}

@@ -1,5 +1,6 @@
 """Tests of tasks, as a user writes them."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -65,6 +66,37 @@ async def test_jobs_run_one_at_a_time_in_their_order(drained: Drained):
         await queue.drain()
 
     assert outbox == ["welcome first", *(f"welcome {name}" for name in names)]
+
+
+async def test_no_job_begins_before_another_has_ended(drained: Drained):
+    running: list[int] = []
+
+    @app.task(name="crowded")
+    async def crowded(n: int) -> None:
+        assert running == []
+        running.append(n)
+        await asyncio.sleep(0)
+        running.remove(n)
+
+    async with drained(app) as queue:
+        await app.submit_many(crowded.spec(n) for n in range(5))
+        done = await queue.drain()
+
+    assert done.runs == ["crowded"] * 5
+
+
+async def test_a_task_says_how_long_its_retries_wait(drained: Drained):
+    @app.task(name="stubborn", retry_delay=lambda failures: timedelta(minutes=failures))
+    async def stubborn() -> None:
+        if current_job().attempt < 3:
+            raise ValueError
+
+    async with drained(app) as queue:
+        start = queue.clock.now()
+        await stubborn.submit()
+        await queue.drain(timedelta(hours=1), raises=False)
+
+        assert queue.clock.now() == start + 3 * 60 * SECOND
 
 
 async def test_what_is_left_at_the_end_of_the_block_runs_too(drained: Drained):

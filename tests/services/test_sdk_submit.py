@@ -266,7 +266,7 @@ def test_a_function_may_be_declared_again():
         @app.task(timeout=timeout)
         def first() -> None: ...
 
-    assert list(app.tasks) == ["first"]
+    assert app.tasks["first"].spec().job.timeout == 2 * SECOND
 
 
 def test_options_can_be_shared_by_several_tasks():

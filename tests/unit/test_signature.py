@@ -228,6 +228,14 @@ def test_a_payload_the_function_does_not_take_is_a_payload_error(
     assert str(caught.value).startswith(complaint)
 
 
+def test_a_parameter_whose_default_is_none_takes_none():
+    def function(a: int = None):  # noqa: RUF013
+        return a
+
+    assert there_and_back(function, None) is None
+    assert there_and_back(function, 1) == 1
+
+
 def test_what_cannot_be_a_task_is_refused_when_it_is_declared():
     def many(*args: int): ...
     def named(**kwargs: int): ...
