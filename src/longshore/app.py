@@ -194,7 +194,7 @@ class Longshore:
         **options: Unpack[Options],
     ) -> Spec[Any]:
         """What `submit` submits, for `submit_many` and schedules."""
-        raw = payload.encode() if isinstance(payload, str) else payload
+        raw = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
         task = self._tasks.get(type_name) or self._builtins.get(type_name)
         if task is not None:
             task = task.using(**options)

@@ -83,7 +83,7 @@ class Template:
             raise SubmitError("give a delay or a time to run at, not both")
         if "delay" in changes:
             changes["run_at"] = None
-        unique = options.get("unique")
+        unique: bool | str | None = changes.pop("unique", None)
         if unique is not None:
             changes["unique_key"] = unique if isinstance(unique, str) else None
         job = msgspec.structs.replace(self.job, **changes)
@@ -143,6 +143,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _text_or_flag(value: Any) -> str | bool:
+    if not isinstance(value, bool | str):
+        raise TypeError("give True, False or a key")
+    return value
+
+
 def _number(value: Any) -> int:
     if type(value) is not int:
         raise TypeError("give a whole number")
@@ -161,6 +167,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
     "priority": ("priority", _number),
     "max_attempts": ("max_attempts", _number),
     "timeout": ("timeout", _timeout),
+    "unique": ("unique", _text_or_flag),
     "unique_until": ("unique_until", UniqueUntil),
     "tags": ("tags", _texts),
     "delay": ("delay", microseconds),

@@ -284,11 +284,14 @@ def _execution(function: Callable[..., Any], name: str, wish: str | None) -> Exe
 def _backoff(declaration: Declaration) -> Backoff:
     usual = Backoff()
     base, cap = declaration.get("retry_base"), declaration.get("retry_cap")
-    return Backoff(
+    backoff = Backoff(
         base=usual.base if base is None else microseconds(base),
         cap=usual.cap if cap is None else microseconds(cap),
         jitter=Jitter(declaration.get("retry_jitter", usual.jitter)),
     )
+    if backoff.base < 0 or backoff.cap < 0:
+        raise ValueError("retry_base and retry_cap must not be negative")
+    return backoff
 
 
 def _forget(_: object) -> None:

@@ -111,6 +111,7 @@ async def test_a_new_delay_takes_the_place_of_a_time_to_run_at(
         {"key": "k" * 513},
         {"key": "a\0b"},
         {"unique": "\ud800"},
+        {"unique": 7},
         {"unique_until": "never"},
         {"tags": "abc"},
         {"tags": [""]},
@@ -216,7 +217,12 @@ async def test_a_task_of_another_program_is_submitted_by_its_name(app: Longshore
     job = await handle.get()
     assert (job.type, job.queue, job.payload) == ("reports.build", "reports", b'{"month":3}')
     assert (await text.get()).payload == b'{"month": 4}'
-    for payload in ('{"a":1,"a":2}', b"[]", {"at": datetime(2030, 1, 1, tzinfo=UTC)}):
+    for payload in (
+        '{"a":1,"a":2}',
+        '{"a":"\ud800"}',
+        b"[]",
+        {"at": datetime(2030, 1, 1, tzinfo=UTC)},
+    ):
         with pytest.raises(PayloadError):
             await app.submit("reports.build", payload)
 
@@ -296,6 +302,9 @@ def test_a_task_says_where_it_cannot_run():
         app.task(execution="process")(function)
     with pytest.raises(ConfigError, match="event loop"):
         app.task(execution="thread")(coroutine)
+    for retries in ({"retry_base": -1}, {"retry_cap": "long"}, {"retry_jitter": "some"}):
+        with pytest.raises(ConfigError, match="task 'function'"):
+            app.task(**retries)(function)
     with pytest.raises(ConfigError, match="has no name"):
         app.task(lambda: None)
     with pytest.raises(ConfigError, match=r"use task\.using\(delay="):
