@@ -121,6 +121,22 @@ async def test_a_late_scheduler_fires_nothing(engine: Engine, clock: ManualClock
     assert len((await engine.find(JobFilter(), limit=10)).jobs) == 1
 
 
+async def test_a_scheduler_that_saw_an_older_definition_fires_nothing(
+    engine: Engine, clock: ManualClock
+) -> None:
+    """The due time it saw was never fired: only the place of the schedule can hold it off."""
+    seen = _due_now(clock)
+    await engine.put_schedule(seen)
+    await engine.put_schedule(replace(seen, next_due=clock.now() + HOUR))
+
+    answers = await engine.fire(_firing(seen))
+
+    (kept,) = await engine.schedules()
+    assert answers == []
+    assert (kept.next_due, kept.last_due) == (clock.now() + HOUR, None)
+    assert (await engine.find(JobFilter(), limit=10)).jobs == []
+
+
 async def test_a_due_time_never_fires_twice_even_if_the_schedule_is_set_back(
     engine: Engine, clock: ManualClock
 ) -> None:
