@@ -106,7 +106,7 @@ async def test_a_schedule_that_is_no_longer_declared_stays(
         {"every": "often"},
         {"every": 60, "catch_up": "some"},
         {"every": 60, "overlap": "maybe"},
-        {"evry": 60},
+        {"everyy": 60},
     ],
     ids=str,
 )

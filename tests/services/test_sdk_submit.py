@@ -116,7 +116,7 @@ async def test_a_new_delay_takes_the_place_of_a_time_to_run_at(
         {"tags": "abc"},
         {"tags": [""]},
         {"trace": "abc"},
-        {"qeue": "mail"},
+        {"queue_": "mail"},
     ],
     ids=str,
 )
@@ -233,7 +233,7 @@ async def test_a_payload_for_a_task_that_is_known_here_is_checked_against_it(
     handle = await app.submit("greet", {"name": "Ann"}, priority=2)
 
     assert ((await handle.get()).queue, (await handle.get()).priority) == ("mail", 2)
-    for payload in ({"nmae": "Ann"}, '{"name": 7}', {"name": 7}):
+    for payload in ({"name_": "Ann"}, '{"name": 7}', {"name": 7}):
         with pytest.raises(PayloadError):
             await app.submit("greet", payload)
 

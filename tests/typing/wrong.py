@@ -18,16 +18,16 @@ async def main() -> None:
     await send.submit()  # reportCallIssue
     await send.submit(7, queue="mail")  # reportCallIssue
     send.spec(7, subject=8)  # reportArgumentType
-    send.using(qeue="mail")  # reportCallIssue
+    send.using(queu3="mail")  # reportCallIssue
     send.using(priority="high")  # reportArgumentType
     send.using("mail")  # reportCallIssue
     await send("7")  # reportArgumentType
     (await (await send.submit(7)).result()).upper()  # reportAttributeAccessIssue
-    app.schedule("often", send.spec(7), evry=timedelta(minutes=1))  # reportCallIssue
+    app.schedule("often", send.spec(7), everyy=timedelta(minutes=1))  # reportCallIssue
     app.sync.submit(send)  # reportArgumentType
 
 
-@app.task(max_atempts=3)  # reportCallIssue
+@app.task(max_tries=3)  # reportCallIssue
 async def misspelt() -> None: ...
 
 

@@ -142,7 +142,7 @@ def test_a_value_that_would_come_back_as_another_is_refused_without_an_annotatio
         ((), {}, "t: missing a required argument: 'user_id'"),
         ((1, "a", 2), {}, "t: too many positional arguments"),
         ((1,), {"user_id": 2}, "t: multiple values for argument 'user_id'"),
-        ((1,), {"nmae": "a"}, "t: got an unexpected keyword argument 'nmae'"),
+        ((1,), {"name_": "a"}, "t: got an unexpected keyword argument 'name_'"),
         (("7",), {}, "t: payload.user_id: expected `int`, got `str`"),
         ((True,), {}, "t: payload.user_id: expected `int`, got `bool`"),
         ((None,), {}, "t: payload.user_id: expected `int`, got `null`"),
