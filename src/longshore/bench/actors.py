@@ -74,7 +74,7 @@ class Producer:
             self.samples.append((time.perf_counter() - began) * 1e3)
             self._submitted += 1
             while self._started() <= number and self._board.phase < _STOP:
-                await asyncio.sleep(0.000_5)
+                await asyncio.sleep(0.002)
             await asyncio.sleep(0.01 + number % 7 * 0.002)
             self._board.show(0, ready=1, count=self._submitted)
 

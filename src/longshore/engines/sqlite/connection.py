@@ -38,8 +38,11 @@ class Store:
         """Nothing outlives the engine, and no other process can see it."""
         return self.path == ":memory:"
 
-    def connect(self) -> sqlite3.Connection:
-        """A connection that begins and commits only when told to."""
+    def connect(self, *, waits: bool = True) -> sqlite3.Connection:
+        """A connection that begins and commits only when told to.
+
+        Without `waits` a lock held by others is an error at once; see `begin`.
+        """
         db = sqlite3.connect(
             self.path,
             isolation_level=None,
@@ -53,6 +56,8 @@ class Store:
         db.execute("pragma wal_autocheckpoint = 4000")
         db.execute("pragma cache_size = -65536")
         db.execute("pragma temp_store = memory")
+        if not waits:
+            db.execute("pragma busy_timeout = 0")
         return db
 
     def begin(self, db: sqlite3.Connection) -> None:
@@ -63,7 +68,6 @@ class Store:
         """
         deadline = time.monotonic() + self.busy_timeout
         wait = _FIRST_WAIT
-        db.execute("pragma busy_timeout = 0")
         while True:
             try:
                 db.execute("begin immediate")

@@ -74,7 +74,8 @@ class Writer:
         self._store = store
         self._submit = submit
         self._on_ready = on_ready
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[list[_Call] | None] = queue.SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -101,23 +102,36 @@ class Writer:
     async def _enqueue(self, call: _Call) -> Any:
         if os.getpid() != self._pid:
             raise ConfigError("this engine was opened before a fork; open one in each process")
-        with self._lock:
-            if self._is_closed:
-                raise EngineUnavailableError("the engine is closed")
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="longshore-sqlite-writer", daemon=True
-                )
-                self._thread.start()
-            self._calls.put(call)
+        gathered = self._gathered.get(call.loop)
+        if gathered is None:
+            # What the loop's other tasks ask for in this turn goes along: the first caller
+            # would else wake the writer alone, and its commit carry one job.
+            gathered = self._gathered[call.loop] = []
+            call.loop.call_soon(self._hand_over, call.loop)
+        gathered.append(call)
         return await call.future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        calls = self._gathered.pop(loop)
+        with self._lock:
+            if not self._is_closed:
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._run, name="longshore-sqlite-writer", daemon=True
+                    )
+                    self._thread.start()
+                self._calls.put(calls)
+                return
+        for call in calls:
+            call.error = EngineUnavailableError("the engine is closed")
+        _resolve(calls)
 
     def _run(self) -> None:
         db: sqlite3.Connection | None = None
         while (calls := self._take()) is not None:
             try:
                 with translated(self._store.path):
-                    db = db or self._store.connect()
+                    db = db or self._store.connect(waits=False)
                     self._commit(db, calls)
             except BaseException as error:  # whatever it is, those who wait must hear of it
                 for call in calls:
@@ -128,17 +142,15 @@ class Writer:
 
     def _take(self) -> list[_Call] | None:
         """Everything that is queued now, waiting for the first; None to end."""
-        call = self._calls.get()
         calls: list[_Call] = []
-        while call is not None:
-            calls.append(call)
-            if len(calls) == _LARGEST_GROUP or self._calls.empty():
-                return calls
-            call = self._calls.get()
-        if calls:
-            self._calls.put(None)
-            return calls
-        return None
+        while len(calls) < _LARGEST_GROUP and not (calls and self._calls.empty()):
+            more = self._calls.get()
+            if more is None:
+                if calls:
+                    self._calls.put(None)
+                break
+            calls += more
+        return calls or None
 
     def _commit(self, db: sqlite3.Connection, calls: list[_Call]) -> None:
         self._set_durability(db, any(call.is_durable for call in calls))
@@ -164,6 +176,10 @@ class Writer:
             self._synchronous = wanted
 
     def _apply(self, transaction: Transaction, calls: list[_Call]) -> None:
+        if len(calls) == 1:
+            # Alone in its transaction, it needs no savepoint: what it raises undoes all.
+            calls[0].result = self._body(calls[0])(transaction)
+            return
         at = 0
         while at < len(calls):
             end = at + 1
@@ -195,8 +211,7 @@ class Writer:
         db.execute("savepoint body")
         try:
             with translated(self._store.path):
-                body = call.body
-                call.result = body(inner) if body else self._submit(inner, call.jobs)
+                call.result = self._body(call)(inner)
         except LongshoreError as error:
             if not db.in_transaction:
                 raise  # a full disk ends the whole transaction
@@ -208,6 +223,9 @@ class Writer:
             transaction.groups += inner.groups
             transaction.after_commit += inner.after_commit
             transaction.wakes |= inner.wakes
+
+    def _body(self, call: _Call) -> Body:
+        return call.body or (lambda transaction: self._submit(transaction, call.jobs))
 
     def _answer(self, calls: list[_Call]) -> None:
         loops = {call.loop for call in calls}
