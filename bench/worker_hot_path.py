@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import cProfile
 import pstats
+import sys
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -21,15 +22,17 @@ import msgspec
 
 from longshore.core.job import Claim, Settlement
 from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed
+from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 
+_CLOCK = SystemClock()
 MARK: ContextVar[int] = ContextVar("mark", default=0)
 
 
-class Arguments(msgspec.Struct):
+class _Arguments(msgspec.Struct):
     user_id: int
     name: str
 
@@ -55,7 +58,7 @@ def plain(_: Any) -> None:
 RUNS = {"async": noop, "context": change_context, "sleep": sleep, "thread": plain}
 
 
-class Source:
+class _Source:
     """Hands out what it was given; both the engine and its one session."""
 
     token = 1
@@ -67,7 +70,7 @@ class Source:
         self.settled = 0
         self.largest = 0
 
-    async def open_session(self, **_: Any) -> "Source":
+    async def open_session(self, **_: Any) -> "_Source":
         return self
 
     async def exchange(
@@ -84,23 +87,24 @@ class Source:
         await asyncio.sleep(0)
         claims = self._claims[self._at : self._at + want]
         self._at += len(claims)
-        return Exchanged(time.time_ns() // 1000, claims)
+        return Exchanged(_CLOCK.now(), claims)
 
     async def renew(self, **_: Any) -> Renewed:
-        now = time.time_ns() // 1000
+        now = _CLOCK.now()
         return Renewed(now, now + self.lease)
 
     async def promote(self, *, limit: int) -> Promoted:
         return Promoted(0, None)
 
-    async def wait(self, timeout: float) -> None:
-        await asyncio.sleep(timeout)
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def close(self) -> None:
         return None
 
 
 def main() -> None:
+    """Run the jobs once and print one line."""
     options = _options()
     claims = [
         a_claim(handle=i, payload=b'{"user_id": 7, "name": "ada"}', timeout=300_000_000)
@@ -108,11 +112,11 @@ def main() -> None:
     ]
     handler = Handler(
         type="noop",
-        decode=msgspec.json.Decoder(Arguments).decode,
+        decode=msgspec.json.Decoder(_Arguments).decode,
         run=RUNS[options.handler],
         execution=Execution.THREAD if options.handler == "thread" else Execution.ASYNC,
     )
-    source = Source(claims)
+    source = _Source(claims)
     settings = WorkerSettings(concurrency=options.concurrency)
 
     async def work() -> None:
@@ -128,9 +132,9 @@ def main() -> None:
         cpu = (time.process_time() - cpu) / options.jobs * 1e6
         wall = time.perf_counter() - wall
         stats = worker.stats
-        print(
+        sys.stdout.write(
             f"{options.handler}: {cpu:.2f} µs CPU per job, {options.jobs / wall:,.0f} jobs/s, "
-            f"{stats.exchanges} exchanges, {stats.released} released, largest {source.largest}"
+            f"{stats.exchanges} exchanges, {stats.released} released, largest {source.largest}\n"
         )
         assert stats.succeeded + stats.released == source.settled
 

@@ -120,7 +120,8 @@ class Fetcher:
         """Seconds until the next exchange is worth sending."""
         ended = len(self._settler)
         want = self._want()
-        if ended >= self._flush_batch or self._sweep.is_report_due:
+        is_last = ended and self._departure.ending is not None
+        if ended >= self._flush_batch or is_last or self._sweep.is_report_due:
             return 0.0
         wait = self._poll
         if ended:

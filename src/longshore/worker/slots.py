@@ -169,7 +169,9 @@ class Slots:
         return self._handlers[claim.type].execution is Execution.THREAD
 
     def _fill(self) -> None:
-        """Put what waits into free rooms."""
+        """Put what waits into free rooms, as long as the lease allows a start."""
+        if not self._standing.is_live:
+            return
         while self.free and self._for_threads.claims and self._threads.has_room:
             claim = self._for_threads.claims.popleft()
             self.free -= 1
@@ -264,8 +266,7 @@ class Slots:
         waiter = asyncio.get_running_loop().create_future()
         self._parked.append(waiter)
         self.free += 1
-        if self.rings_when_free:
-            self._settler.bell.set()
+        self._room_is_free()
         await waiter
 
     def _new_turn(self) -> float:

@@ -200,6 +200,7 @@ class Standing:
                     extra={"call": name, "error": str(error) or "no answer", "retry_in": pause},
                 )
                 self.stats.resent += 1
-            await asyncio.sleep(pause * self._rng.uniform(0.5, 1.5))
+            left = min(self.until, self.leave_at) - self.clock.monotonic()
+            await asyncio.sleep(min(pause * self._rng.uniform(0.5, 1.5), max(left, 0.0)))
             pause = min(pause * 2, _LONGEST_PAUSE)
         raise LeaseLostError(self.token)

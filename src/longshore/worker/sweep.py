@@ -69,7 +69,7 @@ class Sweep:
         self._see_off(attempts, now)
         if self.is_report_due:
             self._settler.bell.set()
-        if sum(_is_abandoned(one, now) for one in attempts) > self._slots.rooms * _WORN_OUT:
+        if self._departure.ending is None and self._is_worn_out(attempts, now):
             self._on_worn_out()
         self._is_idle = not attempts and not self._slots.waiting
         return _IDLE if self._is_idle else _EVERY
@@ -98,6 +98,10 @@ class Sweep:
         elif not attempt.is_start_known and now >= attempt.started + _REPORT_AFTER:
             attempt.is_start_known = True
             self._starts.append(attempt)
+
+    def _is_worn_out(self, attempts: list[Attempt], now: float) -> bool:
+        abandoned = sum(_is_abandoned(attempt, now) for attempt in attempts)
+        return abandoned > self._slots.rooms * _WORN_OUT
 
     def _see_off(self, attempts: list[Attempt], now: float) -> None:
         """Hold a departing worker to its deadlines."""

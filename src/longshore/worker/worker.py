@@ -145,7 +145,7 @@ class Worker:
         self._departure.ask(ending, self._clock.monotonic() + patience)
         self._standing.leave_at = self._departure.leave_by
         self._settler.release(self._slots.take_waiting())
-        self._sweep.beat.nudge()
+        self._sweep.wake()
         self._fetcher.look()
 
     async def _tidy(self, beats: list[Beat], tasks: list[asyncio.Task[None]]) -> None:

@@ -1,0 +1,323 @@
+"""Leases: what a worker may do while it holds one, and what it does when it does not."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from workshop import Workshop, open_workshop, within
+
+from longshore.core.state import State
+from longshore.errors import EngineBusyError, SchemaError
+from longshore.running import current_job
+from longshore.testing.factories import SECOND
+from longshore.testing.harness import eventually
+from longshore.testing.manual import a_worker, reclaim_lapsed
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Workshop]:
+    async with open_workshop() as shop:
+        yield shop
+
+
+class Gate:
+    """A handler that waits, and says how it was let go."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.open = asyncio.Event()
+        self.was_cancelled = asyncio.Event()
+        self.runs = 0
+
+    async def wait(self, _: Any) -> None:
+        self.runs += 1
+        self.entered.set()
+        try:
+            await within(self.open.wait())
+        except asyncio.CancelledError:
+            self.was_cancelled.set()
+            raise
+
+
+async def take_over(shop: Workshop) -> None:
+    """Let the lease lapse and the job be given back, as another worker's tick would."""
+    shop.clock.advance(60 * SECOND)
+    await reclaim_lapsed(shop.engine)
+
+
+async def test_a_lost_answer_costs_nothing(shop: Workshop):
+    runs: list[int] = []
+
+    async def note(arguments: Any) -> None:
+        runs.append(arguments["n"])
+
+    shop.task("note", note)
+    jobs = [await shop.submit("note", {"n": number}) for number in range(50)]
+    shop.flaky.lose_answers(3, of=["exchange"])
+
+    worker = await shop.work(concurrency=5, claim_batch=5)
+
+    assert sorted(runs) == list(range(50))
+    states = {(await shop.job(one)).state for one in jobs}
+    assert states == {State.SUCCEEDED}
+    assert worker.stats.resent == 3
+    assert {(await shop.job(one)).delivery for one in jobs} == {1}
+
+
+async def test_every_answer_may_be_lost_once(shop: Workshop):
+    runs: list[int] = []
+
+    async def note(arguments: Any) -> None:
+        runs.append(arguments["n"])
+        shop.flaky.lose_answers(1)
+
+    shop.task("note", note)
+    for number in range(12):
+        await shop.submit("note", {"n": number})
+
+    worker = await shop.work(concurrency=3, claim_batch=3)
+
+    assert sorted(runs) == list(range(12))
+    assert worker.stats.succeeded == 12
+
+
+async def test_a_short_outage_is_waited_out_and_nothing_runs_twice(shop: Workshop):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        shop.flaky.go_down()
+        gate.open.set()
+        await eventually(lambda: worker.stats.resent >= 2)
+        shop.flaky.come_back()
+        await eventually(lambda: worker.stats.succeeded == 1)
+
+    job = await shop.job(job_id)
+    assert (job.state, job.delivery, gate.runs) == (State.SUCCEEDED, 1, 1)
+
+
+async def test_a_worker_that_lost_its_lease_stops_its_handlers_and_settles_nothing(
+    shop: Workshop,
+):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working(shop.worker(lease=timedelta(seconds=30))) as worker:
+        await within(gate.entered.wait())
+        # Another worker has it before this one can look.
+        await take_over(shop)
+        other = await a_worker(shop.engine, types=["wait"])
+        (claim,) = await other.claim()
+        await within(gate.was_cancelled.wait())
+        await eventually(lambda: worker.stats.exchanges and worker._standing.is_live)
+        taken = await shop.job(job_id)
+
+    assert claim.id == job_id
+    assert (taken.state, taken.failures, taken.delivery) == (State.RUNNING, 0, 2)
+    assert (worker.stats.lost_leases, worker.stats.succeeded) == (1, 0)
+
+
+async def test_a_thread_that_outlives_the_lease_is_told_and_settles_nothing(shop: Workshop):
+    entered, go_on = threading.Event(), threading.Event()
+    told: list[bool] = []
+
+    def slow(_: Any) -> None:
+        entered.set()
+        go_on.wait(10)
+        told.append(current_job().is_cancel_requested)
+
+    shop.task("slow", slow)
+    job_id = await shop.submit("slow")
+
+    async with shop.working() as worker:
+        await eventually(entered.is_set)
+        await take_over(shop)
+        other = await a_worker(shop.engine, types=["slow"])
+        await other.claim()
+        await eventually(lambda: worker.stats.lost_leases == 1)
+        go_on.set()
+        await eventually(lambda: told)
+        await eventually(lambda: worker._slots.free == worker._slots.rooms)
+        job = await shop.job(job_id)
+
+    assert told == [True]
+    assert (job.state, job.delivery, job.failures) == (State.RUNNING, 2, 0)
+
+
+async def test_a_worker_cut_off_stops_its_handlers_before_the_lease_is_over(shop: Workshop):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    await shop.submit("wait")
+
+    async with shop.working(shop.worker(lease=timedelta(seconds=30))) as worker:
+        await within(gate.entered.wait())
+        shop.flaky.go_down()
+        shop.clock.advance(27 * SECOND)
+        was_running = not gate.was_cancelled.is_set()
+        await worker._sweep.tick()
+        shop.clock.advance(2 * SECOND)
+        await within(gate.was_cancelled.wait())
+        shop.flaky.come_back()
+
+    # The lease lasts 30 s; 28 are this side's.
+    assert was_running
+    assert worker.stats.lost_leases >= 1
+
+
+async def test_after_a_lost_lease_a_new_session_goes_on_working(shop: Workshop):
+    gate = Gate()
+    done = asyncio.Event()
+
+    async def after(_: Any) -> None:
+        done.set()
+
+    shop.task("wait", gate.wait)
+    shop.task("after", after)
+    await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        await take_over(shop)
+        await shop.submit("after")
+        await within(done.wait())
+
+    assert worker.stats.lost_leases == 1
+
+
+async def test_no_handler_starts_past_the_lease(shop: Workshop):
+    started: list[int] = []
+
+    async def note(arguments: Any) -> None:
+        started.append(arguments["n"])
+        # As if the process had been stopped inside the first job, for longer than its lease.
+        shop.clock.advance(60 * SECOND)
+
+    shop.task("note", note)
+    for number in range(10):
+        await shop.submit("note", {"n": number}, priority=1 + number % 9)
+    worker = shop.worker(concurrency=1, claim_batch=10)
+    worker._fetcher._pace._rate = 1_000.0  # so that it holds more than it runs
+
+    running = asyncio.create_task(worker.run())
+    await eventually(lambda: worker.stats.lost_leases == 1)
+    seen = list(started)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await within(running)
+
+    assert seen == [0]
+    assert worker.stats.claimed >= 2
+
+
+async def test_claims_the_worker_never_heard_of_go_back_uncharged(shop: Workshop):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        (slot,) = worker._slots._slots
+        attempt, slot.attempt = slot.attempt, None
+        await worker._renewer.tick()
+        forgotten = await shop.job(job_id)
+        slot.attempt = attempt
+
+    assert (forgotten.state, forgotten.failures) == (State.READY, 0)
+
+
+async def test_a_renewal_that_names_a_job_as_lost_stops_its_handler(shop: Workshop):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        held = worker._slots.references()
+        worker._slots.stop(held, worker._slots.attempts()[0].stop.LOST)
+        await within(gate.was_cancelled.wait())
+        await eventually(lambda: not worker._slots.attempts())
+        job = await shop.job(job_id)
+
+    assert (job.state, worker.stats.failed) == (State.RUNNING, 0)
+
+
+async def test_the_lease_is_renewed_while_a_job_runs_longer_than_it(shop: Workshop):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working(shop.worker(lease=timedelta(seconds=30))) as worker:
+        await within(gate.entered.wait())
+        for _ in range(10):
+            shop.clock.advance(10 * SECOND)
+            await worker._renewer.tick()
+            await reclaim_lapsed(shop.engine)
+        gate.open.set()
+        await eventually(lambda: worker.stats.succeeded == 1)
+
+    assert (await shop.job(job_id)).delivery == 1
+    assert worker.stats.lost_leases == 0
+
+
+async def test_an_error_that_is_not_the_engines_passing_trouble_ends_the_worker(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    async def noop(_: Any) -> None:
+        return None
+
+    async def refuse(**_: Any) -> Any:
+        raise SchemaError("the schema is newer")
+
+    shop.task("noop", noop)
+    monkeypatch.setattr(shop.flaky, "open_session", refuse)
+
+    with pytest.raises(SchemaError):
+        await within(shop.worker().run())
+
+
+async def test_a_worker_waits_for_an_engine_that_is_not_there_yet(shop: Workshop):
+    done = asyncio.Event()
+
+    async def note(_: Any) -> None:
+        done.set()
+
+    shop.task("note", note)
+    await shop.submit("note")
+    shop.flaky.go_down()
+
+    async with shop.working() as worker:
+        await eventually(lambda: worker.stats.resent >= 2)
+        shop.flaky.come_back()
+        await within(done.wait())
+
+
+async def test_a_busy_engine_is_asked_again(shop: Workshop):
+    calls = 0
+    exchange = shop.flaky._call
+
+    def busy(name: str, method: Any) -> Any:
+        async def call(*positional: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += name == "exchange"
+            if name == "exchange" and calls % 2:
+                raise EngineBusyError("locked")
+            return await method(*positional, **named)
+
+        return exchange(name, call)
+
+    async def note(_: Any) -> None:
+        return None
+
+    shop.task("note", note)
+    job_id = await shop.submit("note")
+    shop.flaky._call = busy  # type: ignore[method-assign]
+
+    await shop.work()
+
+    assert (await shop.job(job_id)).state is State.SUCCEEDED
