@@ -68,12 +68,12 @@ class Supervisor:
         wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
             while not all(place.is_over for place in self._places):
-                self._pass_on()
-                self._reap()
                 self._start_due()
                 select.select([reader], [], [], self._patience())
                 with suppress(BlockingIOError):
                     os.read(reader, 4096)
+                self._pass_on()
+                self._reap()
         finally:
             signal.set_wakeup_fd(wakeup)
             for number, handler in previous.items():
