@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -99,7 +98,7 @@ class Pair:
     def compare_events(self) -> None:
         """Every job has the same story on both sides, told in growing positions."""
         there, here = self._story(self.engine), self._story(self.model)
-        assert there == here
+        assert there == here, f"{there!r} instead of {here!r}"
 
     def _story(self, engine: Engine) -> dict[JobId, list[tuple[str, int]]]:
         batches = self.run(engine.events(after=0, limit=EVERY))
@@ -115,19 +114,19 @@ class Pair:
         return self._handles.get(handle, -handle)
 
 
-@dataclass(eq=False, repr=False)
 class PairedSession:
     """A session with each of the two, and what its worker knows."""
 
-    pair: Pair
-    engine: Session
-    model: Session
-    number: int = 0
-    held: list[Claim] = field(default_factory=list[Claim])
-    gone: list[Claim] = field(default_factory=list[Claim])
-    """Claims that were once held: everything about them is stale."""
-    _claimed_by: dict[Reference, int] = field(default_factory=dict[Reference, int])
-    _last: dict[str, Any] = field(default_factory=lambda: {"started": (), "settlements": ()})
+    def __init__(self, pair: Pair, engine: Session, model: Session) -> None:
+        self.pair = pair
+        self.engine = engine
+        self.model = model
+        self.number = 0
+        self.held: list[Claim] = []
+        self.gone: list[Claim] = []
+        """Claims that were once held: everything about them is stale."""
+        self._claimed_by: dict[Reference, int] = {}
+        self._last: dict[str, Any] = {"started": (), "settlements": ()}
 
     def __repr__(self) -> str:
         return f"session {self.model.token} after exchange {self.number}"

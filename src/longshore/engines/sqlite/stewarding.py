@@ -17,6 +17,8 @@ from longshore.engines.sqlite.writer import Transaction
 __all__ = ["lapsed", "promote", "prune", "reclaim"]
 
 _json = msgspec.json.Encoder()
+_FIRINGS_KEPT_US = 400 * 86_400_000_000
+"""Longer than any schedule is set back: a due time that is forgotten could fire again."""
 
 
 class _Due(msgspec.Struct, array_like=True):
@@ -115,8 +117,9 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     for statement, keep in (
         (SQL.prune_idempotency, retention.idempotency),
         (SQL.prune_outbox, retention.outbox),
-        (SQL.prune_sessions, retention.dead),
-        (SQL.firing_prune, retention.dead),
+        # A success is told by its job row, and its worker by the session.
+        (SQL.prune_sessions, max(retention.succeeded, retention.dead)),
+        (SQL.firing_prune, _FIRINGS_KEPT_US),
     ):
         if count < limit:
             scope = {"before": now - keep, "limit": limit - count}

@@ -2,12 +2,13 @@ import pytest
 
 from longshore.core.event import Name
 from longshore.core.job import Verdict
+from longshore.core.schedule import Firing, Shot
 from longshore.core.state import TERMINAL, State
 from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, all_events, events_of
-from longshore.testing.factories import DAY, HOUR, a_job
+from longshore.testing.factories import DAY, HOUR, a_job, a_schedule
 from longshore.testing.manual import a_worker
 
 KEEP = Retention(
@@ -117,6 +118,40 @@ async def test_pruning_keeps_to_its_limit_and_ends(engine: Engine, clock: Manual
     pruned = [await engine.prune(KEEP, limit=2) for _ in range(4)]
 
     assert pruned == [2, 2, 1, 0]
+
+
+async def test_pruning_does_not_let_a_due_time_fire_again(
+    engine: Engine, clock: ManualClock
+) -> None:
+    schedule = a_schedule(next_due=clock.now())
+    due = clock.now()
+    await engine.put_schedule(schedule)
+    await engine.fire(Firing("nightly", "default", due, (Shot(due, a_job()),), due + HOUR))
+    clock.advance(1)
+    await engine.prune(Retention(succeeded=0, cancelled=0, dead=0), limit=EVERYTHING)
+    await engine.put_schedule(schedule)
+
+    again = await engine.fire(
+        Firing("nightly", "default", due, (Shot(due, a_job()),), due + HOUR)
+    )
+
+    assert again == []
+
+
+async def test_a_kept_job_remembers_its_worker_whatever_else_was_pruned(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine, name="host-7:1")
+    (claim,) = await worker.claim()
+    await worker.succeed(claim)
+    await worker.session.close()
+    clock.advance(1)
+
+    await engine.prune(Retention(succeeded=DAY, cancelled=0, dead=0), limit=EVERYTHING)
+
+    (attempt,) = await engine.attempts(claim.id)
+    assert (attempt.outcome, attempt.worker) == ("succeeded", "host-7:1")
 
 
 async def test_published_events_are_pruned_after_their_retention(
