@@ -70,12 +70,15 @@ def claim(
     *,
     queues: Sequence[str],
     types: frozenset[str],
-) -> tuple[list[Claim], bool]:
-    """Up to `want` jobs for this exchange (token, number); whether all queues are paused."""
+) -> tuple[int, bool]:
+    """Hand up to `want` jobs to this exchange (token, number).
+
+    Returns how many, and whether all queues are paused. `claimed` reads them.
+    """
     paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
     open_queues = [queue for queue in queues if (queue, "") not in paused]
     if want <= 0 or not open_queues:
-        return [], not open_queues
+        return 0, not open_queues
     taken: list[int] = []
     for queue in open_queues:
         present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])
@@ -91,11 +94,11 @@ def claim(
         if len(taken) >= want:
             break
     if not taken:
-        return [], False
+        return 0, False
     token, number = exchange
     seqs = _json.encode(taken).decode()
     db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
-    return claimed(db, token, number, queues), False
+    return len(taken), False
 
 
 def claimed(

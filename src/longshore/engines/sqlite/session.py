@@ -1,5 +1,6 @@
 """A worker's session: exchange, renew, wait, close."""
 
+import sqlite3
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -14,7 +15,7 @@ from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.claiming import claim, claimed, held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.writer import AfterCommit, Transaction, Writer
 from longshore.errors import ExchangeOrderError, LeaseLostError
 
 __all__ = ["SqliteSession"]
@@ -109,7 +110,7 @@ class SqliteSession:
         want: int,
         queues: Sequence[str],
         transaction: Transaction,
-    ) -> Exchanged:
+    ) -> Exchanged | AfterCommit[Exchanged]:
         last, refused, _ = self._live(transaction)
         if number == last and number > 0:
             claims = claimed(transaction.db, self._token, number, queues)
@@ -125,7 +126,7 @@ class SqliteSession:
             settlements,
             lambda reference: (self._held[reference], reference in begun),
         )
-        claims, is_paused = claim(
+        count, is_paused = claim(
             transaction.db, (self._token, number), want, queues=queues, types=self._types
         )
         refused = _json.encode(stale).decode()
@@ -133,8 +134,15 @@ class SqliteSession:
             SQL.session_exchanged, {"token": self._token, "number": number, "refused": refused}
         )
         ended = [(one.handle, one.delivery) for one in settlements]
-        transaction.after_commit.append(partial(self._hold, claims, ended))
-        return Exchanged(transaction.now, claims, stale, self._unwanted(transaction), is_paused)
+        transaction.after_commit.append(partial(self._hold, (), ended))
+        unwanted, now = self._unwanted(transaction), transaction.now
+
+        def answer(db: sqlite3.Connection) -> Exchanged:
+            claims = claimed(db, self._token, number, queues) if count else []
+            self._hold(claims, ())
+            return Exchanged(now, claims, stale, unwanted, is_paused)
+
+        return AfterCommit(answer)
 
     def _renew(
         self,

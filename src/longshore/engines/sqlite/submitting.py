@@ -1,6 +1,7 @@
 """Store jobs."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -14,7 +15,8 @@ from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["submit"]
 
-_insert_jobs = BulkStatement(SQL.job_insert)
+_insert_plain = BulkStatement(SQL.job_insert_plain)
+_insert_whole = BulkStatement(SQL.job_insert)
 _json = msgspec.json.Encoder()
 _WAITING = {State.SCHEDULED, State.READY}
 
@@ -48,17 +50,19 @@ def _submit_plain(
     transaction: Transaction, jobs: Sequence[NewJob], arrival: int
 ) -> list[Submitted]:
     db = transaction.db
-    rows = _rows(jobs, arrival, transaction.now)
     db.execute("savepoint plain")
-    if _insert_jobs.run(db, rows) == len(jobs):
+    if _insert(transaction, jobs, arrival) == len(jobs):
         db.execute("release plain")
         return [Submitted(job.id) for job in jobs]
     # Some ids are known, or stand twice in the batch: rare enough to go one by one.
     db.execute("rollback to plain")
     db.execute("release plain")
     return [
-        Submitted(job.id, Verdict.ACCEPTED if _insert_jobs.run(db, [row]) else Verdict.REPEATED)
-        for job, row in zip(jobs, rows, strict=True)
+        Submitted(
+            job.id,
+            Verdict.ACCEPTED if _insert(transaction, [job], arrival) else Verdict.REPEATED,
+        )
+        for job in jobs
     ]
 
 
@@ -69,7 +73,7 @@ def _submit_keyed(transaction: Transaction, job: NewJob, arrival: int) -> Submit
     standing = _by_idempotency(transaction, job) or _by_uniqueness(transaction, job)
     if standing is not None:
         return standing
-    _insert_jobs.run(db, _rows([job], arrival, transaction.now))
+    _insert(transaction, [job], arrival)
     scope = {"tenant": job.tenant, "id": job.id}
     if job.idempotency_key is not None:
         key = {"key": job.idempotency_key, "fingerprint": job.fingerprint}
@@ -102,42 +106,62 @@ def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
     return Submitted(JobId(holder), Verdict.UNIQUE) if is_held else None
 
 
-def _rows(jobs: Iterable[NewJob], arrival: int, now: int) -> list[tuple[object, ...]]:
-    ranks: dict[int, int] = {}
-    rows: list[tuple[object, ...]] = []
-    for job in jobs:
-        run_at = job.run_at if job.run_at is not None else now + job.delay
-        if run_at > now:
-            state = "scheduled"
-            rank = strict_rank(job.priority, run_at, punctual=True)
-        else:
-            state, run_at = "ready", arrival
-            rank = ranks.get(job.priority)
-            if rank is None:
-                rank = ranks[job.priority] = strict_rank(job.priority, arrival)
-        rows.append(
-            (
-                job.id,
-                job.tenant,
-                job.queue,
-                job.type,
-                state,
-                job.priority,
-                rank,
-                run_at,
-                arrival,
-                job.max_attempts,
-                job.timeout,
-                job.unique_key,
-                job.unique_until.value if job.unique_key is not None else None,
-                job.idempotency_key,
-                job.ordering_key,
-                job.trace,
-                _json.encode(job.tags).decode() if job.tags else None,
-                job.payload,
-            )
-        )
-    return rows
+def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> int:
+    """Store the jobs whose ids are not known; how many that were."""
+    rows = [_row(job, arrival, transaction.now) for job in jobs]
+    if all(map(_is_plain, jobs)):
+        return _insert_plain.run(transaction.db, rows)
+    whole = [row + _attributes(job) for row, job in zip(rows, jobs, strict=True)]
+    return _insert_whole.run(transaction.db, whole)
+
+
+def _row(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
+    run_at = job.run_at if job.run_at is not None else now + job.delay
+    if run_at > now:
+        state, rank = "scheduled", strict_rank(job.priority, run_at, punctual=True)
+    else:
+        state, rank, run_at = "ready", _rank(job.priority, arrival), arrival
+    return (
+        job.id,
+        job.tenant,
+        job.queue,
+        job.type,
+        state,
+        job.priority,
+        rank,
+        run_at,
+        arrival,
+        job.max_attempts,
+        job.timeout,
+        job.payload,
+    )
+
+
+@lru_cache(32)
+def _rank(priority: int, arrival: int) -> int:
+    """The jobs of one batch arrive together: their ranks are few."""
+    return strict_rank(priority, arrival)
+
+
+def _is_plain(job: NewJob) -> bool:
+    return (
+        job.trace is None
+        and not job.tags
+        and job.ordering_key is None
+        and job.unique_key is None
+        and job.idempotency_key is None
+    )
+
+
+def _attributes(job: NewJob) -> tuple[object, ...]:
+    return (
+        job.unique_key,
+        job.unique_until.value if job.unique_key is not None else None,
+        job.idempotency_key,
+        job.ordering_key,
+        job.trace,
+        _json.encode(job.tags).decode() if job.tags else None,
+    )
 
 
 def _events(jobs: Iterable[NewJob]) -> list[Group]:

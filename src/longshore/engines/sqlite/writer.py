@@ -14,7 +14,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from longshore.core.event import Group, encode
 from longshore.core.job import NewJob, Submitted
@@ -23,7 +23,7 @@ from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.sql import SQL
 from longshore.errors import ConfigError, EngineUnavailableError, LongshoreError
 
-__all__ = ["Transaction", "Writer"]
+__all__ = ["AfterCommit", "Transaction", "Writer"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,15 @@ class Transaction:
         """Write the events, if there are any."""
         if self.groups:
             self.db.execute(SQL.outbox_add, {"at": self.now, "body": encode(self.groups)})
+
+
+class AfterCommit(Generic[T]):
+    """A body's result that is read once its commit has let others write again."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[sqlite3.Connection], T]) -> None:
+        self.read = read
 
 
 Body = Callable[[Transaction], Any]
@@ -82,7 +91,9 @@ class Writer:
         self._is_closed = False
         self._synchronous = store.synchronous
 
-    async def call(self, body: Callable[[Transaction], T], *, durable: bool = True) -> T:
+    async def call(
+        self, body: Callable[[Transaction], T | AfterCommit[T]], *, durable: bool = True
+    ) -> T:
         """The body's result, once committed. Without `durable` a loss of power may undo it."""
         return await self._enqueue(_Call(body, (), is_durable=durable))
 
@@ -168,6 +179,18 @@ class Writer:
             callback()
         if transaction.wakes:
             self._on_ready()
+        for call in calls:
+            result: object = call.result
+            if isinstance(result, AfterCommit):
+                self._read(db, call, cast("AfterCommit[Any]", result))
+
+    def _read(self, db: sqlite3.Connection, call: _Call, result: AfterCommit[Any]) -> None:
+        try:
+            with translated(self._store.path):
+                call.result = result.read(db)
+        except LongshoreError as error:
+            # It was applied all the same, as after any answer that got lost.
+            call.error = error
 
     def _set_durability(self, db: sqlite3.Connection, is_durable: bool) -> None:
         wanted = self._store.synchronous if is_durable else Synchronous.NORMAL

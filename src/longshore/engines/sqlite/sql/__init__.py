@@ -35,6 +35,7 @@ class Statements:
     job_find: str
     job_find_finished: str
     job_insert: str
+    job_insert_plain: str
     job_seq: str
     lapsed: str
     last_arrival: str

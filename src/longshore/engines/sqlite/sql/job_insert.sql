@@ -4,7 +4,7 @@
 -- returns nothing; the row count says how many were new.
 insert into longshore_job
     (id, tenant, queue, type, state, priority, rank, run_at, created_at, max_attempts,
-     timeout, unique_key, unique_until, idempotency_key, ordering_key, trace, tags, payload)
+     timeout, payload, unique_key, unique_until, idempotency_key, ordering_key, trace, tags)
 values
     (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do nothing
