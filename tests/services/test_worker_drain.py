@@ -79,6 +79,26 @@ async def test_a_drain_claims_nothing_more(shop: Workshop):
     assert (await shop.job(after)).delivery == 0
 
 
+async def test_jobs_that_arrive_after_the_drain_began_go_back_unstarted(shop: Workshop):
+    line = Line(shop)
+    worker = shop.worker()
+
+    running = asyncio.create_task(worker.run())
+    await eventually(lambda: worker.stats.exchanges)
+    shop.flaky.hang()
+    job_id = await shop.submit("wait", {"n": 0})
+    before = shop.flaky.calls.count("exchange")
+    worker.nudge()
+    await eventually(lambda: shop.flaky.calls.count("exchange") > before)
+    worker.drain()
+    shop.flaky.come_back()
+    await within(running)
+
+    job = await shop.job(job_id)
+    assert (job.state, job.delivery, job.attempt) == (State.READY, 1, 0)
+    assert line.started == []
+
+
 async def test_what_still_runs_at_the_drain_deadline_goes_back_uncharged(shop: Workshop):
     line = Line(shop)
     job_id = await shop.submit("wait", {"n": 0})

@@ -190,29 +190,59 @@ async def test_after_a_lost_lease_a_new_session_goes_on_working(shop: Workshop):
     assert worker.stats.lost_leases == 1
 
 
+async def test_what_ended_under_a_lost_lease_is_not_settled_under_the_next(shop: Workshop):
+    sent, unsent = Gate(), Gate()
+    shop.task("sent", sent.wait)
+    shop.task("unsent", unsent.wait)
+    await shop.submit("sent")
+    await shop.submit("unsent")
+
+    async with shop.working() as worker:
+        await within(asyncio.gather(sent.entered.wait(), unsent.entered.wait()))
+        shop.flaky.go_down()
+        sent.open.set()
+        await eventually(lambda: worker.stats.resent)
+        unsent.open.set()
+        await eventually(lambda: len(worker._settler) == 1)
+        await take_over(shop)
+        before = worker.stats.exchanges
+        shop.flaky.come_back()
+        await eventually(lambda: worker.stats.lost_leases and worker.stats.exchanges > before)
+
+    assert (worker.stats.stale, worker.stats.lost_leases) == (0, 1)
+
+
 async def test_no_handler_starts_past_the_lease(shop: Workshop):
     started: list[int] = []
 
     async def note(arguments: Any) -> None:
         started.append(arguments["n"])
-        # As if the process had been stopped inside the first job, for longer than its lease.
-        shop.clock.advance(60 * SECOND)
+        if arguments["n"] == 0:
+            # As if the process had been stopped here, with an exchange on its way, for longer
+            # than its lease.
+            shop.flaky.hang()
+            before = shop.flaky.calls.count("exchange")
+            worker.nudge()
+            await eventually(lambda: shop.flaky.calls.count("exchange") > before)
+            shop.clock.advance(60 * SECOND)
 
     shop.task("note", note)
-    for number in range(10):
-        await shop.submit("note", {"n": number}, priority=1 + number % 9)
-    worker = shop.worker(concurrency=1, claim_batch=10)
-    worker._fetcher._pace._rate = 1_000.0  # so that it holds more than it runs
+    for number in range(5):
+        await shop.submit("note", {"n": number})
+    worker = shop.worker(concurrency=1, claim_batch=3)
+    worker._fetcher._pace._rate = 100.0  # so that it holds more than it runs
 
-    running = asyncio.create_task(worker.run())
-    await eventually(lambda: worker.stats.lost_leases == 1)
-    seen = list(started)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await within(running)
+    async with shop.working(worker):
+        await eventually(lambda: len(worker._settler) == 1)
+        held = worker._slots.waiting
+        for _ in range(20):
+            await asyncio.sleep(0)
+        seen = list(started)
+        shop.flaky.come_back()
+        await eventually(lambda: worker.stats.lost_leases == 1)
 
+    assert held >= 1
     assert seen == [0]
-    assert worker.stats.claimed >= 2
 
 
 async def test_claims_the_worker_never_heard_of_go_back_uncharged(shop: Workshop):

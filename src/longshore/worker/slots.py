@@ -254,7 +254,11 @@ class Slots:
             is_fit = is_fit and _is_unchanged(context) and not task.cancelling()
 
     async def _rest(self) -> float:
-        """Let others run, or wait for work; the end of the turn that begins then."""
+        """Let others run, or wait for work; the end of the turn that begins then.
+
+        A process that was stopped and resumed comes by here before its next job, because its
+        turn is over: so no handler starts past the lease, however late it was resumed.
+        """
         lends = not self.free and self._for_threads.claims and self._threads.has_room
         if self._buffer.claims and self._standing.is_live and not lends:
             await asyncio.sleep(0)
@@ -273,9 +277,7 @@ class Slots:
         if len(self._buffer.claims) > 1:
             self._fill()
         now = self._clock.monotonic()
-        length = max(_TURN / (self.rooms - self.free), _SHORTEST_TURN)
-        # No handler starts past the lease, however late this worker was resumed.
-        return min(now + length, self._standing.until)
+        return now + max(_TURN / (self.rooms - self.free), _SHORTEST_TURN)
 
     def _undecodable(self, attempt: Attempt, error: Exception) -> None:
         attempt.finished = self._clock.monotonic()
