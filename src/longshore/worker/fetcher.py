@@ -19,6 +19,8 @@ __all__ = ["Fetcher"]
 
 _GAP = 0.002
 """Seconds between two looks for work, however often wake-ups come."""
+_CONTACT = 0.8
+"""A worker whose jobs run talks to the engine this often: a cancel reaches them by then."""
 _LISTEN = 30.0
 _PROMOTED = 1_000
 _UNHEARD = 1 << 30
@@ -54,6 +56,7 @@ class Fetcher:
         self._flush_batch = settings.flush_batch
         self._flush_after = settings.flush_after.total_seconds()
         self._poll = settings.poll.total_seconds()
+        self._contact = min(self._poll, _CONTACT)
         self._loop: asyncio.AbstractEventLoop
         self._pace = Pace()
         self._listener: asyncio.Task[None] | None = None
@@ -72,8 +75,8 @@ class Fetcher:
             try:
                 await self._standing.open()
                 await self._serve()
-            except LeaseLostError:
-                self.lose()
+            except LeaseLostError as lost:
+                self.lose(lost.token)
             finally:
                 await self._stop_listening()
 
@@ -82,9 +85,9 @@ class Fetcher:
         self._is_woken = True
         self._settler.bell.set()
 
-    def lose(self) -> None:
-        """Drop everything that was held under the session, and stop its handlers."""
-        if self._standing.lose():
+    def lose(self, token: int) -> None:
+        """Drop everything that was held under this session, and stop its handlers."""
+        if self._standing.lose(token):
             self._slots.abandon()
             self._settler.forget()
             self._sweep.forget()
@@ -123,7 +126,7 @@ class Fetcher:
         is_last = ended and self._departure.ending is not None
         if ended >= self._flush_batch or is_last or self._sweep.is_report_due:
             return 0.0
-        wait = self._poll
+        wait = self._poll if self._slots.free == self._slots.rooms else self._contact
         if ended:
             wait = min(wait, self._flush_after)
         if want:

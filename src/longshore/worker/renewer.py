@@ -24,7 +24,7 @@ class Renewer:
         settler: Settler,
         *,
         every: float,
-        on_lost: Callable[[], None],
+        on_lost: Callable[[int], None],
         on_quiet: Callable[[], None],
     ) -> None:
         self._standing = standing
@@ -42,9 +42,8 @@ class Renewer:
         try:
             answer = await self._standing.renew(held)
         except LeaseLostError as lost:
-            # A late answer may be about the session before this one.
-            if lost.token == self._standing.token:
-                self._on_lost()
+            # A late answer may be about the session before this one; hence the token.
+            self._on_lost(lost.token)
             return self._every
         except (EngineBusyError, EngineUnavailableError, TimeoutError) as error:
             # Unknown, not lost: it may have been renewed, and there is time to ask again.

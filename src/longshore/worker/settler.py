@@ -55,6 +55,7 @@ class Settler:
     def release(self, claims: Sequence[Claim]) -> None:
         """Give back jobs that never started."""
         if claims:
+            log.info("jobs released", extra={"count": len(claims)})
             self._decided.extend(map(settle.released, claims))
             self.bell.set()
 

@@ -157,7 +157,10 @@ class Slots:
             attempt.tell(Stop.LOST, now)
 
     async def close(self) -> None:
-        """End every slot. Handlers that were not told to stop are cancelled all the same."""
+        """End every slot, and whatever handler still runs in one."""
+        now = self._clock.monotonic()
+        for attempt in self.attempts():
+            attempt.tell(Stop.DRAIN, now)
         self._threads.close()
         tasks = [slot.task for slot in self._slots]
         for task in tasks:

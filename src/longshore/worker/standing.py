@@ -167,13 +167,14 @@ class Standing:
                 async with asyncio.timeout(1.0):
                     await session.close()
 
-    def lose(self) -> bool:
-        """The lease is gone, or the worker leaves without an answer; False if it had none."""
-        token, self._session = self.token, None
-        if token:
-            self.stats.lost_leases += 1
-            log.error("lease lost", extra={"token": token, "worker": self._identity.worker})
-        return bool(token)
+    def lose(self, token: int) -> bool:
+        """The session with this token is gone; False when there is none or another by now."""
+        if self._session is None or token != self._session.token:
+            return False
+        self._session = None
+        self.stats.lost_leases += 1
+        log.error("lease lost", extra={"token": token, "worker": self._identity.worker})
+        return True
 
     def _require(self) -> Session:
         if self._session is None or not self.is_live:
