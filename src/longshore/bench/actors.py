@@ -35,6 +35,7 @@ class Producer:
         self._load = Load(plan)
         self._specs = self._load.specs()
         self._submitted = 0
+        self._show_at = 0.0
         self.samples = array("d")
 
     async def run(self) -> None:
@@ -63,8 +64,11 @@ class Producer:
             specs = [next(self._specs) for _ in range(batch)]
             began = time.perf_counter()
             await app.submit_many(specs)
-            self.samples.append((time.perf_counter() - began) * 1e3)
-            self._board.show(0, ready=1, count=self._submitted)
+            ended = time.perf_counter()
+            self.samples.append((ended - began) * 1e3)
+            if ended >= self._show_at or is_drain:
+                self._show_at = ended + _SHOW_EVERY
+                self._board.show(0, ready=1, count=self._submitted)
 
     async def _ping(self) -> None:
         """One job after the other; each waits for the last to begin, and then a while."""

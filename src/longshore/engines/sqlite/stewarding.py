@@ -17,7 +17,7 @@ from longshore.engines.sqlite.writer import Transaction
 __all__ = ["lapsed", "promote", "prune", "reclaim"]
 
 _json = msgspec.json.Encoder()
-_FIRINGS_KEPT_US = 400 * 86_400_000_000
+_FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
 
 

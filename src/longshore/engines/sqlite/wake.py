@@ -25,7 +25,7 @@ class Waker:
 
     def __init__(self, path: str) -> None:
         self._folder = None if path == ":memory:" else wake_folder(path)
-        self._events: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
         self._lock = threading.Lock()
         self._listener: tuple[socket.socket, Path, asyncio.AbstractEventLoop] | None = None
         self._sender: socket.socket | None = None
@@ -33,16 +33,17 @@ class Waker:
     async def wait(self, seconds: float) -> None:
         """Return at the next wake-up, after `seconds` at the latest."""
         self._listen()
-        entry = (asyncio.get_running_loop(), asyncio.Event())
+        loop = asyncio.get_running_loop()
+        waiter = (loop, loop.create_future())
+        alarm = loop.call_later(seconds, _end, waiter[1])
         with self._lock:
-            self._events.add(entry)
+            self._waiters.add(waiter)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await entry[1].wait()
+            await waiter[1]
         finally:
+            alarm.cancel()
             with self._lock:
-                self._events.discard(entry)
+                self._waiters.discard(waiter)
 
     def wake(self) -> None:
         """Something is ready. Called from any thread, after the commit."""
@@ -65,12 +66,16 @@ class Waker:
         if sender is not None:
             sender.close()
 
-    def _wake_here(self) -> None:
+    def _wake_here(self, here: asyncio.AbstractEventLoop | None = None) -> None:
+        """Wake those who wait in this process; `here` is the loop of the calling thread."""
         with self._lock:
-            entries = list(self._events)
-        for loop, event in entries:
-            with suppress(RuntimeError):  # its loop was closed meanwhile
-                loop.call_soon_threadsafe(event.set)
+            waiters = list(self._waiters)
+        for loop, waiter in waiters:
+            if loop is here:
+                _end(waiter)
+            else:
+                with suppress(RuntimeError):  # its loop was closed meanwhile
+                    loop.call_soon_threadsafe(_end, waiter)
 
     def _wake_others(self, folder: Path) -> None:
         if self._sender is None:
@@ -112,7 +117,12 @@ class Waker:
         with suppress(BlockingIOError):
             while receiver.recv(64):
                 pass
-        self._wake_here()
+        self._wake_here(asyncio.get_running_loop())
+
+
+def _end(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def wake_folder(path: str) -> Path:
