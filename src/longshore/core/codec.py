@@ -225,7 +225,7 @@ def _within(raw: bytes, root: str, limit: int) -> bytes:
 
 
 def _bare(value: object) -> object:
-    """A subclass of a scalar (a template's safe string), or a pydantic model, as JSON has it."""
+    """A subclass of a scalar (a template's safe string) or a pydantic model, as JSON has it."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
