@@ -52,8 +52,6 @@ class Options(TaskOptions, total=False):
     """Idempotency key: submitting again with the same key and content is answered with the
     first job; with other content it is an IdempotencyError.
     """
-    ordering_key: str
-    """Jobs with the same ordering key run one at a time, in order of submission."""
     trace: str
     """W3C traceparent of whoever submits."""
     connection: object
@@ -173,6 +171,5 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
     "delay": ("delay", microseconds),
     "run_at": ("run_at", _instant),
     "key": ("idempotency_key", _text),
-    "ordering_key": ("ordering_key", _text),
     "trace": ("trace", _text),
 }

@@ -88,7 +88,6 @@ def _refuse_unfit(name: str, job: NewJob, connection: object) -> None:
     unfit = {
         "key": job.idempotency_key,
         "unique": job.unique_key,
-        "ordering_key": job.ordering_key,
         "run_at": job.run_at,
         "delay": job.delay or None,
         "trace": job.trace,

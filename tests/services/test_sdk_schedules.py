@@ -117,9 +117,7 @@ async def test_times_that_make_no_sense_are_refused(
         app.schedule("x", report.spec("a"), **times)
 
 
-@pytest.mark.parametrize(
-    "options", [{"key": "k"}, {"unique": True}, {"delay": 1}, {"ordering_key": "o"}], ids=str
-)
+@pytest.mark.parametrize("options", [{"key": "k"}, {"unique": True}, {"delay": 1}], ids=str)
 async def test_an_option_that_a_schedule_cannot_keep_is_refused(
     app: Longshore, report: SyncTask[[str], None], options: Any
 ):

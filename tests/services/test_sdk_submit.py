@@ -61,12 +61,11 @@ async def test_a_submitted_job_has_the_tasks_options_and_the_calls_arguments(
 async def test_using_changes_the_options_of_a_copy(app: Longshore, greet: Task[[str], str]):
     urgent = greet.using(queue="now", priority=1, max_attempts=1, timeout=None, tenant="acme")
 
-    job = await (await urgent.using(tags=["a", "b"], ordering_key="o").submit("Ann")).get()
+    job = await (await urgent.using(tags=["a", "b"]).submit("Ann")).get()
     plain = await (await greet.submit("Bob")).get()
 
     assert (job.queue, job.priority, job.max_attempts) == ("now", 1, 1)
     assert (job.timeout, job.tenant, job.tags) == (None, "acme", ("a", "b"))
-    assert job.ordering_key == "o"
     assert (plain.queue, plain.priority, plain.max_attempts) == ("mail", 5, 8)
 
 

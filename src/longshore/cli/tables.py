@@ -71,7 +71,6 @@ def job(it: Job, now: int) -> Sheet:
             ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
             ("idempotency key", it.idempotency_key),
             ("unique key", it.unique_key),
-            ("ordering key", it.ordering_key),
             ("tags", ", ".join(it.tags)),
             ("trace", it.trace),
             ("error", f"{it.failure.kind}: {it.failure.message}" if it.failure else None),

@@ -74,14 +74,14 @@ def test_options_reach_the_job(shell: Shell, queue: Queue):
     job_id = shell(
         *("submit", "t", "--queue", "mail", "--priority", 2, "--delay", "10m"),
         *("--max-attempts", 3, "--timeout", "45s", "--key", "k", "--unique", "u"),
-        *("--ordering-key", "o", "--tag", "a", "--tag", "b", "--tenant", "acme"),
+        *("--tag", "a", "--tag", "b", "--tenant", "acme"),
     ).stdout.strip()
 
     job = queue.get(job_id)
     assert (job.queue, job.priority, job.max_attempts, job.tenant) == ("mail", 2, 3, "acme")
     assert (job.state, job.timeout) == (State.SCHEDULED, 45_000_000)
     assert job.run_at - job.created_at == 10 * MINUTE
-    assert (job.idempotency_key, job.unique_key, job.ordering_key) == ("k", "u", "o")
+    assert (job.idempotency_key, job.unique_key) == ("k", "u")
     assert job.tags == ("a", "b")
 
 

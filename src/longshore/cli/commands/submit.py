@@ -27,7 +27,6 @@ from longshore.errors import IdempotencyError, UnknownTaskError
 @click.option("--timeout", type=duration, help="For one attempt; default 5m.")
 @click.option("--key", help="Idempotency key: the same key again is the same job.")
 @click.option("--unique", help="Not while a live job has this unique key.")
-@click.option("--ordering-key", help="Jobs with the same key run one at a time, in order.")
 @click.option("--tag", "tags", multiple=True, help="Can be given several times.")
 @click.option("--tenant", help="Whose job it is.")
 @click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has finished.")
