@@ -148,7 +148,7 @@ async def test_a_worker_whose_threads_do_not_come_back_leaves_for_a_fresh_one(sh
     shop.task("fine", fine)
     hanging = await shop.submit("hang", timeout=SECOND)
 
-    worker = shop.worker(concurrency=4, drain_timeout=timedelta(seconds=1))
+    worker = shop.worker(concurrency=4, drain_timeout=timedelta(hours=1))
     ending = await ended(worker.run(), shop.clock)
     go_on.set()
 

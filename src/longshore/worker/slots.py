@@ -277,7 +277,7 @@ class Slots:
         await waiter
 
     def _new_turn(self) -> float:
-        if len(self._buffer.claims) > 1:
+        if self.free and len(self._buffer.claims) > 1:
             self._fill()
         now = self._clock.monotonic()
         return now + max(_TURN / (self.rooms - self.free), _SHORTEST_TURN)

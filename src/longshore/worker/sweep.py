@@ -105,13 +105,17 @@ class Sweep:
 
     def _see_off(self, attempts: list[Attempt], now: float) -> None:
         """Hold a departing worker to its deadlines."""
-        if now < self._departure.finish_by:
+        if self._departure.ending is None:
             return
+        # For handlers that are past all telling it need not wait.
+        is_late = now >= self._departure.stop_by or all(
+            _is_abandoned(attempt, now) for attempt in attempts
+        )
         for attempt in attempts:
-            if now >= self._departure.stop_by and attempt.stop < Stop.LOST:
+            if is_late and attempt.stop < Stop.LOST:
                 self._settler.settle(self._judge.unfinished(attempt))
                 attempt.stop = Stop.LOST
-            elif attempt.stop is Stop.NO:
+            elif attempt.stop is Stop.NO and now >= self._departure.finish_by:
                 attempt.tell(Stop.DRAIN, now)
 
 

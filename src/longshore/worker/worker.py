@@ -1,6 +1,7 @@
 """Worker: the parts put together, and how they start and end."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ from longshore.worker.stats import WorkerStats
 from longshore.worker.sweep import Sweep
 
 __all__ = ["Worker"]
+
+log = logging.getLogger("longshore.worker")
 
 _LEAVING = 1.5
 _TIDYING = 0.2
@@ -142,6 +145,8 @@ class Worker:
         self._leave(Ending.WORN_OUT, self._settings.drain_timeout.total_seconds())
 
     def _leave(self, ending: Ending, patience: float) -> None:
+        facts = {"worker": self.name, "ending": str(ending), "patience": patience}
+        log.info("worker asked to leave", extra=facts)
         self._departure.ask(ending, self._clock.monotonic() + patience)
         self._standing.leave_at = self._departure.leave_by
         self._settler.release(self._slots.take_waiting())
