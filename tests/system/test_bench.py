@@ -1,0 +1,83 @@
+"""`longshore bench` with real processes, kept short: what it prints, not how fast it is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KEYS = {"jobs_per_s", "p50_ms", "p99_ms", "submit_p50_ms", "submit_p99_ms", "cpu_us_per_job"}
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "longshore", "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def figures(*arguments: str) -> dict[str, Any]:
+    ended = bench(*arguments)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def test_steady_shows_jobs_that_do_nothing_and_jobs_as_people_have_them():
+    found = figures("--seconds", "1", "--json")
+
+    assert set(found) > KEYS
+    assert (found["mode"], found["profile"], found["engine"]) == ("steady", "noop", "sqlite")
+    assert set(found["cpu_us_per_job"]) == {"producer", "worker", "server"}
+    assert found["jobs"] > 0
+    assert found["jobs_per_s"] == pytest.approx(found["jobs"] / found["seconds"], rel=0.01)
+    assert found["mix"]["profile"] == "mix"
+    assert set(found["mix"]) > KEYS
+
+
+def test_drain_runs_every_job_it_submitted(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+
+    found = figures(
+        *("--engine", url, "--mode", "drain", "--jobs", "3000", "--profile", "noop"),
+        *("--processes", "2", "--json"),
+    )
+
+    assert found["jobs"] == 3000
+    listed = subprocess.run(
+        [sys.executable, "-m", "longshore", "--url", url, "queues", "list", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert '"succeeded": 3000' in listed.stdout or '"succeeded":3000' in listed.stdout
+
+
+def test_latency_measures_an_idle_queue():
+    found = figures("--mode", "latency", "--jobs", "2000", "--json")
+
+    assert found["jobs"] == 20
+    assert 0 < found["p50_ms"] <= found["p99_ms"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--seconds", "0"),
+        ("--jobs", "0", "--mode", "drain"),
+        ("--engine", "sqlite://:memory:"),
+        ("--engine", "nonsense"),
+        ("--mode", "fast"),
+        ("--payload-bytes", "-1"),
+    ],
+    ids=" ".join,
+)
+def test_a_benchmark_that_makes_no_sense_is_refused_in_one_line(arguments: tuple[str, ...]):
+    ended = bench(*arguments)
+
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.strip()
