@@ -56,8 +56,8 @@ async def test_every_tick_reads_its_index_and_nothing_else(
     assert not [step for step in plan if "SCAN longshore_job" in step and "INDEX" not in step]
 
 
-@pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle])
-async def test_settling_goes_claim_by_claim(engine: Engine, path: Path, statement: str) -> None:
+@pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle, SQL.start])
+async def test_settling_and_starting_go_claim_by_claim(engine: Engine, path: Path, statement: str) -> None:
     plan = _plan(path, statement, [None] * statement.count("?"))
 
     assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan

@@ -3,7 +3,6 @@
 import logging
 import math
 import random
-import traceback
 from datetime import timedelta
 from typing import Any
 
@@ -15,14 +14,12 @@ from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
 from longshore.errors import UnknownTaskError
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.frames import describe_frames
 from longshore.worker.standing import Standing
 
 __all__ = ["Judge", "describe"]
 
 log = logging.getLogger("longshore.worker")
-
-_LINE_CHARACTERS = 4_096
-_FRAMES = 40
 
 
 class Judge:
@@ -131,7 +128,7 @@ class Judge:
 
 def describe(error: BaseException) -> Failure:
     """The exception as it is stored, whatever its `__str__` does."""
-    return settle.failure(type(error).__name__, _message(error), _traceback(error))
+    return settle.failure(type(error).__name__, _message(error), describe_frames(error))
 
 
 def _message(error: BaseException) -> str:
@@ -139,18 +136,6 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception as second:
         return f"its message cannot be read: {type(second).__name__}"
-
-
-def _traceback(error: BaseException) -> str:
-    """The frames of the handler, without the worker's own in front of them."""
-    frames = error.__traceback__.tb_next if error.__traceback__ else None
-    try:
-        lines = traceback.TracebackException(
-            type(error), error, frames, limit=-_FRAMES, compact=True
-        ).format()
-        return "".join(line[:_LINE_CHARACTERS] for line in lines)
-    except Exception as second:
-        return f"the traceback cannot be formatted: {type(second).__name__}"
 
 
 def _microseconds(after: timedelta | float | None) -> int | None:

@@ -12,6 +12,7 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
+from longshore.engines.sqlite.bulk import BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
@@ -21,6 +22,7 @@ from longshore.errors import ExchangeOrderError, LeaseLostError
 __all__ = ["SqliteSession"]
 
 _json = msgspec.json.Encoder()
+_start = BulkStatement(SQL.start)
 _references = msgspec.json.Decoder(list[Reference])
 
 
@@ -201,14 +203,15 @@ class SqliteSession:
         fresh = {one for one in started if one in self._held and one not in self._started}
         if not fresh:
             return self._started
-        scope = {"token": self._token, "now": transaction.now}
-        references = _json.encode(sorted(fresh)).decode()
-        transaction.db.execute(SQL.start, {**scope, "references": references})
+        rows = [(handle, delivery, transaction.now) for handle, delivery in sorted(fresh)]
+        _start.run(transaction.db, rows, self._token)
+        ids: dict[tuple[str, str, str], list[bytes]] = {}
         for one in sorted(fresh):
             job = self._held[one]
-            transaction.groups.append(
-                Group(Name.STARTED, job.queue, job.type, job.tenant, job.id)
-            )
+            ids.setdefault((job.queue, job.type, job.tenant), []).append(job.id)
+        transaction.groups += [
+            Group(Name.STARTED, *where, b"".join(found)) for where, found in ids.items()
+        ]
         transaction.after_commit.append(partial(self._started.update, fresh))
         return self._started | fresh
 

@@ -1,11 +1,14 @@
 -- start: record that handlers have begun; each start counts once.
--- :token :now :references  JSON array of [handle, delivery]
--- returns nothing; the row count says how many starts were news.
-update longshore_job
-   set started_at = :now, attempt = attempt + 1
- where seq in (select value ->> 0 from json_each(:references))
-   and token = :token
-   and state = 'running'
-   and started_at is null
-   and exists (select 1 from json_each(:references)
-                where value ->> 0 = seq and value ->> 1 = delivery)
+-- The line of parameters is repeated once per claim.
+-- handle, delivery, now; at the end: token
+-- The plus signs keep the planner from the index on token: it must go claim by claim.
+update longshore_job as j
+   set started_at = s.column3, attempt = j.attempt + 1
+  from (values
+    (?, ?, ?)
+       ) as s
+ where j.seq = s.column1
+   and j.delivery = s.column2
+   and +j.token = ?
+   and +j.state = 'running'
+   and j.started_at is null
