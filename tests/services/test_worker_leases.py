@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from workshop import Workshop, open_workshop, within
 
+from longshore.core.job import Claim
 from longshore.core.state import State
 from longshore.errors import EngineBusyError, SchemaError
 from longshore.running import current_job
+from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker, reclaim_lapsed
@@ -46,6 +48,15 @@ async def take_over(shop: Workshop) -> None:
     """Let the lease lapse and the job be given back, as another worker's tick would."""
     shop.clock.advance(60 * SECOND)
     await reclaim_lapsed(shop.engine)
+
+
+async def taken_by_another(shop: Workshop, type_name: str) -> Claim:
+    """Cut the worker off, give its job to another worker, and let it come back."""
+    with shop.flaky.outage():
+        await take_over(shop)
+        other = await a_worker(shop.engine, types=[type_name])
+        (claim,) = await other.claim()
+    return claim
 
 
 async def test_a_lost_answer_costs_nothing(shop: Workshop):
@@ -101,21 +112,22 @@ async def test_a_short_outage_is_waited_out_and_nothing_runs_twice(shop: Worksho
     assert (job.state, job.delivery, gate.runs) == (State.SUCCEEDED, 1, 1)
 
 
+@pytest.mark.parametrize("says", ["its own clock", "the engine"])
 async def test_a_worker_that_lost_its_lease_stops_its_handlers_and_settles_nothing(
-    shop: Workshop,
+    shop: Workshop, says: str
 ):
     gate = Gate()
     shop.task("wait", gate.wait)
     job_id = await shop.submit("wait")
+    # A worker whose own clock stands still has to be told by the engine.
+    clock = shop.clock if says == "its own clock" else ManualClock()
+    worker = shop.worker(clock=clock)
 
-    async with shop.working(shop.worker(lease=timedelta(seconds=30))) as worker:
+    async with shop.working(worker):
         await within(gate.entered.wait())
-        # Another worker has it before this one can look.
-        await take_over(shop)
-        other = await a_worker(shop.engine, types=["wait"])
-        (claim,) = await other.claim()
+        claim = await taken_by_another(shop, "wait")
         await within(gate.was_cancelled.wait())
-        await eventually(lambda: worker.stats.exchanges and worker._standing.is_live)
+        await eventually(lambda: worker.is_live)
         taken = await shop.job(job_id)
 
     assert claim.id == job_id
@@ -137,9 +149,7 @@ async def test_a_thread_that_outlives_the_lease_is_told_and_settles_nothing(shop
 
     async with shop.working() as worker:
         await eventually(entered.is_set)
-        await take_over(shop)
-        other = await a_worker(shop.engine, types=["slow"])
-        await other.claim()
+        await taken_by_another(shop, "slow")
         await eventually(lambda: worker.stats.lost_leases == 1)
         go_on.set()
         await eventually(lambda: told)

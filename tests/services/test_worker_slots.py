@@ -13,6 +13,7 @@ from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.running import current_job
 from longshore.worker.slots import Slots
+from longshore.worker.threads import Threads
 
 MARK: ContextVar[str] = ContextVar("mark", default="nothing")
 UNSET: ContextVar[str] = ContextVar("unset")
@@ -281,17 +282,22 @@ async def test_jobs_that_never_wait_leave_the_loop_time_for_others(shop: Worksho
     assert turns > 5
 
 
+@pytest.mark.parametrize("kind", ["async", "thread"])
 async def test_a_fault_of_the_worker_itself_is_loud(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
+    async def broken_slot(*_: Any) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    def broken_thread(*_: Any) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
     async def noop(_: Any) -> None:
         return None
 
-    async def broken(*_: Any) -> None:
-        raise ZeroDivisionError("a bug of ours")
-
-    monkeypatch.setattr(Slots, "_serve", broken)
-    shop.task("noop", noop)
+    monkeypatch.setattr(Slots, "_serve", broken_slot)
+    monkeypatch.setattr(Threads, "_run", broken_thread)
+    shop.task("noop", noop if kind == "async" else lambda _: None)
     job_id = await shop.submit("noop")
 
     with pytest.raises(ZeroDivisionError):

@@ -75,14 +75,16 @@ class Workshop:
         """What the engine knows of it."""
         return await self.engine.get(job_id)
 
-    def worker(self, *, ticks: Sequence[Any] = (), **settings: Any) -> Worker:
+    def worker(
+        self, *, ticks: Sequence[Any] = (), clock: Clock | None = None, **settings: Any
+    ) -> Worker:
         """A worker whose engine can be made flaky; retries come after exactly their backoff."""
         defaults: dict[str, Any] = {"name": "worker-1", "drain_timeout": timedelta(seconds=30)}
         return Worker(
             self.flaky.as_engine,
             self.registry,
             WorkerSettings(**(defaults | settings)),
-            clock=self.clock,
+            clock=clock or self.clock,
             rng=Random(7),
             ticks=ticks,
         )

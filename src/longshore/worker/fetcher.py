@@ -97,9 +97,10 @@ class Fetcher:
         while not self._is_over():
             if self._slots.fault is not None:
                 raise self._slots.fault
+            lease_left = self._standing.time_left()
             delay = self._delay()
             if delay > 0:
-                await self._pause(delay)
+                await self._pause(min(delay, lease_left))
             else:
                 await self._exchange()
 

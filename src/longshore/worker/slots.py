@@ -4,8 +4,8 @@ The body of a slot is written out in one piece, because every job goes through i
 or a task per job would cost more than all the rest (`bench/worker_hot_path.py`). Two things
 that a task per job would give for free are therefore done by hand. Context variables: a slot
 whose handler left its context changed is closed, and another takes its room, so nothing leaks
-into the next job; a handler that leaves the context alone pays for two copies of it, 80 ns.
-Cancellation: likewise, a slot whose task was cancelled is never used again.
+into the next job. That costs the handler about 10 µs; one that leaves the context alone, or
+as it was, pays 0.1 µs. Cancellation: a slot whose task was cancelled is closed likewise.
 """
 
 import asyncio
@@ -158,6 +158,7 @@ class Slots:
 
     async def close(self) -> None:
         """End every slot, and whatever handler still runs in one."""
+        self.take_waiting()
         now = self._clock.monotonic()
         for attempt in self.attempts():
             attempt.tell(Stop.DRAIN, now)
@@ -210,6 +211,7 @@ class Slots:
 
     def _threads_ended(self, ended: list[Attempt]) -> None:
         self.free += len(ended)
+        self.fault = self.fault or self._threads.fault
         self._settler.add(ended)
         self._room_is_free()
 

@@ -87,6 +87,11 @@ class Standing:
         """There is a session, and its lease is not over."""
         return self._session is not None and self.clock.monotonic() < self.until
 
+    def time_left(self) -> float:
+        """Seconds until the lease is over, or LeaseLostError."""
+        self._require()
+        return self.until - self.clock.monotonic()
+
     def engine_time(self, instant: float) -> int:
         """A local monotonic instant on the engine's clock."""
         return self._offset + int(instant * SECOND)

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 from longshore.running import CURRENT
 from longshore.runtime.clock import SECOND, Clock
-from longshore.worker.attempt import Attempt
+from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.outcome import Judge
 
 __all__ = ["Threads"]
@@ -47,6 +47,8 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self.running: set[Attempt] = set()
         """Every attempt that was started and whose end the loop has not yet seen."""
+        self.fault: BaseException | None = None
+        """What broke a thread: a fault of the worker itself, never of a handler."""
 
     @property
     def has_room(self) -> bool:
@@ -87,7 +89,12 @@ class Threads:
     def _serve(self) -> None:
         take = self._inbox.get
         while (attempt := take()) is not None:
-            self._context.copy().run(self._run, attempt)
+            try:
+                self._context.copy().run(self._run, attempt)
+            except Exception as fault:
+                # Not swallowed: the fetcher raises it. The attempt itself proves nothing.
+                attempt.stop = Stop.LOST
+                self.fault = fault
             self._outbox.append(attempt)
             # Read after the append: either this thread calls the loop, or a call that is
             # still to come will find the attempt.

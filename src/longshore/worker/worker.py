@@ -98,6 +98,11 @@ class Worker:
             on_quiet=self.drain,
         )
 
+    @property
+    def is_live(self) -> bool:
+        """It has a session whose lease is not over: it can claim and settle."""
+        return self._standing.is_live
+
     async def run(self, *, until_idle: bool = False, horizon: float = 0.0) -> Ending:
         """Work until asked to leave, or until there is nothing to do.
 
@@ -160,5 +165,5 @@ class Worker:
         await asyncio.wait(tasks, timeout=_TIDYING)
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks, timeout=_TIDYING)
         await self._standing.close()
