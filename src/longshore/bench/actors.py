@@ -4,11 +4,9 @@ Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER`, with the plan 
 """
 
 import asyncio
-import gc
 import sys
 import time
 from array import array
-from collections.abc import Coroutine
 from pathlib import Path
 
 import msgspec
@@ -16,6 +14,7 @@ import msgspec
 from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Mode, Plan
+from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
@@ -129,23 +128,15 @@ async def _until(board: Board, phase: int) -> None:
         await asyncio.sleep(0.005)
 
 
-def _loop_runner(main: Coroutine[object, object, None]) -> None:
-    try:
-        import uvloop  # optional
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
-
-
 def main() -> None:
     """Run one actor to its end and leave its samples in the folder."""
     role, number, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
     board = Board(folder / "board")
     actor = Producer(plan, board) if role == "producer" else Runner(plan, board, number)
-    gc.freeze()
-    _loop_runner(actor.run())
+    settle_in()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(actor.run())
     (folder / f"samples.{number}").write_bytes(actor.samples.tobytes())
 
 

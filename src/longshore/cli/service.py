@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
 from longshore.cli import wiring
 from longshore.cli.tail import Tail
 from longshore.core import quantity
+from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
@@ -25,8 +24,8 @@ T = TypeVar("T")
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run it to its end, on the fastest event loop that is installed."""
-    factory = import_module("uvloop").new_event_loop if find_spec("uvloop") else None
-    return run_to_end(main, loop_factory=factory)
+    settle_in()
+    return run_to_end(main, loop_factory=loop_factory())
 
 
 async def work(app: Longshore, settings: Settings) -> Ending:
