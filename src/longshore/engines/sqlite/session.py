@@ -12,7 +12,7 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
-from longshore.engines.sqlite.bulk import BulkStatement
+from longshore.engines.sqlite.bulk import BulkJoin
 from longshore.engines.sqlite.claiming import claim, claimed, held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
@@ -22,7 +22,7 @@ from longshore.errors import ExchangeOrderError, LeaseLostError
 __all__ = ["SqliteSession"]
 
 _json = msgspec.json.Encoder()
-_start = BulkStatement(SQL.start)
+_start = BulkJoin(SQL.start)
 _references = msgspec.json.Decoder(list[Reference])
 
 

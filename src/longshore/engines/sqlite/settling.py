@@ -10,15 +10,15 @@ from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
-from longshore.engines.sqlite.bulk import BulkStatement
+from longshore.engines.sqlite.bulk import BulkJoin
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["Known", "Lookup", "apply", "unwanted"]
 
-_succeed = BulkStatement(SQL.settle_succeeded)
-_end = BulkStatement(SQL.settle)
-_history = BulkStatement(SQL.settled_history)
+_succeed = BulkJoin(SQL.settle_succeeded)
+_end = BulkJoin(SQL.settle)
+_history = BulkJoin(SQL.settled_history)
 _json = msgspec.json.Encoder()
 _requests = msgspec.json.Decoder(list[tuple[int, int, str]])
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
