@@ -4,11 +4,14 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from longshore.core.event import Name, expand
 from longshore.core.job import NewJob
+from longshore.core.settle import succeeded
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import (
@@ -61,6 +64,34 @@ async def test_a_full_disk_refuses_new_jobs_and_recovers_when_there_is_room(
     await engine.submit(a_batch(10))
 
     assert sum(one.ready for one in await engine.counts()) == accepted + 10
+    await engine.close()
+
+
+async def test_an_exchange_that_met_a_full_disk_can_be_sent_again(small_disk: Path) -> None:
+    """The session's own memory of what it holds goes back with the transaction."""
+    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    await engine.migrate()
+    (job,) = a_batch()
+    await engine.submit([job])
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+    (claim,) = (await session.exchange(1, want=1)).claims
+    now, started = await engine.now(), [(claim.handle, claim.delivery)]
+    ending = [succeeded(claim, started_at=now, finished_at=now, result=b"1" * 500_000)]
+    filler = small_disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+    with pytest.raises(EngineUnavailableError, match="disk is full"):
+        await session.exchange(2, started=started, settlements=ending)
+    filler.unlink()
+    answer = await session.exchange(2, started=started, settlements=ending)
+
+    events = [one for batch in await engine.events(after=0, limit=9) for one in expand(batch)]
+    assert answer.stale == []
+    assert [one.name for one in events] == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
     await engine.close()
 
 

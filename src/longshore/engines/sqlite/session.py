@@ -30,7 +30,8 @@ class SqliteSession:
     """One lease over all the jobs a worker process holds.
 
     What it holds is kept here too: settlements name a job by its handle alone, and the events
-    they write need the job's id, queue, type and tenant.
+    they write need the job's id, queue, type and tenant. It changes with each body, not with
+    the commit: a renewal and an exchange may share one, and the later must see the earlier.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class SqliteSession:
         last, refused, _ = self._live(transaction)
         if number == last and number > 0:
             claims = claimed(transaction.db, self._token, number, queues)
-            transaction.after_commit.append(partial(self._hold, claims, ()))
+            self._hold(claims)
             stale = _references.decode(refused)
             return Exchanged(transaction.now, claims, stale, self._unwanted(transaction))
         if number != last + 1:
@@ -135,13 +136,12 @@ class SqliteSession:
         transaction.db.execute(
             SQL.session_exchanged, {"token": self._token, "number": number, "refused": refused}
         )
-        ended = [(one.handle, one.delivery) for one in settlements]
-        transaction.after_commit.append(partial(self._hold, (), ended))
+        self._let_go(transaction, [(one.handle, one.delivery) for one in settlements])
         unwanted, now = self._unwanted(transaction), transaction.now
 
         def answer(db: sqlite3.Connection) -> Exchanged:
             claims = claimed(db, self._token, number, queues) if count else []
-            self._hold(claims, ())
+            self._hold(claims)
             return Exchanged(now, claims, stale, unwanted, is_paused)
 
         return AfterCommit(answer)
@@ -186,7 +186,7 @@ class SqliteSession:
             releases,
             lambda reference: (strange[reference], strange[reference].started_at is not None),
         )
-        transaction.after_commit.append(partial(self._hold, (), list(strange)))
+        self._let_go(transaction, list(strange))
         return sorted(held - known), len(strange)
 
     def _close(self, transaction: Transaction) -> None:
@@ -212,15 +212,22 @@ class SqliteSession:
         transaction.groups += [
             Group(Name.STARTED, *where, b"".join(found)) for where, found in ids.items()
         ]
-        transaction.after_commit.append(partial(self._started.update, fresh))
-        return self._started | fresh
+        self._started |= fresh
+        transaction.undo.append(partial(self._started.difference_update, fresh))
+        return self._started
 
     def _unwanted(self, transaction: Transaction) -> list[Reference]:
         return list(settling.unwanted(transaction.db, self._token))
 
-    def _hold(self, claims: Sequence[Claim], ended: Sequence[Reference]) -> None:
-        for reference in ended:
-            self._held.pop(reference, None)
-            self._started.discard(reference)
+    def _hold(self, claims: Sequence[Claim]) -> None:
         for one in claims:
             self._held[one.handle, one.delivery] = one
+
+    def _let_go(self, transaction: Transaction, ended: Sequence[Reference]) -> None:
+        gone = {one: self._held.pop(one) for one in ended if one in self._held}
+        begun = self._started & gone.keys()
+        self._started -= begun
+        transaction.undo += [
+            partial(self._held.update, gone),
+            partial(self._started.update, begun),
+        ]

@@ -14,6 +14,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
 from longshore.core.event import Group, encode
@@ -33,7 +34,7 @@ _LARGEST_GROUP = 1_000
 class Transaction:
     """What a body sees of the transaction it runs in."""
 
-    __slots__ = ("after_commit", "db", "groups", "now", "wakes")
+    __slots__ = ("db", "groups", "now", "undo", "wakes")
 
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
@@ -42,7 +43,13 @@ class Transaction:
         """Events; all bodies of a commit share one outbox row."""
         self.wakes = False
         """Something became ready: wake those who wait."""
-        self.after_commit: list[Callable[[], None]] = []
+        self.undo: list[Callable[[], None]] = []
+        """Put back what bodies changed in memory, in case nothing comes of the transaction."""
+
+    def roll_back(self) -> None:
+        """Forget what the bodies changed in memory; the newest change goes first."""
+        for undo in reversed(self.undo):
+            undo()
 
     def store_events(self) -> None:
         """Write the events, if there are any."""
@@ -124,18 +131,27 @@ class Writer:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         calls = self._gathered.pop(loop)
-        with self._lock:
-            if not self._is_closed:
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name="longshore-sqlite-writer", daemon=True
-                    )
-                    self._thread.start()
+        try:
+            with self._lock:
+                self._start()
                 self._calls.put(calls)
-                return
-        for call in calls:
-            call.error = EngineUnavailableError("the engine is closed")
-        _resolve(calls)
+        except EngineUnavailableError as error:
+            for call in calls:
+                call.error = error
+            _resolve(calls)
+
+    def _start(self) -> None:
+        if self._is_closed:
+            raise EngineUnavailableError("the engine is closed")
+        if self._thread is None:
+            thread = threading.Thread(
+                target=self._run, name="longshore-sqlite-writer", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise EngineUnavailableError(f"no thread to write with: {error}") from error
+            self._thread = thread
 
     def _run(self) -> None:
         db: sqlite3.Connection | None = None
@@ -172,11 +188,10 @@ class Writer:
             transaction.store_events()
             db.execute("commit")
         except BaseException:
+            transaction.roll_back()
             if db.in_transaction:
                 db.execute("rollback")
             raise
-        for callback in transaction.after_commit:
-            callback()
         if transaction.wakes:
             self._on_ready()
         for call in calls:
@@ -235,7 +250,8 @@ class Writer:
         try:
             with translated(self._store.path):
                 call.result = self._body(call)(inner)
-        except LongshoreError as error:
+        except BaseException as error:  # its neighbours are not to blame, whatever it is
+            inner.roll_back()
             if not db.in_transaction:
                 raise  # a full disk ends the whole transaction
             db.execute("rollback to body")
@@ -244,7 +260,7 @@ class Writer:
         else:
             db.execute("release body")
             transaction.groups += inner.groups
-            transaction.after_commit += inner.after_commit
+            transaction.undo += inner.undo
             transaction.wakes |= inner.wakes
 
     def _body(self, call: _Call) -> Body:
@@ -254,7 +270,7 @@ class Writer:
         loops = {call.loop for call in calls}
         for loop in loops:
             mine = [call for call in calls if call.loop is loop]
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # its loop was closed: nobody waits there any more
                 loop.call_soon_threadsafe(_resolve, mine)
 
 

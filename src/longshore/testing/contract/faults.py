@@ -90,6 +90,23 @@ async def test_what_no_store_can_hold_harms_only_its_sender(
     assert (await engine.get(second.id)).state is State.READY
 
 
+async def test_a_callers_own_mistake_harms_only_that_caller(engine: Engine) -> None:
+    """A neighbour that travels in the same commit is not to blame for a wrong type."""
+    first, second = a_job(), a_job()
+    wrong: Any = "urgent"
+
+    before, answer, behind = await asyncio.gather(
+        engine.submit([first]),
+        engine.submit([a_job(priority=wrong)]),
+        engine.submit([second]),
+        return_exceptions=True,
+    )
+
+    assert isinstance(answer, Exception)
+    assert isinstance(before, list)
+    assert isinstance(behind, list)
+
+
 async def test_a_batch_that_is_refused_leaves_nothing_of_itself(engine: Engine) -> None:
     good, bad = a_job(), a_job(queue="\ud800")
 

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from longshore.core import event, settle
@@ -275,3 +277,27 @@ async def test_what_changes_nothing_is_not_told(engine: Engine, clock: ManualClo
     await reclaim_lapsed(engine)
 
     assert await all_events(engine) == before
+
+
+async def test_calls_that_travel_together_tell_a_start_once_and_before_the_end(
+    engine: Engine,
+) -> None:
+    """A worker's renewal and its exchange may arrive at once, in either order."""
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    first, second = await worker.claim(2)
+
+    await asyncio.gather(
+        worker.session.renew(started=[reference(first)]), worker.succeed(first)
+    )
+    await asyncio.gather(
+        worker.succeed(second), worker.session.renew(started=[reference(second)])
+    )
+
+    for claim in (first, second):
+        assert await events_of(engine, claim.id) == [
+            Name.SUBMITTED,
+            Name.STARTED,
+            Name.SUCCEEDED,
+        ]
+        assert (await engine.get(claim.id)).attempt == 1
