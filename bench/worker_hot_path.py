@@ -68,7 +68,6 @@ class _Source:
         self._claims = claims
         self._at = 0
         self.settled = 0
-        self.largest = 0
 
     async def open_session(self, **_: Any) -> "_Source":
         return self
@@ -83,7 +82,6 @@ class _Source:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         self.settled += len(settlements)
-        self.largest = max(self.largest, len(settlements))
         await asyncio.sleep(0)
         claims = self._claims[self._at : self._at + want]
         self._at += len(claims)
@@ -134,7 +132,7 @@ def main() -> None:
         stats = worker.stats
         sys.stdout.write(
             f"{options.handler}: {cpu:.2f} µs CPU per job, {options.jobs / wall:,.0f} jobs/s, "
-            f"{stats.exchanges} exchanges, {stats.released} released, largest {source.largest}\n"
+            f"{stats.exchanges} exchanges, {stats.released} released\n"
         )
         assert stats.succeeded + stats.released == source.settled
 
