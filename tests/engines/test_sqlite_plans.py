@@ -57,7 +57,9 @@ async def test_every_tick_reads_its_index_and_nothing_else(
 
 
 @pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle, SQL.start])
-async def test_settling_and_starting_go_claim_by_claim(engine: Engine, path: Path, statement: str) -> None:
+async def test_settling_and_starting_go_claim_by_claim(
+    engine: Engine, path: Path, statement: str
+) -> None:
     plan = _plan(path, statement, [None] * statement.count("?"))
 
     assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan

@@ -35,6 +35,8 @@ class Beat:
         while not self._stopping:
             self._wake.clear()
             delay = await self._guarded_tick()
+            # A tick that never waited and was nudged must not keep others from running.
+            await asyncio.sleep(0)
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
