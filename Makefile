@@ -47,7 +47,7 @@ prove: setup ## Minutes of faults and random histories, looking for a lost or do
 	HYPOTHESIS_PROFILE=prove $(BIN)/python -m pytest -m "prove or slow" $(ARGS)
 
 bench: setup ## Measure throughput and latency on this machine
-	$(BIN)/python -m longshore_lab.bench $(ARGS)
+	$(BIN)/longshore bench $(ARGS)
 
 format: setup ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .
