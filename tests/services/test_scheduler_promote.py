@@ -40,20 +40,20 @@ async def test_a_job_becomes_ready_when_it_is_due(engine: Engine, clock: ManualC
 
 
 async def test_it_waits_for_the_next_due_job_and_not_longer(engine: Engine):
-    await engine.submit([a_job(delay=300 * MILLISECOND)])
+    await engine.submit([a_job(delay=30 * MILLISECOND)])
 
     delay = await Promoter(engine).tick()
 
-    assert 0.3 <= delay <= 0.305
+    assert 0.03 <= delay <= 0.035
 
 
 @pytest.mark.parametrize("due_in", [[], [3_600 * SECOND]], ids=["nothing", "far off"])
-async def test_it_looks_again_within_a_second(engine: Engine, due_in: list[int]):
+async def test_it_looks_again_within_a_tenth_of_a_second(engine: Engine, due_in: list[int]):
     await engine.submit([a_job(delay=delay) for delay in due_in])
 
     delay = await Promoter(engine).tick()
 
-    assert 0.5 <= delay <= 1.0
+    assert 0.05 <= delay <= 0.1
 
 
 async def test_it_goes_on_at_once_while_there_is_more(engine: Engine, clock: ManualClock):

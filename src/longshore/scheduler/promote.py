@@ -10,7 +10,9 @@ __all__ = ["Promoter"]
 
 _SECOND = 1_000_000
 _BATCH = 1_000
-_LONGEST_WAIT = 1.0
+_LONGEST_WAIT = 0.1
+"""Seconds. A job that was submitted meanwhile, for a moment before the next one due, is late by
+this much at most. Looking costs one read of an index."""
 # What is due but was not promoted is held back by the engine on purpose: look again soon, but
 # do not spin.
 _HELD_BACK = 0.05
@@ -18,7 +20,7 @@ _SPREAD = 0.005
 
 
 class Promoter:
-    """Promotes due jobs. Nudge its beat when a job was scheduled to run within the second."""
+    """Promotes due jobs."""
 
     def __init__(
         self,
@@ -34,7 +36,7 @@ class Promoter:
         self._batch = batch
 
     async def tick(self) -> float:
-        """Promote a batch; wait for the next due job, at most a second, not at all for more."""
+        """Promote a batch; wait for the next due job, at most 0.1 s, not at all for more."""
         promoted = await self._engine.promote(limit=self._batch)
         if promoted.count and self._on_promoted is not None:
             self._on_promoted(promoted.count)
