@@ -129,21 +129,40 @@ def _wait_for_ever(url: str) -> None:
     asyncio.run(main())
 
 
-async def test_an_engine_carried_over_a_fork_is_refused(engine: Engine) -> None:
+async def test_an_engine_carried_over_a_fork_is_refused(engine: Engine, path: Path) -> None:
+    """Its threads stayed behind: a call would wait for ever, a close take the sockets away."""
+    await engine.counts()
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+    await session.wait(0.000_1)
+    sockets = list(wake_folder(str(path)).iterdir())
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            try:
-                asyncio.new_event_loop().run_until_complete(engine.submit([]))
-            except ConfigError:
-                os.write(write, b"refused")
+            asyncio.new_event_loop().run_until_complete(_use_inherited(engine, write))
         finally:
             os._exit(0)
     os.close(write)
     os.waitpid(child, 0)
 
-    assert os.read(read, 100) == b"refused"
+    assert os.read(read, 100) == b"submit refused, counts refused, closed"
+    assert list(wake_folder(str(path)).iterdir()) == sockets
+
+
+async def _use_inherited(engine: Engine, write: int) -> None:
+    async with asyncio.timeout(10):
+        try:
+            await engine.submit([])
+        except ConfigError:
+            os.write(write, b"submit refused, ")
+        try:
+            await engine.counts()
+        except ConfigError:
+            os.write(write, b"counts refused, ")
+        await engine.close()
+        os.write(write, b"closed")
 
 
 @pytest.mark.parametrize("callers", [64])

@@ -1,11 +1,13 @@
 """Connections to the file, and the wait for its write lock."""
 
+import os
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from longshore.engines.sqlite.faults import is_busy
+from longshore.errors import ConfigError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Store", "Synchronous"]
@@ -32,11 +34,23 @@ class Store:
     synchronous: Synchronous = Synchronous.FULL
     busy_timeout: float = 5.0
     """Seconds to wait for the write lock before EngineBusyError."""
+    process: int = field(default_factory=os.getpid)
+    """Who opened it. A fork inherits neither the threads nor the locks."""
 
     @property
     def is_memory(self) -> bool:
         """Nothing outlives the engine, and no other process can see it."""
         return self.path == ":memory:"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the calling process opened it."""
+        return os.getpid() == self.process
+
+    def check_process(self) -> None:
+        """Return in the process that opened it, else ConfigError."""
+        if not self.is_ours:
+            raise ConfigError("this engine was opened before a fork; open one in each process")
 
     def connect(self, *, waits: bool = True) -> sqlite3.Connection:
         """A connection that begins and commits only when told to.
@@ -50,15 +64,22 @@ class Store:
             timeout=self.busy_timeout,
             cached_statements=512,
         )
+        try:
+            self._prepare(db)
+        except sqlite3.Error:
+            db.close()
+            raise
+        if not waits:
+            db.execute("pragma busy_timeout = 0")
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute("pragma journal_mode = wal")
         db.execute(f"pragma synchronous = {self.synchronous}")
         # Above this the log is copied back less often and each page fewer times.
         db.execute("pragma wal_autocheckpoint = 4000")
         db.execute("pragma cache_size = -65536")
         db.execute("pragma temp_store = memory")
-        if not waits:
-            db.execute("pragma busy_timeout = 0")
-        return db
 
     def begin(self, db: sqlite3.Connection) -> None:
         """Take the write lock, waiting in small steps.

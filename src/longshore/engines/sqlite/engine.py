@@ -1,9 +1,7 @@
 """The SQLite engine: each verb is one body, run by the writer or by the reader."""
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +25,7 @@ from longshore.engine import (
 from longshore.engines.sqlite import inspecting, migrating, scheduling, stewarding, submitting
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.session import SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
@@ -47,8 +46,7 @@ class SqliteEngine:
         self._store = store
         self._waker = Waker(store.path)
         self._writer = Writer(store, submitting.submit, self._waker.wake)
-        self._reader: tuple[ThreadPoolExecutor, sqlite3.Connection] | None = None
-        self._is_closed = False
+        self._reader = Reader(store)
 
     @property
     def traits(self) -> Traits:
@@ -263,30 +261,17 @@ class SqliteEngine:
 
     async def close(self) -> None:
         """Finish what was accepted and let go of the file."""
-        self._is_closed = True
+        if not self._store.is_ours:
+            return  # threads, file and sockets belong to the process that opened them
         await self._writer.close()
         self._waker.close()
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            executor, db = reader
-            await asyncio.get_running_loop().run_in_executor(executor, db.close)
-            executor.shutdown()
+        await self._reader.close()
 
     async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T:
         """Run a body that only reads, beside the writer."""
         if self._store.is_memory:
             return await self._writer.call(lambda transaction: body(transaction.db))
-        if self._is_closed:
-            raise EngineUnavailableError("the engine is closed")
-        if self._reader is None:
-            with translated(self._store.path):
-                self._reader = (
-                    ThreadPoolExecutor(1, thread_name_prefix="longshore-sqlite-reader"),
-                    self._store.connect(),
-                )
-        executor, db = self._reader
-        run = partial(_translated_read, self._store.path, body, db)
-        return await asyncio.get_running_loop().run_in_executor(executor, run)
+        return await self._reader.call(body)
 
     def _own(self, connection: object) -> sqlite3.Connection:
         if not isinstance(connection, sqlite3.Connection):
@@ -305,13 +290,6 @@ class SqliteEngine:
             with translated(self._store.path):
                 connection.execute("begin immediate")
         return connection
-
-
-def _translated_read(
-    path: str, body: Callable[[sqlite3.Connection], T], db: sqlite3.Connection
-) -> T:
-    with translated(path):
-        return body(db)
 
 
 def _batches(found: sqlite3.Cursor) -> list[EventBatch]:

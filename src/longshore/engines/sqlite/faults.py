@@ -14,7 +14,8 @@ from longshore.errors import (
 
 __all__ = ["is_busy", "translated"]
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# "Locking protocol" is what a race for the log's locks ends with, after many turns.
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNAVAILABLE = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "the file or its folder cannot be written",

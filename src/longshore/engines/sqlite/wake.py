@@ -3,11 +3,15 @@
 SQLite cannot notify. Whoever commits ready jobs sends one byte to every socket in the folder;
 a lost byte costs at most one poll. A socket whose process is gone is removed by the first
 sender that meets it.
+
+Nothing here may fail a call: where there is no room for a socket, polling has to do, until the
+next wait tries again.
 """
 
 import asyncio
 import hashlib
 import os
+import secrets
 import socket
 import tempfile
 import threading
@@ -16,6 +20,8 @@ from pathlib import Path
 
 __all__ = ["Waker", "wake_folder"]
 
+_Listener = tuple[socket.socket, Path]
+_TRIES = 5
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
 
@@ -27,7 +33,7 @@ class Waker:
         self._folder = None if path == ":memory:" else wake_folder(path)
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
         self._lock = threading.Lock()
-        self._listener: tuple[socket.socket, Path, asyncio.AbstractEventLoop] | None = None
+        self._listeners: dict[asyncio.AbstractEventLoop, _Listener] = {}
         self._sender: socket.socket | None = None
 
     async def wait(self, seconds: float) -> None:
@@ -53,15 +59,8 @@ class Waker:
 
     def close(self) -> None:
         """Stop listening. Safe to call twice."""
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            receiver, address, loop = listener
-            if not loop.is_closed():
-                loop.remove_reader(receiver.fileno())
-            receiver.close()
-            address.unlink(missing_ok=True)
-            with suppress(OSError):  # others still listen there
-                address.parent.rmdir()
+        for loop in list(self._listeners):
+            self._stop(loop)
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
@@ -78,46 +77,83 @@ class Waker:
                     loop.call_soon_threadsafe(_end, waiter)
 
     def _wake_others(self, folder: Path) -> None:
-        if self._sender is None:
-            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._sender.setblocking(False)
-        own = self._listener[1].name if self._listener else None
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # nobody ever waited, or we may not look
+            if self._sender is None:
+                self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                self._sender.setblocking(False)
+            own = {address.name for _, address in list(self._listeners.values())}
             for name in os.listdir(folder):
-                if name != own:
+                if name not in own:
                     self._send(self._sender, folder / name)
 
     def _send(self, sender: socket.socket, address: Path) -> None:
         try:
             sender.sendto(b"!", str(address))
-        except (BlockingIOError, FileNotFoundError, PermissionError):
-            return  # it has wake-ups enough, or left
+        except ConnectionRefusedError:  # its process is gone
+            with suppress(OSError):
+                address.unlink()
         except OSError:
-            address.unlink(missing_ok=True)
+            return  # it has wake-ups enough, left, or is not ours to wake
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._folder is None or (self._listener and self._listener[2] is loop):
+        if self._folder is None:
             return
-        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        receiver.setblocking(False)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        address = self._folder / f"{os.getpid()}-{id(self):x}"
-        address.unlink(missing_ok=True)
+        listener = self._listeners.get(loop)
+        if listener is not None and listener[1].exists():
+            return
+        for old in list(self._listeners):
+            if old is loop or old.is_closed():
+                self._stop(old)
+        with suppress(OSError):
+            receiver, address = _bind(self._folder)
+            loop.add_reader(receiver.fileno(), self._receive, receiver)
+            self._listeners[loop] = (receiver, address)
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        receiver, address = self._listeners.pop(loop)
+        with suppress(OSError):
+            address.unlink()
+            address.parent.rmdir()  # unless others still listen there
+        if loop is asyncio.get_running_loop():
+            _close(loop, receiver)
+            return
         try:
-            receiver.bind(str(address))
-        except OSError:
-            receiver.close()  # no place for a socket here: polling has to do
-            self._folder = None
-            return
-        loop.add_reader(receiver.fileno(), self._receive, receiver)
-        self._listener = (receiver, address, loop)
+            # In its own thread: the loop may be looking at the socket right now.
+            loop.call_soon_threadsafe(_close, loop, receiver)
+        except RuntimeError:  # the loop is closed
+            receiver.close()
 
     def _receive(self, receiver: socket.socket) -> None:
         with suppress(BlockingIOError):
             while receiver.recv(64):
                 pass
         self._wake_here(asyncio.get_running_loop())
+
+
+def _bind(folder: Path) -> _Listener:
+    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    receiver.setblocking(False)
+    address = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                receiver.bind(str(address))
+                break
+            except (FileNotFoundError, FileExistsError):
+                # Whoever left last removed the folder just now; or it never was a folder.
+                if not tries_left:
+                    raise
+    except OSError:
+        receiver.close()
+        raise
+    return receiver, address
+
+
+def _close(loop: asyncio.AbstractEventLoop, receiver: socket.socket) -> None:
+    loop.remove_reader(receiver.fileno())
+    receiver.close()
 
 
 def _end(waiter: asyncio.Future[None]) -> None:

@@ -9,7 +9,6 @@ statements, each over many rows.
 """
 
 import asyncio
-import os
 import queue
 import sqlite3
 import threading
@@ -22,7 +21,7 @@ from longshore.core.job import NewJob, Submitted
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.sql import SQL
-from longshore.errors import ConfigError, EngineUnavailableError, LongshoreError
+from longshore.errors import EngineUnavailableError, LongshoreError
 
 __all__ = ["AfterCommit", "Transaction", "Writer"]
 
@@ -93,7 +92,6 @@ class Writer:
         self._calls: queue.SimpleQueue[list[_Call] | None] = queue.SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._is_closed = False
         self._synchronous = store.synchronous
@@ -118,8 +116,7 @@ class Writer:
             await asyncio.to_thread(thread.join)
 
     async def _enqueue(self, call: _Call) -> Any:
-        if os.getpid() != self._pid:
-            raise ConfigError("this engine was opened before a fork; open one in each process")
+        self._store.check_process()
         gathered = self._gathered.get(call.loop)
         if gathered is None:
             # What the loop's other tasks ask for in this turn goes along: the first caller

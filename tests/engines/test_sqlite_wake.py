@@ -1,0 +1,171 @@
+"""Wake-ups between processes: a lost one costs a poll, and none of it can fail a call."""
+
+import asyncio
+import multiprocessing
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import NewJob
+from longshore.engine import Engine, Session
+from longshore.engines import open_engine
+from longshore.engines.sqlite.wake import Waker, wake_folder
+from longshore.runtime.ids import IdSource
+
+ids = IdSource()
+processes = multiprocessing.get_context("spawn")
+
+
+def a_job() -> NewJob:
+    return NewJob(id=ids.make(), type="t")
+
+
+async def _session(engine: Engine) -> Session:
+    return await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+
+
+async def _is_woken_by(other: Engine, session: Session) -> bool:
+    waiting = asyncio.create_task(session.wait(30))
+    await asyncio.sleep(0)  # let it listen
+    await other.submit([a_job()])
+    done, _ = await asyncio.wait([waiting], timeout=10)
+    waiting.cancel()
+    return bool(done)
+
+
+async def test_a_place_without_room_for_sockets_fails_no_call(
+    engine: Engine, path: Path
+) -> None:
+    wake_folder(str(path)).write_text("a file stands where the folder should")
+    session = await _session(engine)
+
+    await engine.submit([a_job()])
+    await session.wait(0.01)
+
+    assert len((await session.exchange(1, want=5)).claims) == 1
+
+
+async def test_waiting_works_again_once_there_is_room(engine: Engine, path: Path) -> None:
+    folder = wake_folder(str(path))
+    folder.write_text("in the way")
+    session = await _session(engine)
+    await session.wait(0.01)
+    folder.unlink()
+    other = open_engine(engine.url)
+
+    assert await _is_woken_by(other, session)
+    await other.close()
+
+
+async def test_a_swept_away_socket_is_made_again_by_the_next_wait(
+    engine: Engine, path: Path
+) -> None:
+    """As a cleaner of temporary files would do it."""
+    session, other = await _session(engine), open_engine(engine.url)
+    await session.wait(0.01)
+    folder = wake_folder(str(path))
+    for address in folder.iterdir():
+        address.unlink()
+    folder.rmdir()
+
+    assert await _is_woken_by(other, session)
+    await other.close()
+
+
+async def test_whoever_leaves_last_takes_no_folder_from_under_a_newcomer(path: Path) -> None:
+    folder = wake_folder(str(path))
+    deaf = 0
+
+    with _coming_and_going(path):
+        while not folder.exists():
+            await asyncio.sleep(0.001)
+        for _ in range(2_000):
+            waker = Waker(str(path))
+            await waker.wait(0)
+            deaf += not any(one.name.startswith(f"{os.getpid()}-") for one in _inside(folder))
+            waker.close()
+
+    assert deaf == 0
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+@contextmanager
+def _coming_and_going(path: Path) -> Generator[None]:
+    """Another process that begins to wait and leaves, again and again."""
+    child = processes.Process(target=_come_and_go, args=(str(path),))
+    child.start()
+    try:
+        yield
+    finally:
+        child.terminate()
+        child.join()
+
+
+def _come_and_go(path: str) -> None:
+    async def main() -> None:
+        while True:
+            waker = Waker(path)
+            await waker.wait(0)
+            waker.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
+async def test_two_loops_that_wait_in_turn_keep_one_socket_each(
+    engine: Engine, path: Path
+) -> None:
+    session = await _session(engine)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def wait_in_both() -> None:
+        await session.wait(0.000_1)
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(session.wait(0.000_1), loop))
+
+    await wait_in_both()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        await wait_in_both()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(wake_folder(str(path)).iterdir())) == 2
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+async def test_a_loop_that_is_gone_leaves_the_others_their_wake_ups(
+    engine: Engine, path: Path
+) -> None:
+    session, other = await _session(engine), open_engine(engine.url)
+    await asyncio.to_thread(asyncio.run, session.wait(0.000_1))
+
+    assert await _is_woken_by(other, session)
+    assert len(list(wake_folder(str(path)).iterdir())) == 1
+    await other.close()
+
+
+async def test_a_process_that_is_too_busy_to_listen_keeps_its_socket(
+    engine: Engine, path: Path
+) -> None:
+    """Its socket is full of wake-ups; that is no reason to take it away."""
+    waker, sender = Waker(str(path)), Waker(str(path))
+    await waker.wait(0.000_1)
+
+    for _ in range(2_000):  # far more than a socket holds
+        sender.wake()
+
+    assert len(list(wake_folder(str(path)).iterdir())) == 1
+    sender.close()
+    waker.close()
