@@ -1,15 +1,17 @@
 """Submitting inside the caller's own transaction."""
 
 import sqlite3
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longshore.core.job import NewJob, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine
+from longshore.engine import Engine, JobFilter
 from longshore.engines.sqlite import SqliteEngine
-from longshore.errors import ConfigError, JobNotFoundError, SchemaError
+from longshore.errors import ConfigError, EngineBusyError, JobNotFoundError, SchemaError
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()
@@ -77,6 +79,113 @@ async def test_autocommit_would_break_the_promise_and_is_refused(
     with pytest.raises(ConfigError, match="begin"):
         _submit_on(engine, db, a_job())
 
+    db.close()
+
+
+def _as_dict(cursor: sqlite3.Cursor, row: tuple[object, ...]) -> dict[str, object]:
+    return dict(zip((column[0] for column in cursor.description), row, strict=True))
+
+
+@pytest.mark.parametrize("rows", [None, sqlite3.Row, _as_dict], ids=["plain", "Row", "dict"])
+@pytest.mark.parametrize("text", [str, bytes])
+async def test_a_connection_may_read_rows_and_text_as_it_likes(
+    engine: Engine, path: Path, rows: Any, text: Any
+) -> None:
+    """Uniqueness reads rows and text: a key must hold however the caller reads them."""
+    db = sqlite3.connect(path)
+    db.row_factory, db.text_factory = rows, text
+    keyed = [NewJob(id=ids.make(), type="t", unique_key="k") for _ in range(2)]
+
+    verdicts = [_submit_on(engine, db, job) for job in keyed]
+    db.commit()
+
+    assert verdicts == [Verdict.ACCEPTED, Verdict.UNIQUE]
+    assert (db.row_factory, db.text_factory) == (rows, text)
+    assert len(await engine.events(after=0, limit=10)) == 1
+    db.close()
+
+
+@pytest.mark.parametrize("level", ["", "DEFERRED", "IMMEDIATE", "EXCLUSIVE"])
+async def test_every_kind_of_transaction_will_do(
+    engine: Engine, path: Path, level: Any
+) -> None:
+    db, job = sqlite3.connect(path, isolation_level=level), a_job()
+
+    _submit_on(engine, db, job)
+    db.commit()
+
+    assert (await engine.get(job.id)).state is State.READY
+    db.close()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the attribute is new in 3.12")
+@pytest.mark.parametrize("autocommit", [True, False])
+async def test_a_job_waits_for_no_commit_that_does_nothing(
+    engine: Engine, path: Path, autocommit: bool
+) -> None:
+    connect: Any = sqlite3.connect
+    db = connect(path, autocommit=autocommit)
+    job = a_job()
+
+    try:
+        _submit_on(engine, db, job)
+    except ConfigError:
+        assert autocommit
+    else:
+        db.commit()
+        assert (await engine.get(job.id)).state is State.READY
+    db.close()
+
+
+async def test_a_savepoint_of_the_callers_own_takes_the_job_back(
+    engine: Engine, path: Path
+) -> None:
+    kept, dropped = a_job(), a_job()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("begin")
+    _submit_on(engine, db, kept)
+    db.execute("savepoint longshore")
+    _submit_on(engine, db, dropped)
+    db.execute("rollback to longshore")
+    db.execute("commit")
+
+    assert (await engine.get(kept.id)).state is State.READY
+    with pytest.raises(JobNotFoundError):
+        await engine.get(dropped.id)
+    assert len(await engine.events(after=0, limit=10)) == 1
+    db.close()
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["plain", "keyed"])
+async def test_a_refused_batch_leaves_nothing_in_the_callers_transaction(
+    engine: Engine, path: Path, key: str | None
+) -> None:
+    """Half a batch, and no event of it, would be committed with the caller's data."""
+    assert isinstance(engine, SqliteEngine)
+    good = NewJob(id=ids.make(), type="t", unique_key=key)
+    bad = [NewJob(id=ids.make(), type="\ud800") for _ in range(300)]
+    db = sqlite3.connect(path)
+    db.execute("create table orders (id integer primary key)")
+    db.execute("insert into orders values (1)")
+
+    with pytest.raises(ConfigError):
+        engine.submit_on(db, [good, *bad])
+    db.commit()
+
+    assert (await engine.find(JobFilter(), limit=10)).jobs == []
+    assert db.execute("select count(*) from orders").fetchone() == (1,)
+    db.close()
+
+
+async def test_a_held_write_lock_is_said_so(engine: Engine, path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("begin immediate")
+    db = sqlite3.connect(path, timeout=0)
+
+    with pytest.raises(EngineBusyError):
+        _submit_on(engine, db, a_job())
+
+    holder.close()
     db.close()
 
 

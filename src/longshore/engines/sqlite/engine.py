@@ -22,7 +22,14 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
-from longshore.engines.sqlite import inspecting, migrating, scheduling, stewarding, submitting
+from longshore.engines.sqlite import (
+    callers,
+    inspecting,
+    migrating,
+    scheduling,
+    stewarding,
+    submitting,
+)
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.reader import Reader
@@ -72,12 +79,11 @@ class SqliteEngine:
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""
-        db = self._own(connection)
-        transaction = Transaction(db, self._store.clock.now())
-        with translated(self._store.path):
+        with translated(self._store.path), callers.transaction(self._store, connection) as db:
+            transaction = Transaction(db, self._store.clock.now())
             answers = submitting.submit(transaction, jobs)
             transaction.store_events()
-        return answers
+            return answers
 
     # Worker
 
@@ -272,24 +278,6 @@ class SqliteEngine:
         if self._store.is_memory:
             return await self._writer.call(lambda transaction: body(transaction.db))
         return await self._reader.call(body)
-
-    def _own(self, connection: object) -> sqlite3.Connection:
-        if not isinstance(connection, sqlite3.Connection):
-            raise ConfigError("transactional submit on SQLite takes a sqlite3.Connection")
-        with translated(self._store.path):
-            files = {name: path for _, name, path in connection.execute("pragma database_list")}
-        if self._store.is_memory or not files.get("main"):
-            raise ConfigError("the connection and the engine must be on the same file")
-        if Path(files["main"]).resolve() != Path(self._store.path).resolve():
-            raise ConfigError(
-                f"the connection is on {files['main']}, not on {self._store.path}"
-            )
-        if not connection.in_transaction:
-            if connection.isolation_level is None:
-                raise ConfigError("the connection has no open transaction; begin one first")
-            with translated(self._store.path):
-                connection.execute("begin immediate")
-        return connection
 
 
 def _batches(found: sqlite3.Cursor) -> list[EventBatch]:
