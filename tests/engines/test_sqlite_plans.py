@@ -7,6 +7,7 @@ import pytest
 
 from longshore.core.job import NewJob
 from longshore.engine import Engine
+from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sql import SQL
 from longshore.runtime.ids import IdSource
@@ -97,3 +98,21 @@ def _steps_of_a_claim(path: Path) -> int:
     db.close()
     assert count == 5
     return steps
+
+
+async def test_a_claim_of_large_payloads_is_handed_out_in_parts() -> None:
+    """Read as one text it would pass SQLite's limit, and the worker ask for it for ever."""
+    engine = open_engine("sqlite://:memory:")
+    await engine.migrate()
+    large = b'{"x":"' + b"x" * (1 << 20) + b'"}'
+    jobs = [NewJob(id=ids.make(), type="t", payload=large) for _ in range(70)]
+    await engine.submit(jobs)
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+
+    first, second = [(await session.exchange(number, want=1_000)).claims for number in (1, 2)]
+
+    assert [claim.id for claim in [*first, *second]] == [job.id for job in jobs]
+    assert sum(len(claim.payload) for claim in first) < 64 << 20
+    await engine.close()

@@ -1,8 +1,10 @@
 """Hand out jobs. What may not be taken is not looked at."""
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 
 import msgspec
 
@@ -15,7 +17,12 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
 _tags = msgspec.json.Decoder(tuple[str, ...])
 _MOST_TYPES = 400
-"""SQLite joins at most 500 selects; a queue with more types ready takes these first."""
+"""SQLite joins at most 500 selects."""
+_MANY_TYPES = 64
+"""From here on it pays to ask first which types can be among the first jobs at all."""
+_UNWEIGHED = 64
+_MOST_BYTES = 64 << 20
+"""Payloads of one claim. They are read as one text, which SQLite ends at a gigabyte."""
 
 
 class _Claimed(msgspec.Struct, array_like=True, gc=False):
@@ -60,6 +67,8 @@ class _Held(msgspec.Struct, array_like=True, gc=False):
 
 _claimed_rows = msgspec.json.Decoder(list[_Claimed])
 _held_rows = msgspec.json.Decoder(list[_Held])
+_type_heads = msgspec.json.Decoder(list[tuple[int, int, str]])
+_sizes = msgspec.json.Decoder(list[int])
 _unhex = bytes.fromhex
 
 
@@ -88,13 +97,17 @@ def claim(
             if type_name in types
             and ("", type_name) not in paused
             and (queue, type_name) not in paused
-        ][:_MOST_TYPES]
-        if offered:
-            taken += _heads(db, queue, offered, want - len(taken))
-        if len(taken) >= want:
+        ]
+        room = want - len(taken)
+        if len(offered) > _MOST_TYPES:
+            room = min(room, _MOST_TYPES)
+        found = _heads(db, queue, offered, room) if offered else []
+        taken += found
+        if len(found) == room:
             break
     if not taken:
         return 0, False
+    taken = _within_weight(db, taken)
     token, number = exchange
     seqs = _json.encode(taken).decode()
     db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
@@ -162,11 +175,29 @@ def held_by(db: sqlite3.Connection, token: int) -> list[tuple[Held, int]]:
 
 
 def _heads(db: sqlite3.Connection, queue: str, types: Sequence[str], want: int) -> list[int]:
+    if len(types) > max(want, _MANY_TYPES):
+        types = _foremost(db, queue, types)[:want]
     parameters: list[object] = []
     for type_name in types:
         parameters += (queue, type_name)
     body = db.execute(_merged(len(types)), [*parameters, want]).fetchone()[0]
     return msgspec.json.decode(body, type=list[int])
+
+
+def _foremost(db: sqlite3.Connection, queue: str, types: Sequence[str]) -> list[str]:
+    """The types by their first jobs. The first n jobs are of the first n of these."""
+    scope = {"queue": queue, "types": _json.encode(types).decode()}
+    heads = _type_heads.decode(db.execute(SQL.type_heads, scope).fetchone()[0])
+    return [type_name for _, _, type_name in sorted(heads)]
+
+
+def _within_weight(db: sqlite3.Connection, taken: list[int]) -> list[int]:
+    """As many of them, in order, as one claim can carry."""
+    if len(taken) <= _UNWEIGHED:
+        return taken
+    seqs = {"seqs": _json.encode(taken).decode()}
+    sizes = _sizes.decode(db.execute(SQL.sizes, seqs).fetchone()[0])
+    return taken[: max(bisect_right(list(accumulate(sizes)), _MOST_BYTES), 1)]
 
 
 @cache

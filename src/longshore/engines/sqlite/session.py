@@ -73,9 +73,8 @@ class SqliteSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
-        body = partial(
-            self._exchange, number, started, settlements, want, queues or self._queues
-        )
+        wanted = tuple(dict.fromkeys(queues or self._queues))
+        body = partial(self._exchange, number, started, settlements, want, wanted)
         # A claim that a loss of power undoes is a ready job again: do not wait for the disk.
         return await self._writer.call(body, durable=bool(settlements))
 

@@ -287,3 +287,28 @@ async def test_the_answer_to_an_exchange_tells_the_engines_time(
     answer = await worker.exchange(want=1)
 
     assert answer.now == clock.now() == await engine.now()
+
+
+async def test_order_holds_across_hundreds_of_types(engine: Engine) -> None:
+    """No type waits because there are many others, and the most urgent job goes first."""
+    types = [f"type-{number:04}" for number in range(900)]
+    await engine.submit([a_job(type=name) for name in types])
+    await engine.submit([a_job(type=types[-1], priority=1)])
+    worker = await a_worker(engine, types=types)
+
+    first = await worker.claim(1)
+    rest = [
+        claim.type for _ in range(9) for claim in await worker.claim(700, queues=["default"])
+    ]
+
+    assert [(claim.type, claim.priority) for claim in first] == [(types[-1], 1)]
+    assert rest == types
+
+
+async def test_a_queue_named_twice_is_no_reason_to_hand_out_less(engine: Engine) -> None:
+    await engine.submit([a_job() for _ in range(2)] + [a_job(queue="mail") for _ in range(2)])
+    worker = await a_worker(engine)
+
+    claims = await worker.claim(4, queues=["default", "default", "mail"])
+
+    assert [claim.queue for claim in claims] == ["default", "default", "mail", "mail"]

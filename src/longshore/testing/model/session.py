@@ -41,7 +41,7 @@ class ModelSession:
     ) -> Exchanged:
         """See `longshore.engine.Session`."""
         lease = self._live_lease()
-        wanted = lease.queues if queues is None else tuple(queues)
+        wanted = tuple(dict.fromkeys(queues or lease.queues))
         if number != lease.number or number < 1:
             self._apply(number, started, settlements)
             for row in list(self._takeable(wanted))[: max(want, 0)]:

@@ -75,7 +75,9 @@ class Statements:
     settle: str
     settle_succeeded: str
     settled_history: str
+    sizes: str
     start: str
+    type_heads: str
     types_ready: str
     unique_holder: str
     unique_put: str
