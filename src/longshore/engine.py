@@ -17,7 +17,7 @@ import msgspec
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Claim, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
-from longshore.core.view import JobFilter, Page, QueueCounts, SessionView
+from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 
 __all__ = [
     "Engine",
@@ -27,6 +27,7 @@ __all__ = [
     "Lapsed",
     "Outbox",
     "Page",
+    "Pause",
     "Producer",
     "Promoted",
     "QueueCounts",
@@ -283,6 +284,10 @@ class Inspector(Protocol):
 
     async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Undo exactly the pause with the same arguments. Harmless when there is none."""
+        ...
+
+    async def pauses(self) -> list[Pause]:
+        """Every pause that stands, by queue and type; those of any come first."""
         ...
 
     async def quiet(self, token: int) -> None:

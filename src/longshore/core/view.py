@@ -5,7 +5,7 @@ import msgspec
 from longshore.core.job import Job
 from longshore.core.state import State
 
-__all__ = ["JobFilter", "Page", "QueueCounts", "SessionView"]
+__all__ = ["JobFilter", "Page", "Pause", "QueueCounts", "SessionView"]
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,13 @@ class Page(msgspec.Struct, frozen=True):
 
     jobs: list[Job]
     cursor: str | None
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """What is not handed out: a queue, a type, or a type in one queue. None means any."""
+
+    queue: str | None
+    type: str | None
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from longshore.engine import (
     JobFilter,
     Lapsed,
     Page,
+    Pause,
     Promoted,
     QueueCounts,
     Retention,
@@ -204,6 +205,10 @@ class SqliteEngine:
     async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Hand out again."""
         await self._writer.call(partial(inspecting.set_pause, SQL.resume, queue, type))
+
+    async def pauses(self) -> list[Pause]:
+        """What is not handed out."""
+        return await self._read(inspecting.pauses)
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""

@@ -10,7 +10,7 @@ from longshore.core import ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, QueueCounts, SessionView
+from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engines.sqlite import rows
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -23,6 +23,7 @@ __all__ = [
     "find",
     "get",
     "make_ready",
+    "pauses",
     "purge",
     "sessions",
     "set_pause",
@@ -170,10 +171,16 @@ def set_pause(
     statement: str, queue: str | None, type_name: str | None, transaction: Transaction
 ) -> None:
     """Pause or resume a queue, a type, or a type in one queue."""
-    if queue is None and type_name is None:
+    if "" in (queue, type_name) or (queue is None and type_name is None):
         raise ConfigError("say which queue or type")
     transaction.db.execute(statement, {"queue": queue or "", "type": type_name or ""})
     transaction.wakes = True
+
+
+def pauses(db: sqlite3.Connection) -> list[Pause]:
+    """What is not handed out."""
+    standing = sorted(db.execute(SQL.pauses))
+    return [Pause(queue or None, type_name or None) for queue, type_name in standing]
 
 
 def _numbered(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> _Numbered:

@@ -1,7 +1,7 @@
 import pytest
 
 from longshore.core.state import State
-from longshore.engine import Engine
+from longshore.engine import Engine, Pause
 from longshore.errors import ConfigError
 from longshore.testing.contract.arranging import numbers
 from longshore.testing.factories import a_job
@@ -156,8 +156,37 @@ async def test_a_paused_queue_is_counted_though_it_is_empty(engine: Engine) -> N
     assert (queue.queue, queue.is_paused, queue.ready) == ("quiet", True, 0)
 
 
-async def test_a_pause_has_to_name_something(engine: Engine) -> None:
+async def test_every_pause_is_told_as_it_was_made(engine: Engine) -> None:
+    await engine.pause(queue="mail", type="noop")
+    await engine.pause(queue="mail")
+    await engine.pause(queue="mail")
+    await engine.pause(type="noop")
+
+    assert await engine.pauses() == [
+        Pause(None, "noop"),
+        Pause("mail", None),
+        Pause("mail", "noop"),
+    ]
+
+
+async def test_a_pause_that_was_undone_is_not_told(engine: Engine) -> None:
+    await engine.pause(queue="mail")
+    await engine.pause(queue="mail", type="noop")
+
+    await engine.resume(queue="mail")
+
+    assert await engine.pauses() == [Pause("mail", "noop")]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{}, {"queue": ""}, {"type": ""}, {"queue": "mail", "type": ""}],
+    ids=["nothing", "no queue", "no type", "a queue and no type"],
+)
+async def test_a_pause_has_to_name_something(engine: Engine, named: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        await engine.pause()
+        await engine.pause(**named)
     with pytest.raises(ConfigError):
-        await engine.resume()
+        await engine.resume(**named)
+
+    assert await engine.pauses() == []

@@ -8,7 +8,7 @@ from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, QueueCounts, SessionView
+from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
@@ -154,6 +154,12 @@ class ModelInspector:
         self._store.pauses.discard(_named(queue, type))
         self._store.commit()
 
+    async def pauses(self) -> list[Pause]:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        by_name = sorted(self._store.pauses, key=lambda names: (names[0] or "", names[1] or ""))
+        return [Pause(*names) for names in by_name]
+
     async def quiet(self, token: int) -> None:
         """See `longshore.engine.Inspector`."""
         self._store.now()
@@ -210,7 +216,7 @@ def _matches(job: Job, which: JobFilter) -> bool:
 
 
 def _named(queue: str | None, type_name: str | None) -> tuple[str | None, str | None]:
-    if queue is None and type_name is None:
+    if "" in (queue, type_name) or (queue is None and type_name is None):
         raise ConfigError("name the queue, the type, or both")
     return (queue, type_name)
 
