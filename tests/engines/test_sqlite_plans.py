@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from longshore.core.job import NewJob
-from longshore.engine import Engine
+from longshore.core.settle import failure, killed
+from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
+from longshore.engines.sqlite.migrating import MIGRATIONS, _statements  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sql import SQL
 from longshore.runtime.ids import IdSource
 
@@ -41,9 +43,20 @@ async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
         (SQL.unwanted, {"token": 1}, "longshore_job_unwanted"),
         (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
         (SQL.outbox_unpublished, {"limit": 1}, "longshore_outbox_unpublished"),
+        (SQL.delete_unique, {"seqs": "[]"}, "longshore_unique USING PRIMARY KEY"),
+        (SQL.prune_outbox, {"before": 1, "limit": 1}, "longshore_outbox_age (at<?)"),
+        (SQL.prune_shipped, {"before": 1, "limit": 1}, "longshore_outbox_shipped (at<?)"),
+        (SQL.prune_sessions, {"before": 1, "limit": 1}, "longshore_session_ended (closed_at"),
+        (SQL.firing_prune, {"before": 1, "limit": 1}, "longshore_firing_age (due<?)"),
+        (SQL.counts, {}, "longshore_job_ready"),
+        (
+            SQL.job_columns + SQL.job_find_running,
+            {"tenant": None, "queue": None, "type": None, "tag": None, "before": 9, "limit": 1},
+            "longshore_job_held",
+        ),
         (
             SQL.expired,
-            {"state": "dead", "before": 1, "limit": 1},
+            {"state": "dead", "before": 1, "limit": 1, "weight": 1},
             "longshore_job_finished (state=? AND finished_at>? AND finished_at<?)",
         ),
     ],
@@ -54,7 +67,13 @@ async def test_every_tick_reads_its_index_and_nothing_else(
     plan = _plan(path, statement, parameters)
 
     assert any(index in step for step in plan), plan
-    assert not [step for step in plan if "SCAN longshore_job" in step and "INDEX" not in step]
+    assert not [
+        step
+        for step in plan
+        if step.startswith("SCAN longshore_")
+        and "INDEX" not in step
+        and "longshore_count" not in step
+    ], plan
 
 
 @pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle, SQL.start])
@@ -100,8 +119,8 @@ def _steps_of_a_claim(path: Path) -> int:
     return steps
 
 
-async def test_a_claim_of_large_payloads_is_handed_out_in_parts() -> None:
-    """Read as one text it would pass SQLite's limit, and the worker ask for it for ever."""
+async def test_large_payloads_are_handed_out_and_pruned_in_parts() -> None:
+    """Read as one text they would pass SQLite's limit, and whoever asked ask for ever."""
     engine = open_engine("sqlite://:memory:")
     await engine.migrate()
     large = b'{"x":"' + b"x" * (1 << 20) + b'"}'
@@ -112,7 +131,57 @@ async def test_a_claim_of_large_payloads_is_handed_out_in_parts() -> None:
     )
 
     first, second = [(await session.exchange(number, want=1_000)).claims for number in (1, 2)]
+    why, now = failure("ValueError", "too large"), await engine.now()
+    ends = [
+        killed(claim, why, "no use", started_at=now, finished_at=now)
+        for claim in [*first, *second]
+    ]
+    await session.exchange(3, settlements=ends)
+    pruned = [await engine.prune(Retention(dead=0), limit=1_000) for _ in range(2)]
 
     assert [claim.id for claim in [*first, *second]] == [job.id for job in jobs]
     assert sum(len(claim.payload) for claim in first) < 64 << 20
+    assert (sum(pruned), min(pruned) > 0) == (70, True)
+    assert await engine.counts() == []
     await engine.close()
+
+
+async def test_a_file_of_the_first_schema_is_counted_when_it_is_migrated(path: Path) -> None:
+    db = sqlite3.connect(path)
+    for statement in (SQL.migration_table, *_statements(MIGRATIONS[0])):
+        db.execute(statement)
+    facts = {"number": 1, "name": MIGRATIONS[0].name, "checksum": MIGRATIONS[0].checksum}
+    db.execute(SQL.migration_add, {**facts, "now": 1})
+    for number, state in enumerate(["scheduled", "ready", "ready", "dead"]):
+        finished_at = 1 if state == "dead" else None
+        db.execute(
+            "insert into longshore_job (id, tenant, queue, type, state, priority, rank, run_at,"
+            " created_at, max_attempts, payload, finished_at)"
+            " values (?, 'x', 'q', 't', ?, 5, 1, 7, 1, 1, x'7b7d', ?)",
+            (bytes([number] * 16), state, finished_at),
+        )
+    db.execute("insert into longshore_unique values ('x', 'of a job that is gone', x'00')")
+    db.commit()
+    engine = open_engine(f"sqlite:///{path}")
+
+    applied = await engine.migrate()
+
+    (queue,) = await engine.counts()
+    assert applied == [one.name for one in MIGRATIONS[1:]]
+    assert await engine.counts(tenant="x") == [queue]
+    assert (queue.scheduled, queue.ready, queue.dead, queue.oldest_ready_at) == (1, 2, 1, 7)
+    assert db.execute("select count(*) from longshore_unique").fetchone() == (0,)
+    db.close()
+    await engine.close()
+
+
+async def test_a_parked_job_is_ready_and_counted_as_such(engine: Engine, path: Path) -> None:
+    await engine.submit([NewJob(id=ids.make(), type="t") for _ in range(3)])
+    with sqlite3.connect(path) as db:
+        db.execute("update longshore_job set parked = 'key', run_at = 5 where seq = 2")
+    db.close()
+
+    (queue,) = await engine.counts()
+
+    assert (queue.ready, queue.parked, queue.oldest_ready_at) == (3, 1, 5)
+    assert await engine.counts(tenant="default") == [queue]

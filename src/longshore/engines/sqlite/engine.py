@@ -83,7 +83,7 @@ class SqliteEngine:
         with translated(self._store.path), callers.transaction(self._store, connection) as db:
             transaction = Transaction(db, self._store.clock.now())
             answers = submitting.submit(transaction, jobs)
-            transaction.store_events()
+            transaction.finish()
             return answers
 
     # Worker

@@ -13,6 +13,7 @@ from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engines.sqlite import rows
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.writer import Transaction
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
 
@@ -33,7 +34,12 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 _Numbered = tuple[int, Job]
 _NEWEST = 2**63 - 1
-_FEW = {State.DEAD, State.CANCELLED}
+_FEW = {
+    State.DEAD: SQL.job_find_finished,
+    State.CANCELLED: SQL.job_find_finished,
+    State.RUNNING: SQL.job_find_running,
+}
+"""States of few jobs among millions: their index says which."""
 
 
 def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
@@ -44,7 +50,7 @@ def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
 def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """Jobs newest first."""
     before = _NEWEST if cursor is None else _read_cursor(cursor, which)
-    ending = SQL.job_find_finished if which.state in _FEW else SQL.job_find
+    ending = _FEW.get(which.state, SQL.job_find) if which.state else SQL.job_find
     scope = {**msgspec.structs.asdict(which), "before": before, "limit": limit + 1}
     found = db.execute(SQL.job_columns + ending, scope).fetchall()
     shown = found[:limit]
@@ -74,16 +80,20 @@ def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[
 def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
     """Every queue at a glance."""
     found: dict[str, dict[str, int | None]] = {}
+    statement = SQL.counts if tenant is None else SQL.counts_of_tenant
     for queue, state, count, parked, unstarted, oldest in db.execute(
-        SQL.counts, {"tenant": tenant}
+        statement, {"tenant": tenant}
     ):
         facts = found.setdefault(queue, {})
-        facts[state] = count
         if state == State.READY:
-            facts["parked"] = parked
-            facts["oldest_ready_at"] = oldest
+            # The parked and the others come as a row each.
+            others, ages = facts.get(state) or 0, [facts.get("oldest_ready_at"), oldest]
+            facts["parked"] = (facts.get("parked") or 0) + parked
+            facts["oldest_ready_at"] = min(age for age in ages if age is not None)
+            count += others
         if state == State.RUNNING:
             facts["buffered"] = unstarted
+        facts[state] = count
     paused = {queue for queue, type_name in db.execute(SQL.pauses) if queue and not type_name}
     return [
         QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))  # pyright: ignore[reportArgumentType]  # states are its fields
@@ -125,6 +135,9 @@ def cancel(
     asked = [job for _, job in running if not job.cancel_requested]
     details: dict[str, object] = {"reason": reason}
     transaction.groups += [_event(Name.CANCELLED, job, details) for job in ended]
+    for job in ended:
+        _leave(transaction, job)
+        transaction.count(job.tenant, job.queue, State.CANCELLED, 1)
     transaction.groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
     # Those who hold what is to be cancelled wait too, and must hear of it soon.
     transaction.wakes |= bool(running)
@@ -140,7 +153,9 @@ def make_ready(
     statement = SQL.replay if verb is Verb.REPLAY else SQL.retry_now
     db.execute(statement, {"seqs": _array([seq for seq, _ in found]), "now": transaction.now})
     name = Name.REPLAYED if verb is Verb.REPLAY else Name.READY
-    transaction.groups += [_event(name, job, {}) for _, job in found]
+    for _, job in found:
+        transaction.groups.append(_event(name, job, {}))
+        _leave(transaction, job)
     transaction.wakes |= bool(found)
     return [get(db, job_id, tenant) for job_id in job_ids]
 
@@ -154,10 +169,9 @@ def purge(
     for job in found.values():
         if job.state not in TERMINAL:
             raise IllegalTransitionError(job.state, "purge")
-    seqs = {"seqs": _array(list(found))}
-    db.execute(SQL.delete_jobs, seqs)
-    db.execute(SQL.delete_attempts, seqs)
+    delete_jobs(db, list(found))
     for job in found.values():
+        _leave(transaction, job)
         details: dict[str, object] = {
             "payload": job.payload.decode(errors="replace"),
             "reason": job.reason,
@@ -199,6 +213,10 @@ def _all(
     for _, job in found:
         after(job.state, verb)
     return found
+
+
+def _leave(transaction: Transaction, job: Job) -> None:
+    transaction.count(job.tenant, job.queue, job.state, -1)
 
 
 def _event(name: Name, job: Job, details: dict[str, object]) -> Group:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from longshore.core.event import Group, Name, names
+from longshore.core.event import SETTLED, Group, Name, names
 from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
@@ -21,6 +21,10 @@ _end = BulkJoin(SQL.settle)
 _history = BulkJoin(SQL.settled_history)
 _json = msgspec.json.Encoder()
 _requests = msgspec.json.Decoder(list[tuple[int, int, str]])
+_COUNTED = {
+    SETTLED[verb]: after(State.RUNNING, verb)
+    for verb in (Verb.SUCCEED, Verb.RETRY, Verb.SNOOZE, Verb.KILL, Verb.CANCEL)
+}
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
 
 
@@ -61,8 +65,16 @@ def apply(
         transaction.wakes |= any(
             after(State.RUNNING, one.verb) is State.READY for one in others
         )
-    transaction.groups += _events(pending, lookup)
+    _tell(transaction, _events(pending, lookup))
     return stale
+
+
+def _tell(transaction: Transaction, groups: list[Group]) -> None:
+    transaction.groups += groups
+    for group in groups:
+        if group.name in _COUNTED:
+            where = (group.tenant, group.queue, _COUNTED[group.name])
+            transaction.count(*where, len(group.ids) // 16)
 
 
 def unwanted(db: sqlite3.Connection, token: int) -> dict[Reference, str]:

@@ -7,18 +7,22 @@ import msgspec
 
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Settlement
-from longshore.core.state import Verb
+from longshore.core.state import State, Verb
 from longshore.engine import Lapsed, Promoted, Retention
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
-__all__ = ["lapsed", "promote", "prune", "reclaim"]
+__all__ = ["delete_jobs", "lapsed", "promote", "prune", "reclaim"]
 
 _json = msgspec.json.Encoder()
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
+
+
+_MOST_BYTES = 64 << 20
+"""Payloads of the dead that one prune writes into events."""
 
 
 class _Due(msgspec.Struct, array_like=True):
@@ -56,6 +60,8 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
         transaction.groups += [
             Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()
         ]
+        for (queue, _, tenant), found in ids.items():
+            transaction.count(tenant, queue, State.SCHEDULED, -len(found))
         transaction.wakes = True
     next_due = db.execute(SQL.next_due).fetchone()[0]
     return Promoted(len(rows), None if next_due is None else max(next_due - transaction.now, 0))
@@ -101,22 +107,16 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     db, now = transaction.db, transaction.now
     count = 0
     for state, keep in (
-        ("succeeded", retention.succeeded),
-        ("cancelled", retention.cancelled),
-        ("dead", retention.dead),
+        (State.SUCCEEDED, retention.succeeded),
+        (State.CANCELLED, retention.cancelled),
+        (State.DEAD, retention.dead),
     ):
-        scope = {"state": state, "before": now - keep, "limit": limit - count}
-        rows = _expired_rows.decode(db.execute(SQL.expired, scope).fetchone()[0])
-        if rows:
-            seqs = {"seqs": _json.encode([row.seq for row in rows]).decode()}
-            db.execute(SQL.delete_jobs, seqs)
-            db.execute(SQL.delete_attempts, seqs)
-            count += len(rows)
-        if state == "dead":
-            transaction.groups += [_purged(row) for row in rows]
+        if count < limit:
+            count += _prune_jobs(transaction, state, now - keep, limit - count)
+    relay = db.execute(SQL.fact_get, {"name": "relay"}).fetchone()
     for statement, keep in (
         (SQL.prune_idempotency, retention.idempotency),
-        (SQL.prune_outbox, retention.outbox),
+        (SQL.prune_shipped if relay else SQL.prune_outbox, retention.outbox),
         # A success is told by its job row, and its worker by the session.
         (SQL.prune_sessions, max(retention.succeeded, retention.dead)),
         (SQL.firing_prune, _FIRINGS_KEPT_US),
@@ -124,9 +124,27 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
         if count < limit:
             scope = {"before": now - keep, "limit": limit - count}
             count += db.execute(statement, scope).rowcount
-    if count < limit:
-        count += db.execute(SQL.prune_unique, {"limit": limit - count}).rowcount
+    db.execute(SQL.count_prune, {"limit": limit})
     return count
+
+
+def _prune_jobs(transaction: Transaction, state: State, before: int, limit: int) -> int:
+    scope = {"state": state, "before": before, "limit": limit, "weight": _MOST_BYTES}
+    rows = _expired_rows.decode(transaction.db.execute(SQL.expired, scope).fetchone()[0])
+    if rows:
+        delete_jobs(transaction.db, [row.seq for row in rows])
+    for row in rows:
+        transaction.count(row.tenant, row.queue, state, -1)
+    if state is State.DEAD:
+        transaction.groups += [_purged(row) for row in rows]
+    return len(rows)
+
+
+def delete_jobs(db: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    """Remove jobs with all that belongs to them."""
+    scope = {"seqs": _json.encode(seqs).decode()}
+    for statement in (SQL.delete_unique, SQL.delete_jobs, SQL.delete_attempts):
+        db.execute(statement, scope)
 
 
 def _purged(row: _Expired) -> Group:

@@ -12,12 +12,16 @@ import asyncio
 import queue
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
+import msgspec
+
 from longshore.core.event import Group, encode
 from longshore.core.job import NewJob, Submitted
+from longshore.core.state import State
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.sql import SQL
@@ -27,19 +31,23 @@ __all__ = ["AfterCommit", "Transaction", "Writer"]
 
 T = TypeVar("T")
 
+_json = msgspec.json.Encoder()
 _LARGEST_GROUP = 1_000
+_UNCOUNTED = {State.READY, State.RUNNING}
 
 
 class Transaction:
     """What a body sees of the transaction it runs in."""
 
-    __slots__ = ("db", "groups", "now", "undo", "wakes")
+    __slots__ = ("counts", "db", "groups", "now", "undo", "wakes")
 
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
         self.now = now
         self.groups: list[Group] = []
         """Events; all bodies of a commit share one outbox row."""
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        """How many more jobs of a tenant and queue are in a state that is counted."""
         self.wakes = False
         """Something became ready: wake those who wait."""
         self.undo: list[Callable[[], None]] = []
@@ -50,8 +58,16 @@ class Transaction:
         for undo in reversed(self.undo):
             undo()
 
-    def store_events(self) -> None:
-        """Write the events, if there are any."""
+    def count(self, tenant: str, queue: str, state: State, jobs: int) -> None:
+        """So many more jobs are in this state, or fewer. The live ones need no count."""
+        if state not in _UNCOUNTED:
+            self.counts[tenant, queue, state] += jobs
+
+    def finish(self) -> None:
+        """Write what all bodies share: the counts and the events, if there are any."""
+        changes = [(*place, jobs) for place, jobs in self.counts.items() if jobs]
+        if changes:
+            self.db.execute(SQL.count_add, {"changes": _json.encode(changes).decode()})
         if self.groups:
             self.db.execute(SQL.outbox_add, {"at": self.now, "body": encode(self.groups)})
 
@@ -182,7 +198,7 @@ class Writer:
         transaction = Transaction(db, self._store.clock.now())
         try:
             self._apply(transaction, calls)
-            transaction.store_events()
+            transaction.finish()
             db.execute("commit")
         except BaseException:
             transaction.roll_back()
@@ -257,6 +273,7 @@ class Writer:
         else:
             db.execute("release body")
             transaction.groups += inner.groups
+            transaction.counts.update(inner.counts)
             transaction.undo += inner.undo
             transaction.wakes |= inner.wakes
 

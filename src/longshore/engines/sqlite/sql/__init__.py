@@ -18,11 +18,16 @@ class Statements:
     claimable: str
     claimable_end: str
     claimed: str
+    count_add: str
+    count_prune: str
     counts: str
+    counts_of_tenant: str
     delete_attempts: str
     delete_jobs: str
+    delete_unique: str
     due: str
     expired: str
+    fact_get: str
     fact_put: str
     firing_add: str
     firing_prune: str
@@ -34,6 +39,7 @@ class Statements:
     job_columns: str
     job_find: str
     job_find_finished: str
+    job_find_running: str
     job_insert: str
     job_insert_plain: str
     job_seq: str
@@ -54,7 +60,7 @@ class Statements:
     prune_idempotency: str
     prune_outbox: str
     prune_sessions: str
-    prune_unique: str
+    prune_shipped: str
     replay: str
     resume: str
     retry_now: str
