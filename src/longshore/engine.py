@@ -199,7 +199,11 @@ class Steward(Protocol):
         ...
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
-        """Sessions whose lease ended more than `grace` ago, with all they held."""
+        """Sessions whose lease ended more than `grace` ago, with all they held.
+
+        Where the clock was set back, leases would end late by as much: each is cut to its
+        full length from now, in which the living renew.
+        """
         ...
 
     async def reclaim(

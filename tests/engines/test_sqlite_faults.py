@@ -217,3 +217,28 @@ async def test_a_closed_engine_answers_instead_of_hanging(path: Path) -> None:
 def test_a_url_that_makes_no_sense_is_a_config_error(url: str) -> None:
     with pytest.raises(ConfigError):
         open_engine(url)
+
+
+async def test_what_is_shipped_is_on_the_disk_first(engine: Engine, path: Path) -> None:
+    """A start is no durable commit; a relay that has seen it must not see it undone."""
+    await engine.submit(a_batch())
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=60_000_000
+    )
+    (claim,) = (await session.exchange(1, want=1)).claims
+    await session.renew(started=[(claim.handle, claim.delivery)])
+    before = _frames(path)
+
+    seen = await engine.unpublished(limit=10)
+    after = _frames(path)
+    await engine.published([batch.position for batch in seen])
+    last = _frames(path)
+    await engine.unpublished(limit=10)
+
+    assert [one.name for batch in seen for one in expand(batch)][-1] is Name.STARTED
+    assert after > before  # a commit of its own, behind all that was read
+    assert _frames(path) == last  # and none where there is nothing to ship
+
+
+def _frames(path: Path) -> int:
+    return path.with_name(path.name + "-wal").stat().st_size

@@ -55,6 +55,7 @@ class SqliteEngine:
         self._waker = Waker(store.path)
         self._writer = Writer(store, submitting.submit, self._waker.wake)
         self._reader = Reader(store)
+        self._is_relay_noted = False
 
     @property
     def traits(self) -> Traits:
@@ -130,6 +131,8 @@ class SqliteEngine:
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
         now = self._store.clock.now()
+        if await self._read(lambda db: stewarding.is_set_back(db, now)):
+            await self._writer.call(stewarding.shorten_leases)
         return await self._read(lambda db: stewarding.lapsed(db, now - grace, limit))
 
     async def reclaim(
@@ -237,9 +240,13 @@ class SqliteEngine:
 
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """The oldest batches that no relay has marked."""
-        await self._writer.call(_note_relay)
         scope = {"limit": limit}
-        return await self._read(lambda db: _batches(db.execute(SQL.outbox_unpublished, scope)))
+        found = await self._read(lambda db: _batches(db.execute(SQL.outbox_unpublished, scope)))
+        if found or not self._is_relay_noted:
+            # A durable commit, after the look: what is shipped cannot be undone any more.
+            await self._writer.call(_note_relay)
+            self._is_relay_noted = True
+        return found
 
     async def published(self, positions: Sequence[int]) -> None:
         """Mark batches as shipped."""

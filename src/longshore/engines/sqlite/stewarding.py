@@ -14,7 +14,15 @@ from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
-__all__ = ["delete_jobs", "lapsed", "promote", "prune", "reclaim"]
+__all__ = [
+    "delete_jobs",
+    "is_set_back",
+    "lapsed",
+    "promote",
+    "prune",
+    "reclaim",
+    "shorten_leases",
+]
 
 _json = msgspec.json.Encoder()
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
@@ -74,6 +82,16 @@ def lapsed(db: sqlite3.Connection, before: int, limit: int) -> list[Lapsed]:
         Lapsed(token, worker, [held for held, _ in held_by(db, token)])
         for token, worker in sessions
     ]
+
+
+def is_set_back(db: sqlite3.Connection, now: int) -> bool:
+    """Whether a lease ends so far ahead that the clock must have been set back since."""
+    return bool(db.execute(SQL.session_ahead, {"now": now}).fetchone()[0])
+
+
+def shorten_leases(transaction: Transaction) -> None:
+    """After a clock was set back, give every session one full lease and no more."""
+    transaction.db.execute(SQL.session_shorten, {"now": transaction.now})
 
 
 def reclaim(

@@ -9,7 +9,7 @@ from longshore.engine import Engine, Lapsed
 from longshore.errors import IllegalTransitionError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
-from longshore.testing.factories import MINUTE, SECOND, a_job, a_settlement
+from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job, a_settlement
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed, reference
 
 GRACE = 2 * SECOND
@@ -292,3 +292,35 @@ async def test_many_crashes_cost_no_failure(engine: Engine, clock: ManualClock) 
 
     assert job.state is State.READY
     assert numbers(job) == (3, 3, 0, 3, 0)
+
+
+async def test_a_clock_set_back_does_not_strand_what_a_dead_worker_held(
+    engine: Engine, clock: ManualClock
+) -> None:
+    """One lease after the scheduler's next look it is over, however far the clock went."""
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    clock.step(-HOUR)
+
+    assert await reclaim_lapsed(engine) == 0
+    clock.advance(LEASE - 1)
+    assert await reclaim_lapsed(engine) == 0
+    clock.advance(1)
+
+    assert await reclaim_lapsed(engine) == 1
+    assert (await engine.get(claim.id)).state is State.READY
+
+
+async def test_a_clock_set_back_costs_no_living_worker_its_lease(
+    engine: Engine, clock: ManualClock
+) -> None:
+    worker = await a_worker(engine)
+    clock.step(-HOUR)
+
+    for _ in range(6):
+        assert await engine.lapsed(grace=0, limit=10) == []
+        clock.advance(LEASE // 3)
+        await worker.session.renew()
+
+    assert [one.expires_at for one in await engine.sessions()] == [clock.now() + LEASE]

@@ -37,6 +37,9 @@ class ModelSteward:
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """See `longshore.engine.Steward`."""
+        now = self._store.now()
+        for lease in self._store.leases.values():
+            lease.expires_at = min(lease.expires_at, now + lease.length)
         over = [lease for lease in self._store.leases.values() if self._is_over(lease, grace)]
         over.sort(key=lambda lease: (lease.expires_at, lease.token))
         return [

@@ -70,6 +70,7 @@ class Statements:
     schedule_move: str
     schedule_put: str
     schedules: str
+    session_ahead: str
     session_close: str
     session_exchanged: str
     session_get: str
@@ -77,6 +78,7 @@ class Statements:
     session_open: str
     session_quiet: str
     session_renew: str
+    session_shorten: str
     sessions: str
     settle: str
     settle_succeeded: str
