@@ -99,6 +99,21 @@ async def test_a_signal_lets_a_worker_finish_what_it_runs(shell: Shell, number: 
     assert (job.state, job.attempt, job.result) == (State.SUCCEEDED, 1, b'"a"')
 
 
+async def test_a_worker_says_which_queues_and_tasks_it_serves(shell: Shell):
+    with_app = shell.start("worker", "--app", "cli_app:app", "--queues", "mail=3,bulk=1")
+    without = shell.start("worker")
+
+    line = await asyncio.to_thread(_line_with, with_app, "worker serves")
+    warning = await asyncio.to_thread(_line_with, without, "no --app given")
+
+    assert "queues=mail,bulk" in line
+    assert "hold" in line
+    assert "tasks=email.send,http.call,noop" in warning
+    for worker in (with_app, without):
+        worker.terminate()
+        assert ended(worker)[0] == 0
+
+
 async def test_what_outlasts_the_drain_goes_back_uncharged(shell: Shell):
     worker = shell.start("worker", "--app", "cli_app:app", "--drain-timeout", "100ms")
     job_id = await shell.held("a")
@@ -157,6 +172,7 @@ async def test_dev_runs_jobs_and_schedules_in_one_process(shell: Shell):
     assert code == 0
     assert "job.succeeded type=noop" in err
     assert "schedule fired" in err
+    assert "try     longshore --app cli_app:app submit" in err
 
 
 async def test_a_scheduler_alone_promotes_and_fires(shell: Shell):
@@ -198,6 +214,7 @@ async def test_interrupting_a_wait_is_quiet(shell: Shell):
         (["--lease", "1ms"], 2, "at least 100 ms"),
         (["--processes", "2", "--app", "nowhere:app"], 2, "no module 'nowhere'"),
         (["--app", "cli_app:app", "--url", "sqlite:////proc/nope/jobs.db"], 7, "/proc/nope"),
+        (["--url", "sqlite://:memory:"], 2, "only `longshore dev`"),
     ],
 )
 def test_a_worker_that_cannot_start_says_why_in_a_line(

@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from longshore.cli import waits
 from longshore.core import quantity
 from longshore.core.event import EventBatch
 from longshore.core.job import Job
 from longshore.core.schedule import Schedule
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, Lapsed, QueueCounts, Retention, SessionView
+from longshore.engine import (
+    Engine,
+    JobFilter,
+    Lapsed,
+    Pause,
+    QueueCounts,
+    Retention,
+    SessionView,
+)
 
 __all__ = ["Facts", "Finding", "Health", "diagnose", "gather"]
 
@@ -45,6 +54,7 @@ class Facts:
     engine_now: int
     local_now: int
     counts: Sequence[QueueCounts] = ()
+    pauses: Sequence[Pause] = ()
     sessions: Sequence[SessionView] = ()
     lapsed: Sequence[Lapsed] = ()
     ready: Sequence[Job] = ()
@@ -63,6 +73,7 @@ async def gather(engine: Engine, retention: Retention, *, local_now: int) -> Fac
         engine_now=await engine.now(),
         local_now=local_now,
         counts=await engine.counts(),
+        pauses=await engine.pauses(),
         sessions=await engine.sessions(),
         lapsed=await engine.lapsed(grace=_MINUTE, limit=SAMPLE),
         ready=(await engine.find(JobFilter(state=State.READY), limit=SAMPLE)).jobs,
@@ -99,7 +110,7 @@ def _workers(facts: Facts) -> Finding:
         return Finding(
             "workers",
             Health.PROBLEM,
-            f"none is live, and {waiting} jobs are ready",
+            f"none is live; ready jobs: {waiting}",
             "start one: longshore worker --app module:attribute",
         )
     return Finding("workers", Health.WARNING, "none is live", "start one: longshore worker")
@@ -120,23 +131,28 @@ def _queues(facts: Facts) -> Finding:
 
 def _types(facts: Facts) -> Finding:
     served = {name for one in facts.sessions for name in one.types}
-    unserved = sorted({job.type for job in facts.ready} - served)
+    # A type may be served on other queues than the one where its jobs are.
+    unserved = {
+        f"{job.type} on {job.queue}"
+        for job in facts.ready
+        if not waits.is_served(job.type, job.queue, facts.sessions)
+    }
     if unserved and facts.sessions:
         return Finding(
             "types",
             Health.PROBLEM,
-            f"ready jobs of types that no live worker serves: {', '.join(unserved)}",
+            f"ready jobs that no live worker serves: {', '.join(sorted(unserved))}",
             "they wait, uncharged; start a worker whose app has these tasks, or cancel them",
         )
     return Finding("types", Health.FINE, f"{len(served)} served by live workers")
 
 
 def _pauses(facts: Facts) -> Finding:
-    paused = [one for one in facts.counts if one.is_paused]
-    if paused:
-        advice = "hand out again: longshore queues resume NAME"
-        return Finding("pauses", Health.WARNING, f"paused: {_named(paused)}", advice)
-    return Finding("pauses", Health.FINE, "no queue is paused")
+    if facts.pauses:
+        paused = ", ".join(map(waits.pause_text, facts.pauses))
+        advice = "hand out again: longshore queues resume [QUEUE] [--type TYPE]"
+        return Finding("pauses", Health.WARNING, f"paused: {paused}", advice)
+    return Finding("pauses", Health.FINE, "nothing is paused")
 
 
 def _reclaiming(facts: Facts) -> Finding:

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from longshore.cli import waits
 from longshore.core import ids
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
-from longshore.engine import QueueCounts, SessionView
+from longshore.engine import Pause, QueueCounts, SessionView
 
 __all__ = ["Document", "attempt", "instant", "job", "queue", "schedule", "seconds", "worker"]
 
@@ -32,8 +33,10 @@ def seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1_000_000
 
 
-def job(it: Job, attempts: Sequence[Attempt] | None = None) -> Document:
-    """A job; with its history when `attempts` are given."""
+def job(
+    it: Job, attempts: Sequence[Attempt] | None = None, waits_because: str | None = None
+) -> Document:
+    """A job; when `attempts` are given with its history, and with why it waits."""
     document = _fields(it, times=("run_at", "created_at", "started_at", "finished_at"))
     document["id"] = ids.text(it.id)
     document["payload"] = _json(it.payload)
@@ -42,6 +45,7 @@ def job(it: Job, attempts: Sequence[Attempt] | None = None) -> Document:
     del document["timeout"]
     if attempts is not None:
         document["attempts"] = [attempt(one) for one in attempts]
+        document["waits_because"] = waits_because
     return document
 
 
@@ -50,9 +54,11 @@ def attempt(it: Attempt) -> Document:
     return _fields(it, times=("started_at", "finished_at"))
 
 
-def queue(it: QueueCounts) -> Document:
-    """A queue's counts."""
-    return _fields(it, times=("oldest_ready_at",))
+def queue(it: QueueCounts, pauses: Sequence[Pause]) -> Document:
+    """A queue's counts, and the types that it does not hand out."""
+    document = _fields(it, times=("oldest_ready_at",))
+    document["paused_types"] = waits.paused_types(it.queue, pauses)
+    return document
 
 
 def worker(it: SessionView) -> Document:

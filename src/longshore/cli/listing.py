@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import click
 
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import documents, render, tables, waits, wiring
 from longshore.cli.render import Table
 from longshore.cli.shared import Shared
 from longshore.core.job import Job, JobId
@@ -58,11 +58,12 @@ def show_job(shared: Shared, job_id: JobId) -> None:
 
     async def look(engine: Engine) -> None:
         job, history = await engine.get(job_id), await engine.attempts(job_id)
+        waits_because = await waits.why(engine, job)
         if shared.as_json:
-            render.document(documents.job(job, history))
+            render.document(documents.job(job, history, waits_because))
             return
         now = await engine.now()
-        render.sheet(tables.job(job, now))
+        render.sheet(tables.job(job, now, waits_because))
         if history:
             click.echo()
             render.table(tables.attempts(history, now))

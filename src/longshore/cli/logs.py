@@ -2,6 +2,8 @@
 
 import json
 import logging
+from collections.abc import Sequence
+from typing import cast
 
 from longshore.cli import documents
 from longshore.settings import LogFormat, LogSettings
@@ -58,5 +60,6 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _word(value: object) -> str:
-    text = str(value)
+    several = isinstance(value, list | tuple)
+    text = ",".join(map(str, cast("Sequence[object]", value))) if several else str(value)
     return text if text.isprintable() and " " not in text and text else repr(text)

@@ -70,11 +70,24 @@ class Root(shared.Group):
             ctx.exit(exits.Exit.INTERRUPTED)
 
 
+def _leave_colours(ctx: click.Context, _: click.Parameter, value: str) -> None:
+    ctx.color = False if value else ctx.color
+
+
 @click.command(
     cls=Root,
     params=shared.options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Completion in bash: eval "$(_LONGSHORE_COMPLETE=bash_source longshore)"',
+)
+@click.option(
+    "--no-color",
+    envvar="NO_COLOR",
+    default="",
+    hidden=True,
+    expose_value=False,
+    callback=_leave_colours,
+    help="Plain text, as https://no-color.org has it.",
 )
 @click.version_option(package_name="longshore", message="%(version)s")
 def main() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from shutil import get_terminal_size
 
 import click
 import msgspec
@@ -26,6 +27,10 @@ __all__ = [
 
 # What a task wrote must not move the cursor or change colours.
 _CONTROLS = {code: "\ufffd" for code in chain(range(32), range(127, 160)) if chr(code) != "\n"}
+
+
+_FOLDED = 6
+"""Characters of a word that are still read as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,7 @@ def table(it: Table) -> None:
     """The table, or the remark that there is nothing."""
     if not it.rows:
         note(it.empty)
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and _least_width(it) <= get_terminal_size().columns:
         _print_grid(it)
     else:
         _print_columns(it)
@@ -105,17 +110,29 @@ def progress() -> Generator[Callable[[str], None]]:
         yield lambda text: status.update(plain(text))
 
 
+def _least_width(it: Table) -> int:
+    """With less, a grid would cut the first column, or fold the others to a letter a line."""
+    first, *others = [max(map(len, column)) for column in _columns(it)]
+    return first + sum(2 + min(width, _FOLDED) for width in others)
+
+
 def _print_columns(it: Table) -> None:
-    """For a pipe or a file: aligned, and never cut or wrapped."""
-    titles = [column.rstrip("#") for column in it.columns]
-    rows = [titles, *([_one_line(cell) for cell in row] for row in it.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    """For a pipe, a file or a narrow terminal: aligned, and never cut or folded."""
+    columns = _columns(it)
+    widths = [max(map(len, column)) for column in columns]
+    for row in zip(*columns, strict=True):
         cells = [
             cell.rjust(width) if column.endswith("#") else cell.ljust(width)
             for cell, width, column in zip(row, widths, it.columns, strict=True)
         ]
         click.echo("  ".join(cells).rstrip())
+
+
+def _columns(it: Table) -> list[tuple[str, ...]]:
+    """Each column from its title down."""
+    titles = [column.rstrip("#") for column in it.columns]
+    rows = [titles, *([_one_line(cell) for cell in row] for row in it.rows)]
+    return list(zip(*rows, strict=True))
 
 
 def _print_grid(it: Table) -> None:

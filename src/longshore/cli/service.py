@@ -28,13 +28,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return run_to_end(main, loop_factory=loop_factory())
 
 
-async def work(app: Longshore, settings: Settings) -> Ending:
+async def work(
+    app: Longshore, settings: Settings, *, on_open: Callable[[], None] | None = None
+) -> Ending:
     """Work until a signal, or until the worker is worn out.
 
     It promotes and reclaims too, so that a fleet without a scheduler retries and recovers.
     """
     async with app:
         engine = app.engine
+        wiring.refuse_private(engine)
         promoter = Promoter(engine, on_promoted=lambda _: worker.nudge())
         reclaimer = Reclaimer(
             engine,
@@ -48,12 +51,15 @@ async def work(app: Longshore, settings: Settings) -> Ending:
         )
         await app.store_schedules()
         with drained_by_signals(worker):
+            if on_open is not None:
+                on_open()
             return await worker.run()
 
 
 async def schedule(app: Longshore, settings: Settings) -> None:
     """Keep the queue in order until a signal."""
     async with app:
+        wiring.refuse_private(app.engine)
         scheduler = _scheduler(app, settings)
         await app.store_schedules()
         with drained_by_signals(_Prompt(scheduler)):

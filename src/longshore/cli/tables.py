@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from longshore.cli import documents
+from longshore.cli import documents, waits
 from longshore.cli.render import Sheet, Table
 from longshore.core import ids, quantity
 from longshore.core.job import Attempt, Job
 from longshore.core.schedule import Schedule
 from longshore.core.state import State
-from longshore.engine import QueueCounts, SessionView
+from longshore.engine import Pause, QueueCounts, SessionView
 
 __all__ = ["attempts", "dead", "job", "jobs", "queues", "schedules", "when", "workers"]
 
@@ -48,7 +48,7 @@ def dead(found: Sequence[Job], now: int) -> Table:
     )
 
 
-def job(it: Job, now: int) -> Sheet:
+def job(it: Job, now: int, waits_because: str | None = None) -> Sheet:
     """Everything about one job."""
     return Sheet(
         [
@@ -57,6 +57,7 @@ def job(it: Job, now: int) -> Sheet:
             ("queue", it.queue),
             ("tenant", None if it.tenant == "default" else it.tenant),
             ("state", _state(it)),
+            ("waits", waits_because),
             ("reason", it.reason),
             ("priority", f"{it.priority}"),
             ("payload", _words(it.payload)),
@@ -98,7 +99,7 @@ def attempts(history: Sequence[Attempt], now: int) -> Table:
     )
 
 
-def queues(counts: Sequence[QueueCounts], now: int) -> Table:
+def queues(counts: Sequence[QueueCounts], pauses: Sequence[Pause], now: int) -> Table:
     """Queues and their depths."""
     return Table(
         columns=(
@@ -115,7 +116,7 @@ def queues(counts: Sequence[QueueCounts], now: int) -> Table:
         rows=[
             (
                 it.queue,
-                "paused" if it.is_paused else "",
+                _paused(it, pauses),
                 f"{it.ready}" + (f" ({it.parked} parked)" if it.parked else ""),
                 f"{it.scheduled}",
                 f"{it.running}",
@@ -128,6 +129,13 @@ def queues(counts: Sequence[QueueCounts], now: int) -> Table:
         ],
         empty="no queue has jobs",
     )
+
+
+def _paused(it: QueueCounts, pauses: Sequence[Pause]) -> str:
+    if it.is_paused:
+        return "paused"
+    types = waits.paused_types(it.queue, pauses)
+    return f"paused: {', '.join(types)}" if types else ""
 
 
 def workers(sessions: Sequence[SessionView], now: int) -> Table:

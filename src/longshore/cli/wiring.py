@@ -25,6 +25,7 @@ __all__ = [
     "opened",
     "prepare",
     "refuse_absent",
+    "refuse_private",
     "service",
     "settings",
 ]
@@ -94,14 +95,19 @@ async def opened(shared: Shared) -> AsyncGenerator[Engine]:
 
 async def prepare(engine: Engine, *, creates: bool) -> None:
     """Bring a SQLite file's schema up to date; a server's is left to `longshore migrate`."""
-    if not engine.traits.shared_between_processes:
-        raise ConfigError(
-            f"{engine.url} ends with this command; only `longshore dev` can use it"
-        )
+    refuse_private(engine)
     if not creates:
         refuse_absent(engine)
     if file_of(engine) is not None:
         await engine.migrate()
+
+
+def refuse_private(engine: Engine) -> None:
+    """ConfigError when no other process can put anything in, or see it."""
+    if not engine.traits.shared_between_processes:
+        raise ConfigError(
+            f"{engine.url} ends with this command; only `longshore dev` can use it"
+        )
 
 
 def refuse_absent(engine: Engine) -> None:

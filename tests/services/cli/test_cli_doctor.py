@@ -11,7 +11,7 @@ from longshore.cli.checks import Facts, Health
 from longshore.core.event import EventBatch
 from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import Lapsed, QueueCounts, SessionView
+from longshore.engine import Lapsed, Pause, QueueCounts, SessionView
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_held_job, a_schedule, an_id
 
 NOW = 1_767_225_600_000_000
@@ -68,7 +68,7 @@ WAITING = QueueCounts(queue="default", ready=3)
         ("workers", Health.WARNING, facts()),
         ("queues", Health.PROBLEM, facts(counts=[WAITING], sessions=[a_worker(queues=("x",))])),
         ("types", Health.PROBLEM, facts(ready=[a_stored_job(type="y")], sessions=[a_worker()])),
-        ("pauses", Health.WARNING, facts(counts=[QueueCounts(queue="q", is_paused=True)])),
+        ("pauses", Health.WARNING, facts(pauses=[Pause(None, "noop")])),
         ("reclaiming", Health.PROBLEM, facts(lapsed=[Lapsed(1, "w", [a_held_job()])])),
         ("promoting", Health.PROBLEM, facts(scheduled=[a_stored_job(run_at=NOW - HOUR)])),
         ("firing", Health.PROBLEM, facts(schedules=[a_schedule(next_due=NOW - HOUR)])),
@@ -81,6 +81,25 @@ def test_each_ailment_is_found_and_comes_with_advice(check: str, health: Health,
 
     assert finding.health is health
     assert finding.advice
+
+
+def test_a_type_served_on_another_queue_alone_is_found():
+    workers = [a_worker(types=("other",)), a_worker(queues=("bulk",))]
+
+    found = checks.diagnose(facts(counts=[WAITING], sessions=workers, ready=[a_stored_job()]))
+
+    (types,) = [one for one in found if one.check == "types"]
+    assert types.health is Health.PROBLEM
+    assert "noop on default" in types.text
+
+
+def test_the_doctor_names_every_pause(shell: Shell, queue: Queue):
+    shell("queues", "pause", "mail")
+    shell("queues", "pause", "bulk", "--type", "mail.send")
+
+    shown = shell("doctor").stdout
+
+    assert "paused: type mail.send in queue bulk, queue mail" in shown
 
 
 def test_a_queue_in_order_has_no_ailment():
@@ -115,7 +134,7 @@ def test_a_problem_gives_a_bad_exit_code(shell: Shell, queue: Queue):
     result = shell("doctor")
 
     assert result.exit_code == 1
-    assert "none is live, and 1 jobs are ready" in result.stdout
+    assert "none is live; ready jobs: 1" in result.stdout
 
 
 def test_the_doctor_finds_a_missing_store_and_makes_none(shell: Shell, tmp_path: Path):

@@ -3,9 +3,10 @@
 import json
 from datetime import datetime
 
-from cli_steps import Queue, Shell
+from cli_steps import LEASE, Queue, Shell
 
 from longshore.core.state import State, Verb
+from longshore.engine import Engine
 from longshore.testing.factories import MINUTE, a_job
 
 
@@ -156,3 +157,21 @@ def test_waiting_ends_when_the_time_is_over(shell: Shell, queue: Queue):
 
     assert result.exit_code == 6
     assert "not finished after 30ms" in result.stderr
+
+
+async def serve_mail(engine: Engine) -> None:
+    await engine.open_session(worker="w", queues=["mail"], types=["mail.send"], lease=LEASE)
+
+
+def test_a_ready_job_says_what_it_waits_for(shell: Shell, queue: Queue):
+    job_id = queue.submit(queue="mail", type="mail.send")
+
+    unserved = shell("jobs", "show", job_id).stdout
+    queue.ask(serve_mail)
+    (served,) = shell.lines("jobs", "show", job_id)
+    shell("queues", "pause", "--type", "mail.send")
+    (paused,) = shell.lines("jobs", "show", job_id)
+
+    assert "no live worker serves mail.send on queue mail" in unserved
+    assert served["waits_because"] is None
+    assert paused["waits_because"] == "type mail.send is paused"

@@ -41,6 +41,26 @@ def test_a_type_can_be_paused_everywhere_or_in_one_queue(shell: Shell, queue: Qu
     assert in_one.stdout == "paused type mail.send in queue bulk\n"
 
 
+def test_the_list_shows_which_types_are_paused_where(shell: Shell, queue: Queue):
+    queue.submit(queue="mail")
+    shell("queues", "pause", "--type", "mail.send")
+    shell("queues", "pause", "bulk", "--type", "noop")
+
+    bulk, mail = shell.lines("queues", "list")
+    shown = shell("queues", "list").stdout
+
+    assert (bulk["queue"], bulk["paused_types"]) == ("bulk", ["mail.send", "noop"])
+    assert (mail["queue"], mail["paused_types"]) == ("mail", ["mail.send"])
+    assert not bulk["is_paused"]
+    assert "paused: mail.send, noop" in shown
+
+
+def test_an_empty_name_pauses_nothing(shell: Shell, queue: Queue):
+    assert shell("queues", "pause", "").exit_code == 2
+    assert shell("queues", "pause", "--type", "").exit_code == 2
+    assert shell.lines("queues", "list") == []
+
+
 def test_pausing_nothing_is_a_usage_error(shell: Shell, queue: Queue):
     assert shell("queues", "pause").exit_code == 2
     assert shell("queues", "resume").exit_code == 2

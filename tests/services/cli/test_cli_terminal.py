@@ -6,15 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from cli_steps import Queue
 
 from longshore.core.state import Verb
 
 
-def on_a_terminal(folder: Path, *words: str) -> str:
-    """What the command shows on a terminal of eighty columns."""
+def on_a_terminal(folder: Path, *words: str, columns: int = 80) -> str:
+    """What the command shows on a terminal."""
     master, slave = pty.openpty()
-    environ = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    environ = {**os.environ, "COLUMNS": f"{columns}", "TERM": "xterm"}
     process = subprocess.Popen(
         [sys.executable, "-m", "longshore", *words], cwd=folder, env=environ, stdout=slave
     )
@@ -50,3 +51,21 @@ def test_markup_and_escapes_of_a_task_stay_text(queue: Queue, tmp_path: Path):
 
     assert "\x1b[2J" not in shown
     assert "[red]x[/red]" in shown
+
+
+def test_a_narrow_terminal_gets_whole_ids_and_words(queue: Queue, tmp_path: Path):
+    job_id = queue.submit(type="mail.send", queue="some.queue.of.ours")
+
+    shown = on_a_terminal(tmp_path, "jobs", "list", columns=40)
+
+    assert job_id in shown
+    assert "mail.send" in shown
+    assert "some.queue.of.ours" in shown
+
+
+def test_no_color_is_heeded(queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    coloured = on_a_terminal(tmp_path, "doctor")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert "\x1b[32m" in coloured
+    assert "\x1b[" not in on_a_terminal(tmp_path, "doctor")

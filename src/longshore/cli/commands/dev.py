@@ -1,5 +1,7 @@
 """`longshore dev`: everything in one process."""
 
+from shlex import quote
+
 import click
 
 from longshore.app import Longshore
@@ -21,15 +23,33 @@ def command(shared: Shared, queues: str | None, concurrency: int | None) -> None
     flags = {"worker.queues": queues, "worker.concurrency": concurrency}
     with wiring.service(shared, flags) as (app, settings):
         if not shared.as_json:
-            _greet(app, settings)
+            _greet(shared, app, settings)
         service.run(service.work_and_schedule(app, settings))
 
 
-def _greet(app: Longshore, settings: Settings) -> None:
+def _greet(shared: Shared, app: Longshore, settings: Settings) -> None:
     names = [name.partition("=")[0] for name in settings.worker.queues]
     render.note(f"engine  {app.url}")
     render.note(f"queues  {', '.join(names)}")
     render.note(f"tasks   {', '.join(sorted(app.tasks))}")
     if app.schedules:
         render.note(f"fires   {', '.join(one.name for one in app.schedules)}")
+    if "://:memory:" not in app.url:
+        # Another process cannot reach a queue in memory.
+        render.note(f"try     {_beside(shared)} submit {_example(app)}, in another terminal")
+        render.note(f"look    {_beside(shared)} jobs list")
     render.note("Ctrl-C drains and stops\n")
+
+
+def _beside(shared: Shared) -> str:
+    """The command, pointed to the same queue as this one."""
+    given = {"--config": shared.config, "--app": shared.app, "--url": shared.url}
+    flags = [
+        f"{flag} {quote(f'{value}')}" for flag, value in given.items() if value is not None
+    ]
+    return " ".join(["longshore", *flags])
+
+
+def _example(app: Longshore) -> str:
+    own = [name for name in app.tasks if name not in Longshore().tasks]
+    return f"{own[0]} '{{...}}'" if own else "noop"

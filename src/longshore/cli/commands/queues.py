@@ -2,9 +2,9 @@
 
 import click
 
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import documents, render, tables, waits, wiring
 from longshore.cli.shared import Group, Shared
-from longshore.engine import Engine
+from longshore.engine import Engine, Pause, QueueCounts
 
 type_option = click.option(
     "--type", "type_name", metavar="TYPE", help="Only jobs of this type."
@@ -20,14 +20,19 @@ def command() -> None:
 @click.option("--tenant", help="Count only this tenant's jobs.")
 @click.pass_obj
 def list_queues(shared: Shared, tenant: str | None) -> None:
-    """Every queue that has jobs, and how many in each state."""
+    """Every queue that has jobs, how many in each state, and what is paused."""
 
     async def look(engine: Engine) -> None:
-        counts = await engine.counts(tenant=tenant)
+        pauses = await engine.pauses()
+        known = {one.queue: one for one in await engine.counts(tenant=tenant)}
+        named = {pause.queue for pause in pauses if pause.queue is not None}
+        counts = [
+            known.get(queue) or QueueCounts(queue=queue) for queue in sorted({*known, *named})
+        ]
         if shared.as_json:
-            render.lines(map(documents.queue, counts))
+            render.lines(documents.queue(one, pauses) for one in counts)
         else:
-            render.table(tables.queues(counts, await engine.now()))
+            render.table(tables.queues(counts, pauses, await engine.now()))
 
     wiring.ask(shared, look)
 
@@ -68,8 +73,5 @@ def _confirm(
     if shared.as_json:
         render.document({"queue": queue, "type": type_name, "is_paused": is_paused})
         return
-    what = " in ".join(
-        [f"type {type_name}"] * (type_name is not None)
-        + [f"queue {queue}"] * (queue is not None)
-    )
+    what = waits.pause_text(Pause(queue, type_name))
     click.echo(f"{'paused' if is_paused else 'resumed'} {what}")

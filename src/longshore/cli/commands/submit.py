@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from longshore.cli import documents, payload, render, waiting, wiring
+from longshore.cli import documents, payload, render, waiting, waits, wiring
 from longshore.cli.parameters import duration, given, time
 from longshore.cli.shared import Command, Shared
 from longshore.core import ids
@@ -49,7 +49,7 @@ def command(
         job = app.spec(type_name, payload.read(words), **given(options)).job
 
     async def put(engine: Engine) -> None:
-        is_served = await _is_served(engine, job)
+        is_served = waits.is_served(job.type, job.queue, await engine.sessions())
         if not is_served and wiring.settings(shared).app is not None:
             _refuse_unknown(job.type, app.tasks)
         answer = await _accepted(engine, job)
@@ -66,11 +66,6 @@ def command(
         waiting.refuse_failed(finished)
 
     wiring.ask(shared, put, creates=True)
-
-
-async def _is_served(engine: Engine, job: NewJob) -> bool:
-    sessions = await engine.sessions()
-    return any(job.type in one.types and job.queue in one.queues for one in sessions)
 
 
 def _refuse_unknown(type_name: str, known: Collection[str]) -> None:

@@ -4,15 +4,18 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import click
 
+from longshore.app import Longshore
 from longshore.cli import service, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
+from longshore.settings import Settings
 from longshore.worker.departure import Ending
 from longshore.worker.signals import leave_with_parent
 from longshore.worker.supervise import Supervisor
@@ -40,17 +43,25 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
     with wiring.service(shared, flags) as (app, settings):
-        if settings.app is None and not supervised:
-            log.warning(
-                "no --app given: only built-in tasks run", extra={"types": [*app.tasks]}
-            )
+        announce = partial(_announce, app, settings)
         if settings.worker.processes > 1:
+            announce()
             words = _command(shared, {**options, "processes": 1})
             context.exit(Supervisor(words, settings.worker.processes).run())
         if supervised:
             leave_with_parent()
-        ending = service.run(service.work(app, settings))
+        on_open = None if supervised else announce
+        ending = service.run(service.work(app, settings, on_open=on_open))
     context.exit(Exit.WORN_OUT if ending is Ending.WORN_OUT else Exit.DONE)
+
+
+def _announce(app: Longshore, settings: Settings) -> None:
+    queues = [name.partition("=")[0] for name in settings.worker.queues]
+    serves = {"queues": queues, "tasks": sorted(app.tasks), "engine": app.url}
+    if settings.app is None:
+        log.warning("no --app given: only built-in tasks run", extra=serves)
+    else:
+        log.info("worker serves", extra=serves)
 
 
 def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
