@@ -16,7 +16,7 @@ from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.schedule import Schedule
 from longshore.engine import Engine, TransactionalProducer
 from longshore.engines import open_engine
-from longshore.errors import ConfigError, IdempotencyError
+from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, Template, microseconds
 from longshore.recurring import Times, recurring, store
@@ -195,6 +195,8 @@ class Longshore:
     ) -> Spec[Any]:
         """What `submit` submits, for `submit_many` and schedules."""
         raw = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
+        if not isinstance(raw, Mapping | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller has a type checker
+            raise PayloadError(f"payload is {type(raw).__name__}; it must be a mapping or JSON")
         task = self._tasks.get(type_name) or self._builtins.get(type_name)
         if task is not None:
             task = task.using(**options)

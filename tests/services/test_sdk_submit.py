@@ -319,3 +319,13 @@ async def test_an_app_that_is_not_open_says_so():
         await app.submit("noop")
     with pytest.raises(ConfigError, match="async with app"):
         await app.submit("noop")
+
+
+@pytest.mark.parametrize("type_name", ["greet", "unknown.here"])
+async def test_a_payload_that_is_no_mapping_is_refused(
+    app: Longshore, greet: Task[[str], str], type_name: str
+):
+    with pytest.raises(PayloadError, match="mapping"):
+        await app.submit(type_name, ["Ann"])  # type: ignore[arg-type]
+
+    assert await jobs_in(app) == 0
