@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,39 @@ async def test_writers_in_several_processes_wait_for_each_other(
 
     assert [child.exitcode for child in children] == [0, 0, 0]
     assert [one.ready for one in await engine.counts()] == [1_200]
+
+
+def _open_first(url: str, start: float, failures: "multiprocessing.Queue[str]") -> None:
+    async def main() -> None:
+        engine = open_engine(url)
+        time.sleep(max(start - time.monotonic(), 0))  # noqa: ASYNC251  # all at the same moment
+        await engine.migrate()
+        await engine.counts()
+        await engine.close()
+
+    try:
+        asyncio.run(main())
+    except BaseException as error:
+        failures.put(repr(error))
+        raise
+
+
+async def test_processes_that_find_no_file_yet_make_one_together(tmp_path: Path) -> None:
+    failures: multiprocessing.Queue[str] = processes.Queue()
+    start = time.monotonic() + 1.5
+    children = [
+        processes.Process(
+            target=_open_first, args=(f"sqlite:///{tmp_path}/{file}.db", start, failures)
+        )
+        for file in range(2)
+        for _ in range(4)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        await asyncio.to_thread(child.join, 60)
+
+    assert [child.exitcode for child in children] == [0] * 8, failures.get(timeout=1)
 
 
 async def test_claimers_in_several_processes_never_get_the_same_job(

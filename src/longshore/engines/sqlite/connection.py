@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -65,6 +66,8 @@ class Store:
             cached_statements=512,
         )
         try:
+            # SQLite does not wait for its turn to make a new file keep a log.
+            self._patiently(lambda: db.execute("pragma journal_mode = wal"))
             self._prepare(db)
         except sqlite3.Error:
             db.close()
@@ -74,7 +77,6 @@ class Store:
         return db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        db.execute("pragma journal_mode = wal")
         db.execute(f"pragma synchronous = {self.synchronous}")
         # Above this the log is copied back less often and each page fewer times.
         db.execute("pragma wal_autocheckpoint = 4000")
@@ -87,11 +89,14 @@ class Store:
         SQLite's own busy handler sleeps up to 100 ms at a time, which is an age when two
         processes hand the lock to each other a thousand times a second.
         """
+        self._patiently(lambda: db.execute("begin immediate"))
+
+    def _patiently(self, attempt: Callable[[], object]) -> None:
         deadline = time.monotonic() + self.busy_timeout
         wait = _FIRST_WAIT
         while True:
             try:
-                db.execute("begin immediate")
+                attempt()
             except sqlite3.OperationalError as error:
                 if not is_busy(error) or time.monotonic() >= deadline:
                     raise

@@ -117,8 +117,11 @@ class SqliteSession:
         if number == last and number > 0:
             claims = claimed(transaction.db, self._token, number, queues)
             self._hold(claims)
-            stale = _references.decode(refused)
-            return Exchanged(transaction.now, claims, stale, self._unwanted(transaction))
+            stale, unwanted = _references.decode(refused), self._unwanted(transaction)
+            _, is_paused = claim(
+                transaction.db, (self._token, number), 0, queues=queues, types=self._types
+            )
+            return Exchanged(transaction.now, claims, stale, unwanted, is_paused)
         if number != last + 1:
             raise ExchangeOrderError(number, last)
         begun = self._start(transaction, started)

@@ -21,7 +21,7 @@ from pathlib import Path
 __all__ = ["Waker", "wake_folder"]
 
 _Listener = tuple[socket.socket, Path]
-_TRIES = 5
+_TRIES = 20
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
 

@@ -188,3 +188,15 @@ async def test_a_lapsed_session_cannot_even_repeat(engine: Engine, clock: Manual
 
     with pytest.raises(LeaseLostError):
         await worker.repeat()
+
+
+async def test_the_last_exchange_sent_again_still_says_that_its_queues_are_paused(
+    engine: Engine,
+) -> None:
+    await engine.pause(queue="default")
+    worker = await a_worker(engine)
+
+    first = await worker.exchange(want=1)
+    again = await worker.repeat()
+
+    assert (first.is_paused, again.is_paused) == (True, True)
