@@ -103,7 +103,10 @@ class Longshore:
             opened = _Opened(engine, asyncio.get_running_loop(), os.getpid())
             self._opened = opened
         if opened.loop is not asyncio.get_running_loop():
-            raise ConfigError("the app is open on another event loop; app.sync may hold it")
+            raise ConfigError(
+                "the app is open on another event loop; if app.sync opened it there, "
+                "call app.sync.close() first"
+            )
         opened.users += 1
         try:
             if opened.engine.url.startswith("sqlite:"):
