@@ -1,6 +1,7 @@
 """What a claim looks at. A plan that scans the queue would pass every test but this one."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ ids = IdSource()
 
 
 def _plan(path: Path, statement: str, parameters: object) -> list[str]:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         return [row[3] for row in db.execute(f"explain query plan {statement}", parameters)]
 
 
