@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sqlite3
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from longshore.engines import open_engine
 from longshore.engines.sqlite.wake import wake_folder
 from longshore.errors import ConfigError
 from longshore.runtime.ids import IdSource
+from longshore.testing.harness import eventually
 
 processes = multiprocessing.get_context("spawn")
 
@@ -210,3 +212,26 @@ async def test_many_callers_share_few_commits(engine: Engine, callers: int) -> N
     batches = await engine.events(after=0, limit=1_000)
     assert sum(len(group.ids) // 16 for batch in batches for group in batch.groups) == callers
     assert len(batches) <= callers // 8
+
+
+async def test_a_log_that_readers_held_back_is_emptied_when_they_are_gone(
+    engine: Engine, path: Path
+) -> None:
+    """Under writers and readers that never pause SQLite would let it take the whole disk."""
+    ids = IdSource()
+    log = path.with_name(path.name + "-wal")
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from longshore_job").fetchone()
+    while log.stat().st_size < 80 << 20:
+        await engine.submit(
+            [NewJob(id=ids.make(), type="t", payload=b"x" * 1_000_000) for _ in range(10)]
+        )
+    reader.close()
+
+    async def is_small() -> bool:
+        await engine.submit([NewJob(id=ids.make(), type="t")])
+        return log.stat().st_size < 16 << 20
+
+    assert await eventually(is_small, within=20)
+    await engine.ping()

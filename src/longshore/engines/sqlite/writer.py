@@ -24,6 +24,7 @@ from longshore.core.job import NewJob, Submitted
 from longshore.core.state import State
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.log import Log
 from longshore.engines.sqlite.sql import SQL
 from longshore.errors import EngineUnavailableError, LongshoreError
 
@@ -111,6 +112,7 @@ class Writer:
         self._lock = threading.Lock()
         self._is_closed = False
         self._synchronous = store.synchronous
+        self._log = Log(store)
 
     async def call(
         self, body: Callable[[Transaction], T | AfterCommit[T]], *, durable: bool = True
@@ -177,6 +179,8 @@ class Writer:
                 for call in calls:
                     call.error = error
             self._answer(calls)
+            if db is not None:
+                self._log.keep_small(db)
         if db is not None:
             db.close()
 
