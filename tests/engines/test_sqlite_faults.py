@@ -4,7 +4,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -156,7 +156,7 @@ async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> No
 async def test_a_migration_that_was_edited_after_it_ran_is_refused(
     engine: Engine, path: Path
 ) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("update longshore_migration set checksum = 'other'")
 
     with pytest.raises(SchemaError, match="was changed after it was applied"):
@@ -164,7 +164,7 @@ async def test_a_migration_that_was_edited_after_it_ran_is_refused(
 
 
 async def test_a_schema_of_a_newer_version_is_refused(engine: Engine, path: Path) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("insert into longshore_migration values (99, '0099_later', 'x', 0)")
 
     with pytest.raises(SchemaError, match="upgrade longshore"):
