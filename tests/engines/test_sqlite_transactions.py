@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ async def test_a_job_sent_twice_in_ones_own_transaction_is_one_job(
     engine: Engine, path: Path
 ) -> None:
     job = a_job()
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         first = _submit_on(engine, db, job)
         second = _submit_on(engine, db, job)
 
@@ -61,7 +62,7 @@ async def test_a_job_sent_twice_in_ones_own_transaction_is_one_job(
 
 
 async def test_a_connection_to_another_file_is_refused(engine: Engine, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "other.db") as db, pytest.raises(ConfigError):
+    with closing(sqlite3.connect(tmp_path / "other.db")) as db, pytest.raises(ConfigError):
         _submit_on(engine, db, a_job())
 
 
@@ -194,7 +195,7 @@ async def test_a_file_without_the_schema_is_said_so(tmp_path: Path) -> None:
 
     path = tmp_path / "bare.db"
     engine = open_engine(f"sqlite:///{path}")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("create table mine (x)")
         db.execute("insert into mine values (1)")
         with pytest.raises(SchemaError):
