@@ -18,6 +18,8 @@ _texts = msgspec.json.Decoder(list[str])
 _tags = msgspec.json.Decoder(tuple[str, ...])
 _MOST_TYPES = 400
 """SQLite joins at most 500 selects."""
+_MANY_QUEUES = 16
+"""From here on it pays to ask first which queues have anything at all."""
 _MANY_TYPES = 64
 """From here on it pays to ask first which types can be among the first jobs at all."""
 _UNWEIGHED = 64
@@ -88,6 +90,9 @@ def claim(
     open_queues = [queue for queue in queues if (queue, "") not in paused]
     if want <= 0 or not open_queues:
         return 0, not open_queues
+    if len(open_queues) > _MANY_QUEUES:
+        busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
+        open_queues = [queue for queue in open_queues if queue in busy]
     taken: list[int] = []
     for queue in open_queues:
         present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])

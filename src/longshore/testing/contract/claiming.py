@@ -312,3 +312,15 @@ async def test_a_queue_named_twice_is_no_reason_to_hand_out_less(engine: Engine)
     claims = await worker.claim(4, queues=["default", "default", "mail"])
 
     assert [claim.queue for claim in claims] == ["default", "default", "mail", "mail"]
+
+
+async def test_order_holds_across_hundreds_of_queues(engine: Engine) -> None:
+    queues = [f"queue-{number:03}" for number in range(300)]
+    full = queues[250::-50]
+    await engine.submit([a_job(queue=queue) for queue in sorted(full)])
+    await engine.pause(queue=full[1])
+    worker = await a_worker(engine, queues=queues[::-1])
+
+    claims = await worker.claim(100)
+
+    assert [claim.queue for claim in claims] == [full[0], *full[2:]]

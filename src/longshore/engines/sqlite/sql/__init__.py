@@ -61,6 +61,7 @@ class Statements:
     prune_outbox: str
     prune_sessions: str
     prune_shipped: str
+    queues_ready: str
     replay: str
     resume: str
     retry_now: str
