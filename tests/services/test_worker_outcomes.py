@@ -110,19 +110,25 @@ async def test_a_result_is_kept(shop: Workshop, kind: str):
     assert (await shop.job(job_id)).result == b"42"
 
 
-async def test_a_result_that_cannot_be_kept_is_a_failure(shop: Workshop):
-    async def give(_: Any) -> object:
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_a_result_that_cannot_be_kept_kills_the_job_instead_of_running_it_again(
+    shop: Workshop, kind: str
+):
+    async def give_async(_: Any) -> object:
         return object()
 
-    shop.task("give", give)
+    def give_sync(_: Any) -> object:
+        return object()
+
+    shop.task("give", give_async if kind == "async" else give_sync)
     job_id = await shop.submit("give")
 
     await shop.work()
 
     job = await shop.job(job_id)
-    assert (job.state, job.failures) == (State.SCHEDULED, 1)
+    assert (job.state, job.failures, job.reason) == (State.DEAD, 1, "result")
     assert job.failure is not None
-    assert job.failure.kind == "PayloadError"
+    assert job.failure.kind == "result"
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])

@@ -117,7 +117,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt ended badly. Built by `core.settle.failure`, which bounds its size."""
 
     kind: str
-    """The exception's name, or `timeout`, `crash`, `lapse`, `payload`."""
+    """The exception's name, or `timeout`, `crash`, `payload`, `result`."""
     message: str
     traceback: str = ""
 

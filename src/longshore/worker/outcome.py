@@ -38,6 +38,18 @@ class Judge:
         why = settle.failure("payload", _message(error))
         return self._logged(attempt, self._killed(attempt, why, "payload"))
 
+    def keep(self, attempt: Attempt, result: object) -> None:
+        """Note what the handler returned; if it cannot be stored, the job is dead.
+
+        What the handler did is done: running it again would do it again.
+        """
+        try:
+            attempt.result = attempt.handler.encode_result(result)
+        except Exception as error:
+            attempt.finished = self._standing.clock.monotonic()
+            why = settle.failure("result", _message(error))
+            attempt.settlement = self._logged(attempt, self._killed(attempt, why, "result"))
+
     def returned(self, attempt: Attempt) -> Settlement | None:
         """The handler returned; None: it succeeded."""
         if attempt.stop is not Stop.TIMEOUT:

@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
+_ECHO = 0.05
+"""Seconds within which a signal is the same one again: `timeout` and some shells send it to the
+process and then to its group."""
 
 
 class Leaver(Protocol):
@@ -41,8 +44,13 @@ def drained_by_signals(leaver: Leaver) -> Generator[None]:
     """Inside the block SIGTERM and SIGINT drain; call it in the running loop."""
     loop = asyncio.get_running_loop()
     steps: list[Callable[[], None]] = [leaver.drain, leaver.stop_now]
+    last = -_ECHO
 
     def received(number: signal.Signals) -> None:
+        nonlocal last
+        is_echo, last = loop.time() - last < _ECHO, loop.time()
+        if is_echo:
+            return
         log.info("signal received", extra={"signal": number.name})
         if steps:
             steps.pop(0)()

@@ -245,7 +245,7 @@ class Slots:
                 try:
                     result = await cast(Awaitable[object], handler.run(arguments))
                     if result is not None:
-                        attempt.result = handler.encode_result(result)
+                        self._judge.keep(attempt, result)
                 except BaseException as error:
                     is_fit = self._raised(attempt, error)
             slot.attempt = None

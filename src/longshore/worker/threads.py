@@ -117,14 +117,14 @@ class Threads:
         try:
             result = handler.run(arguments)
             if result is not None:
-                attempt.result = handler.encode_result(result)
+                self._judge.keep(attempt, result)
         # SystemExit and KeyboardInterrupt are the handler's too: here they end nothing else.
         except BaseException as error:
             attempt.finished = self._clock.monotonic()
             attempt.settlement = self._judge.raised(attempt, error)
         else:
             attempt.finished = self._clock.monotonic()
-            attempt.settlement = self._judge.returned(attempt)
+            attempt.settlement = attempt.settlement or self._judge.returned(attempt)
 
     def _call_loop(self) -> None:
         # A loop that is closed has left this thread behind; nobody waits for it.
