@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PR_SET_PDEATHSIG = 1
-_ECHO = 0.05
+_ECHO = 0.02
 """Seconds within which a signal is the same one again: `timeout` and some shells send it to the
 process and then to its group."""
 
