@@ -131,6 +131,7 @@ async def test_a_second_signal_leaves_at_once_and_loses_nothing(shell: Shell):
 
     worker.terminate()
     await asyncio.to_thread(_line_with, worker, "signal received")
+    await asyncio.sleep(0.1)  # sooner, it would count as the first one's echo
     worker.terminate()
 
     assert ended(worker)[0] == 0
