@@ -22,8 +22,7 @@ _history = BulkJoin(SQL.settled_history)
 _json = msgspec.json.Encoder()
 _requests = msgspec.json.Decoder(list[tuple[int, int, str]])
 _COUNTED = {
-    SETTLED[verb]: after(State.RUNNING, verb)
-    for verb in (Verb.SUCCEED, Verb.RETRY, Verb.SNOOZE, Verb.KILL, Verb.CANCEL)
+    SETTLED[verb]: after(State.RUNNING, verb) for verb in (Verb.SUCCEED, Verb.KILL, Verb.CANCEL)
 }
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
 

@@ -68,8 +68,6 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
         transaction.groups += [
             Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()
         ]
-        for (queue, _, tenant), found in ids.items():
-            transaction.count(tenant, queue, State.SCHEDULED, -len(found))
         transaction.wakes = True
     next_due = db.execute(SQL.next_due).fetchone()[0]
     return Promoted(len(rows), None if next_due is None else max(next_due - transaction.now, 0))

@@ -36,9 +36,6 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
         if answer.verdict is Verdict.ACCEPTED
     ]
     transaction.groups += _events(accepted)
-    for job in accepted:
-        if (job.delay or job.run_at) and _due(job, transaction.now) > transaction.now:
-            transaction.count(job.tenant, job.queue, State.SCHEDULED, 1)
     transaction.wakes |= bool(accepted)
     return answers
 
@@ -119,7 +116,7 @@ def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> i
 
 
 def _row(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
-    run_at = _due(job, now)
+    run_at = job.run_at if job.run_at is not None else now + job.delay
     if run_at > now:
         state, rank = "scheduled", strict_rank(job.priority, run_at, punctual=True)
     else:
@@ -138,10 +135,6 @@ def _row(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
         job.timeout,
         job.payload,
     )
-
-
-def _due(job: NewJob, now: int) -> int:
-    return job.run_at if job.run_at is not None else now + job.delay
 
 
 @lru_cache(32)

@@ -21,7 +21,7 @@ import msgspec
 
 from longshore.core.event import Group, encode
 from longshore.core.job import NewJob, Submitted
-from longshore.core.state import State
+from longshore.core.state import TERMINAL, State
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.log import Log
@@ -34,7 +34,6 @@ T = TypeVar("T")
 
 _json = msgspec.json.Encoder()
 _LARGEST_GROUP = 1_000
-_UNCOUNTED = {State.READY, State.RUNNING}
 
 
 class Transaction:
@@ -48,7 +47,7 @@ class Transaction:
         self.groups: list[Group] = []
         """Events; all bodies of a commit share one outbox row."""
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        """How many more jobs of a tenant and queue are in a state that is counted."""
+        """How many more finished jobs a tenant's queue has in a state."""
         self.wakes = False
         """Something became ready: wake those who wait."""
         self.undo: list[Callable[[], None]] = []
@@ -60,8 +59,8 @@ class Transaction:
             undo()
 
     def count(self, tenant: str, queue: str, state: State, jobs: int) -> None:
-        """So many more jobs are in this state, or fewer. The live ones need no count."""
-        if state not in _UNCOUNTED:
+        """So many more jobs are in this state, or fewer. Only the finished are counted."""
+        if state in TERMINAL:
             self.counts[tenant, queue, state] += jobs
 
     def finish(self) -> None:

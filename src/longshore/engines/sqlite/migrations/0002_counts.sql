@@ -1,8 +1,7 @@
 -- Counting, pruning and listing that cost the same however many jobs are kept.
 
--- How many jobs of a queue are in the states that may hold millions: scheduled and finished.
--- Each transaction adds what it changed. The ready and the running are counted from their
--- indexes, because a claim does not know its jobs' tenants.
+-- How many finished jobs a queue keeps, which may be millions: each transaction adds what it
+-- changed. Jobs that still have to run are counted from their indexes, where they are.
 create table longshore_count (
     tenant text    not null,
     queue  text    not null,
@@ -13,12 +12,14 @@ create table longshore_count (
 
 insert into longshore_count (tenant, queue, state, jobs)
 select tenant, queue, state, count(*) from longshore_job
- where state not in ('ready', 'running') group by tenant, queue, state;
+ where finished_at is not null group by tenant, queue, state;
 
--- run_at is there for counts, which then need not look at the jobs.
+-- The last columns are there for counts, which then need not look at the jobs.
 drop index longshore_job_ready;
 create index longshore_job_ready on longshore_job (queue, type, rank, seq, run_at)
     where state = 'ready' and parked is null;
+drop index longshore_job_due;
+create index longshore_job_due on longshore_job (run_at, seq, queue) where state = 'scheduled';
 create index longshore_job_parked on longshore_job (queue, run_at)
     where state = 'ready' and parked is not null;
 
