@@ -26,7 +26,7 @@ from longshore_lab.ledger import Ledger
 from longshore_lab.producer import produce
 from longshore_lab.sabotage import open_planted
 from longshore_lab.trial import Trial
-from longshore_lab.watch import watched
+from longshore_lab.watch import Talk, watched
 
 __all__ = ["main"]
 
@@ -55,7 +55,7 @@ async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
     clock = DozingClock()
     lease = int(trial.lease_seconds * _SECOND)
     worker = Worker(
-        watched(engine, book, clock),
+        watched(engine, book, clock, Talk(trial.talk(book.actor))),
         Registry(task.handler() for task in app.tasks.values()),
         WorkerSettings(
             concurrency=trial.concurrency,

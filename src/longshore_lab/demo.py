@@ -29,6 +29,7 @@ from longshore_lab.records import FaultKind, Settled
 from longshore_lab.sabotage import PLANTS
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, judge
+from longshore_lab.watch import is_talking
 
 __all__ = ["main"]
 
@@ -125,9 +126,11 @@ class Demo:
         return sum(job.worker == worker.name for job in page.jobs)
 
     async def _is_busy(self, worker: Actor) -> bool:
-        """It holds enough jobs to make its loss worth seeing, and no lock."""
+        """It holds enough jobs to make its loss worth seeing, no lock, and awaits no answer."""
         enough = self._trial.concurrency / 8
-        return await self._runner.is_writable() and await self._held_by(worker) >= enough
+        if is_talking(self._trial.talk(worker.name)) or not await self._runner.is_writable():
+            return False
+        return await self._held_by(worker) >= enough
 
     async def _is_disowned(self, worker: Actor) -> bool:
         return await self._held_by(worker) == 0

@@ -52,6 +52,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """The file of the outside world."""
         return Path(self.folder) / "world"
 
+    def talk(self, worker: str) -> Path:
+        """Where a worker says whether it waits for an answer."""
+        return Path(self.folder) / f"{worker}.talk"
+
     def pack(self) -> str:
         """The trial as one word of a command line."""
         return msgspec.json.encode(self).decode()

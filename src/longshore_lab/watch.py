@@ -5,7 +5,9 @@ of each settlement. So a checker can tell what the queue accepted, and in which 
 """
 
 import asyncio
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from longshore.core import ids
@@ -16,38 +18,69 @@ from longshore_lab.clock import DozingClock
 from longshore_lab.ledger import Ledger, now
 from longshore_lab.records import Claimed, Settled
 
-__all__ = ["watched"]
+__all__ = ["Talk", "is_talking", "watched"]
 
 
 _LATE = 0.1
 
 
-def watched(engine: Engine, ledger: Ledger, clock: DozingClock | None = None) -> Engine:
+class Talk:
+    """A byte in a file that says whether a worker waits for the answer of an exchange.
+
+    One that is stopped while it waits gives up on the answer when it goes on, asks again, hears
+    that its lease is gone, and never sends the late results that the fence is there for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def set(self, is_on: bool) -> None:
+        """Said by the worker itself."""
+        os.pwrite(self._file, b"1" if is_on else b"0", 0)
+
+
+def is_talking(path: Path) -> bool:
+    """The worker that says so in this file waits for an answer."""
+    return path.exists() and path.read_bytes() == b"1"
+
+
+def watched(
+    engine: Engine,
+    ledger: Ledger,
+    clock: DozingClock | None = None,
+    talk: Talk | None = None,
+) -> Engine:
     """The same engine; sessions opened through it write down what they are told.
 
     After the clock has dozed, a renewal is held back for a moment: the worker's late results
     go out first, and the fence has to refuse them.
     """
-    return cast(Engine, _WatchedEngine(engine, ledger, clock or DozingClock()))
+    return cast(Engine, _WatchedEngine(engine, ledger, clock or DozingClock(), talk))
 
 
 class _WatchedEngine:
-    def __init__(self, engine: Engine, ledger: Ledger, clock: DozingClock) -> None:
+    def __init__(
+        self, engine: Engine, ledger: Ledger, clock: DozingClock, talk: Talk | None
+    ) -> None:
         self._engine = engine
         self._ledger = ledger
         self._clock = clock
+        self._talk = talk
 
     async def open_session(self, **arguments: Any) -> Session:
         session = await self._engine.open_session(**arguments)
-        return cast(Session, _WatchedSession(session, self._ledger, self._clock))
+        return cast(Session, _WatchedSession(session, self._ledger, self._clock, self._talk))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
 
 class _WatchedSession:
-    def __init__(self, session: Session, ledger: Ledger, clock: DozingClock) -> None:
+    def __init__(
+        self, session: Session, ledger: Ledger, clock: DozingClock, talk: Talk | None
+    ) -> None:
         self._session = session
+        self._talk = talk
         self._ledger = ledger
         self._clock = clock
         self._number = 0
@@ -60,7 +93,7 @@ class _WatchedSession:
         if number != self._number:
             self._number, self._called_at = number, now()
         try:
-            answer = await self._session.exchange(number, settlements=settlements, **rest)
+            answer = await self._exchange(number, settlements=settlements, **rest)
         except LeaseLostError:
             refused = {(settlement.handle, settlement.delivery) for settlement in settlements}
             self._write_settled(settlements, refused)
@@ -68,6 +101,15 @@ class _WatchedSession:
         self._write_settled(settlements, set(answer.stale))
         self._write_claimed(answer)
         return answer
+
+    async def _exchange(self, number: int, **rest: Any) -> Exchanged:
+        if self._talk is None:
+            return await self._session.exchange(number, **rest)
+        self._talk.set(True)
+        try:
+            return await self._session.exchange(number, **rest)
+        finally:
+            self._talk.set(False)
 
     async def renew(self, **arguments: Any) -> Renewed:
         if self._clock.has_just_woken:

@@ -28,7 +28,9 @@ def test_the_demo_kills_and_freezes_workers_and_every_promise_holds():
     assert figures["lost"] == 0
     assert figures["effects_once"] == figures["effects_applied"] == figures["succeeded"]
     assert figures["kills"] == figures["stops"] == 1
-    assert 0 < figures["redelivered"] <= figures["in_flight"]
+    # Each of them on account of a worker that was hit: the checker of re-runs says so by job.
+    assert figures["redelivered"] > 0
+    assert figures["reruns"] == 0
     assert figures["stale_refused"] > 0
 
 
