@@ -63,6 +63,23 @@ def test_latency_measures_an_idle_queue():
     assert 0 < found["p50_ms"] <= found["p99_ms"]
 
 
+def test_nothing_is_left_to_run_and_repeats_do_not_meet(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+
+    found = figures("--engine", url, "--seconds", "1", "--repeat", "2", "--json")
+
+    listed = subprocess.run(
+        [sys.executable, "-m", "longshore", "--url", url, "queues", "list", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    queues = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert len(queues) == 4
+    assert [one["ready"] + one["scheduled"] + one["running"] for one in queues] == [0] * 4
+    assert found["jobs_per_s"] > found["mix"]["jobs_per_s"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -50,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 256
     claim_batch: int = 1_000
     payload_bytes: int = 100
+    queue: str = "longshore-bench"
+    """One of its own for every run: it meets neither users' jobs nor an earlier run's."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
@@ -62,8 +64,3 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError("--payload-bytes must be between 0 and 500000")
         if self.url.startswith("sqlite") and ":memory:" in self.url:
             raise ConfigError("a queue in memory cannot be shared by processes; name a file")
-
-    @property
-    def queue(self) -> str:
-        """A queue of its own, so that a benchmark on a live store meets nobody's jobs."""
-        return "longshore-bench"

@@ -13,6 +13,8 @@ import msgspec
 
 from longshore.bench.board import Board
 from longshore.bench.plan import Mode, Plan
+from longshore.core.state import State
+from longshore.core.view import JobFilter
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 
@@ -24,6 +26,7 @@ Report = Callable[[str, float], None]
 _GO, _STOP = 1, 2
 _SET_UP_SECONDS = 60.0
 _STALLED_SECONDS = 60.0
+_TIDIED = 1_000
 
 
 class CpuPerJob(msgspec.Struct, frozen=True):
@@ -64,12 +67,25 @@ def run(plan: Plan, report: Report = lambda _, __: None) -> Figures:
             return stage.measure()
         finally:
             stage.end()
+            asyncio.run(_tidy(plan))
 
 
 async def _prepare(plan: Plan) -> None:
     engine = open_engine(plan.url)
     try:
         await engine.migrate()
+    finally:
+        await engine.close()
+
+
+async def _tidy(plan: Plan) -> None:
+    """Cancel what the benchmark left: nobody would ever run it."""
+    engine = open_engine(plan.url)
+    try:
+        for state in (State.READY, State.SCHEDULED):
+            which = JobFilter(queue=plan.queue, state=state)
+            while jobs := (await engine.find(which, limit=_TIDIED)).jobs:
+                await engine.cancel([job.id for job in jobs], reason="the benchmark is over")
     finally:
         await engine.close()
 

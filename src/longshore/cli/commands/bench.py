@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
 
 import click
@@ -83,7 +84,8 @@ def _where(url: str | None, stack: ExitStack) -> _Where:
 def _measure(shared: Shared, where: _Where, name: Profile, asked: dict[str, Any]) -> Figures:
     if name is Profile.MIX:
         asked = {**asked, "concurrency": max(asked["concurrency"], _MIX_CONCURRENCY)}
-    plan = msgspec.convert({"url": where.url, "profile": name, **asked}, Plan)
+    queue = f"longshore-bench-{token_hex(4)}"
+    plan = msgspec.convert({"url": where.url, "profile": name, "queue": queue, **asked}, Plan)
     if shared.as_json:
         return run(plan)
     with _progress(f"{plan.mode} {plan.profile}") as report:
