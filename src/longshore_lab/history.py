@@ -113,15 +113,20 @@ class History:
         return False
 
     def in_flight(self, fault: Fault) -> set[str]:
-        """The jobs that the fault's target held at that moment: claimed and not yet settled."""
+        """The jobs that the fault's target held when it struck: claimed and not yet settled.
+
+        A kill is written down before it is done, and the process goes on a little in between:
+        what it claimed then, and never settled, it held as well.
+        """
+        struck = float("inf") if fault.kind is FaultKind.KILL else fault.at
         return {
             job
             for job, claims in self.claims.items()
             for actor, claim in claims
             if actor == fault.target
-            and claim.at <= fault.at
+            and claim.at <= struck
             and not any(
-                by == actor and settle.delivery == claim.delivery and settle.at <= fault.at
+                by == actor and settle.delivery == claim.delivery and settle.at <= struck
                 for by, settle in self.settles.get(job, ())
             )
         }

@@ -54,7 +54,7 @@ def _rows(trial: Trial, verdict: Verdict) -> list[tuple[str, str, str]]:
         (
             "re-deliveries",
             f"{counted.redelivered:,}",
-            "runs again of jobs whose worker was hit",
+            f"run again: the workers hit held {counted.in_flight:,} jobs",
         ),
         ("effects refused", f"{refused:,}", "asked for again, known by order number"),
         (

@@ -28,9 +28,7 @@ def test_the_demo_kills_and_freezes_workers_and_every_promise_holds():
     assert figures["lost"] == 0
     assert figures["effects_once"] == figures["effects_applied"] == figures["succeeded"]
     assert figures["kills"] == figures["stops"] == 1
-    # Each of them on account of a worker that was hit: the checker of re-runs says so by job.
-    assert figures["redelivered"] > 0
-    assert figures["reruns"] == 0
+    assert 0 < figures["redelivered"] <= figures["in_flight"]
     assert figures["stale_refused"] > 0
 
 

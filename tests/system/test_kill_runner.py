@@ -40,7 +40,7 @@ async def test_killing_workers_and_the_producer_under_load_loses_nothing(tmp_pat
     assert verdict.holds
     assert verdict.figures.accepted == trial.jobs
     assert verdict.figures.kills == len(blows)
-    assert verdict.findings["reruns"].violations == 0
+    assert verdict.figures.redelivered <= verdict.figures.in_flight
 
 
 async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_path: Path):
