@@ -1,9 +1,13 @@
-"""What every test shares: rewritten asserts in the contract, and Hypothesis profiles."""
+"""What every test shares: rewritten asserts, Hypothesis profiles, and servers."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from longshore_lab.servers import PostgresServer, postgres_binaries
 
 pytest.register_assert_rewrite("longshore.testing.contract")
 
@@ -26,3 +30,31 @@ def chosen_profile() -> str:
 
 
 settings.load_profile(chosen_profile())
+
+
+def servers_are_required() -> bool:
+    """A missing server is a skip at home and a failure in CI."""
+    return bool(os.environ.get("CI") or os.environ.get("LONGSHORE_REQUIRE_SERVERS"))
+
+
+def required(binaries: Path | None, name: str) -> Path:
+    """The folder of a server's programs, or else this test does not run."""
+    if binaries is None and servers_are_required():
+        pytest.fail(f"{name} is missing; run `make setup`")
+    if binaries is None:
+        pytest.skip(f"{name} is missing; run `make setup`")
+    return binaries
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for the whole run. Whoever wants to stop it starts one of its own."""
+    binaries = required(postgres_binaries(), "PostgreSQL")
+    with PostgresServer(binaries=binaries) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """A database of this run. It has a schema once a test has migrated it."""
+    return postgres_server.create("longshore")
