@@ -3,9 +3,11 @@
 import asyncio
 import multiprocessing
 import os
+import socket
+import sqlite3
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,11 @@ import pytest
 from longshore.core.job import NewJob
 from longshore.engine import Engine, Session
 from longshore.engines import open_engine
+from longshore.engines.sqlite import submitting
+from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.wake import Waker, wake_folder
+from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()
@@ -162,10 +168,42 @@ async def test_a_process_that_is_too_busy_to_listen_keeps_its_socket(
     """Its socket is full of wake-ups; that is no reason to take it away."""
     waker, sender = Waker(str(path)), Waker(str(path))
     await waker.wait(0.000_1)
+    (address,) = wake_folder(str(path)).iterdir()
+    _fill(address)
 
-    for _ in range(2_000):  # far more than a socket holds
-        sender.wake()
-
-    assert len(list(wake_folder(str(path)).iterdir())) == 1
+    sender.wake()
     sender.close()
+
+    assert address.exists()
     waker.close()
+
+
+def _fill(address: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                sender.sendto(b"!", str(address))
+
+
+async def test_the_others_are_woken_while_the_lock_keeps_them_from_looking(
+    engine: Engine, path: Path
+) -> None:
+    """They get up while the disk is busy, and cannot look before the work is there."""
+    locked: list[bool] = []
+    store = Store(path=str(path), clock=SystemClock())
+    writer = Writer(store, submitting.submit, lambda: locked.append(_is_locked(path)))
+
+    await writer.submit([a_job()])
+
+    assert locked == [True]
+    await writer.close()
+
+
+def _is_locked(path: Path) -> bool:
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        try:
+            other.execute("begin immediate")
+        except sqlite3.OperationalError:
+            return True
+        return False

@@ -1,8 +1,8 @@
 """Wake-ups between processes: a datagram socket per waiting process, beside the file.
 
-SQLite cannot notify. Whoever commits ready jobs sends one byte to every socket in the folder;
-a lost byte costs at most one poll. A socket whose process is gone is removed by the first
-sender that meets it.
+SQLite cannot notify. Whoever commits ready jobs sends one byte to every socket in the folder
+(herald.py); a lost byte costs at most one poll. A socket whose process is gone is removed by
+the first sender that meets it.
 
 Nothing here may fail a call: where there is no room for a socket, polling has to do, until the
 next wait tries again.
@@ -17,6 +17,8 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
+
+from longshore.engines.sqlite.herald import Herald
 
 __all__ = ["Waker", "wake_folder"]
 
@@ -34,7 +36,9 @@ class Waker:
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
         self._lock = threading.Lock()
         self._listeners: dict[asyncio.AbstractEventLoop, _Listener] = {}
-        self._sender: socket.socket | None = None
+        self._herald = None if self._folder is None else Herald(self._folder, self._own)
+        self._proven: socket.socket | None = None
+        """The socket that a wake-up came through since the last wait: it is still in place."""
 
     async def wait(self, seconds: float) -> None:
         """Return at the next wake-up, after `seconds` at the latest."""
@@ -52,18 +56,24 @@ class Waker:
                 self._waiters.discard(waiter)
 
     def wake(self) -> None:
-        """Something is ready. Called from any thread, after the commit."""
+        """Something is ready, or will be with the commit that is about to be made.
+
+        Called by the writer's thread while it holds the write lock: whoever looks for work
+        waits for the lock, and so finds what the commit brings.
+        """
         self._wake_here()
-        if self._folder is not None:
-            self._wake_others(self._folder)
+        if self._herald is not None:
+            self._herald.tell()
 
     def close(self) -> None:
         """Stop listening. Safe to call twice."""
         for loop in list(self._listeners):
             self._stop(loop)
-        sender, self._sender = self._sender, None
-        if sender is not None:
-            sender.close()
+        if self._herald is not None:
+            self._herald.close()
+
+    def _own(self) -> set[str]:
+        return {address.name for _, address in list(self._listeners.values())}
 
     def _wake_here(self, here: asyncio.AbstractEventLoop | None = None) -> None:
         """Wake those who wait in this process; `here` is the loop of the calling thread."""
@@ -76,31 +86,13 @@ class Waker:
                 with suppress(RuntimeError):  # its loop was closed meanwhile
                     loop.call_soon_threadsafe(_end, waiter)
 
-    def _wake_others(self, folder: Path) -> None:
-        with suppress(OSError):  # nobody ever waited, or we may not look
-            if self._sender is None:
-                self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._sender.setblocking(False)
-            own = {address.name for _, address in list(self._listeners.values())}
-            for name in os.listdir(folder):
-                if name not in own:
-                    self._send(self._sender, folder / name)
-
-    def _send(self, sender: socket.socket, address: Path) -> None:
-        try:
-            sender.sendto(b"!", str(address))
-        except ConnectionRefusedError:  # its process is gone
-            with suppress(OSError):
-                address.unlink()
-        except OSError:
-            return  # it has wake-ups enough, left, or is not ours to wake
-
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         if self._folder is None:
             return
         listener = self._listeners.get(loop)
-        if listener is not None and listener[1].exists():
+        proven, self._proven = self._proven, None
+        if listener is not None and (listener[0] is proven or listener[1].exists()):
             return
         for old in list(self._listeners):
             if old is loop or old.is_closed():
@@ -126,8 +118,9 @@ class Waker:
 
     def _receive(self, receiver: socket.socket) -> None:
         with suppress(BlockingIOError):
-            while receiver.recv(64):
-                pass
+            # One at a time: the loop calls again if there is more, and usually there is not.
+            receiver.recv(64)
+            self._proven = receiver
         self._wake_here(asyncio.get_running_loop())
 
 

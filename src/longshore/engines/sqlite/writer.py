@@ -202,14 +202,14 @@ class Writer:
         try:
             self._apply(transaction, calls)
             transaction.finish()
+            if transaction.wakes:
+                self._on_ready()
             db.execute("commit")
         except BaseException:
             transaction.roll_back()
             if db.in_transaction:
                 db.execute("rollback")
             raise
-        if transaction.wakes:
-            self._on_ready()
         for call in calls:
             result: object = call.result
             if isinstance(result, AfterCommit):
