@@ -24,6 +24,8 @@ __all__ = ["SqliteSession"]
 _json = msgspec.json.Encoder()
 _start = BulkJoin(SQL.start)
 _references = msgspec.json.Decoder(list[Reference])
+_FEW = 16
+"""Up to so many claims are read before the commit: they cost less than another transaction."""
 
 
 class SqliteSession:
@@ -146,7 +148,11 @@ class SqliteSession:
             self._hold(claims)
             return Exchanged(now, claims, stale, unwanted, is_paused)
 
-        return AfterCommit(answer)
+        if count > _FEW:
+            return AfterCommit(answer)
+        exchanged = answer(transaction.db)
+        transaction.undo.append(partial(self._forget, exchanged.claims))
+        return exchanged
 
     def _renew(
         self,
@@ -219,11 +225,17 @@ class SqliteSession:
         return self._started
 
     def _unwanted(self, transaction: Transaction) -> list[Reference]:
+        if not self._held:
+            return []  # what is claimed in this very moment is wanted
         return list(settling.unwanted(transaction.db, self._token))
 
     def _hold(self, claims: Sequence[Claim]) -> None:
         for one in claims:
             self._held[one.handle, one.delivery] = one
+
+    def _forget(self, claims: Sequence[Claim]) -> None:
+        for one in claims:
+            self._held.pop((one.handle, one.delivery), None)
 
     def _let_go(self, transaction: Transaction, ended: Sequence[Reference]) -> None:
         gone = {one: self._held.pop(one) for one in ended if one in self._held}
