@@ -198,15 +198,19 @@ class Fetcher:
             self._look_after = min(max(due_in, self._flush_after), self._poll)
 
     def _listen(self) -> None:
-        if self._listener is None:
-            self._listener = asyncio.create_task(self._standing.wait(_LISTEN))
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._hear())
             self._listener.add_done_callback(self._heard)
 
+    async def _hear(self) -> None:
+        await self._standing.wait(_LISTEN)
+        # Here and not when the task is done, which would be a turn of the loop later.
+        self.look()
+
     def _heard(self, listener: asyncio.Task[None]) -> None:
-        self._listener = None
-        if not listener.cancelled():
-            self._slots.fault = self._slots.fault or listener.exception()
-            self.look()
+        if not listener.cancelled() and (fault := listener.exception()) is not None:
+            self._slots.fault = self._slots.fault or fault
+            self._settler.bell.set()
 
     async def _stop_listening(self) -> None:
         if self._listener is not None:

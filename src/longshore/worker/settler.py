@@ -103,6 +103,8 @@ class Settler:
     def accepted(self, batch: Batch, stale: Iterable[Reference]) -> None:
         """The engine has applied the batch, except for what it found stale."""
         self._sent = None
+        if not batch.settlements:
+            return
         stats = self._stats
         verbs = Counter(one.verb for one in batch.special)
         stats.succeeded += len(batch.settlements) - len(batch.special)
