@@ -40,7 +40,7 @@ async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
         (SQL.next_due, {}, "longshore_job_due"),
         (SQL.lapsed, {"before": 1, "limit": 1}, "longshore_session_live"),
         (SQL.held, {"token": 1}, "longshore_job_held"),
-        (SQL.claimed, {"token": 1, "number": 1}, "longshore_job_held"),
+        (SQL.handed_out, {"token": 1, "number": 1}, "longshore_job_held"),
         (SQL.unwanted, {"token": 1}, "longshore_job_unwanted"),
         (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
         (SQL.outbox_unpublished, {"limit": 1}, "longshore_outbox_unpublished"),
@@ -86,6 +86,12 @@ async def test_settling_and_starting_go_claim_by_claim(
     assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan
 
 
+async def test_what_was_claimed_is_read_job_by_job(engine: Engine, path: Path) -> None:
+    plan = _plan(path, SQL.claimed, {"token": 1, "number": 1, "seqs": "[]"})
+
+    assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan
+
+
 async def test_a_claim_costs_the_same_behind_many_jobs_it_may_not_take(
     engine: Engine, path: Path
 ) -> None:
@@ -113,10 +119,10 @@ def _steps_of_a_claim(path: Path) -> int:
     db = sqlite3.connect(path, isolation_level=None)
     db.set_progress_handler(count, 1)
     db.execute("begin immediate")
-    count, _ = claim(db, (1, 1), 5, queues=["default"], types=frozenset({"wanted"}))
+    taken, _ = claim(db, (1, 1), 5, queues=["default"], types=frozenset({"wanted"}))
     db.execute("rollback")
     db.close()
-    assert count == 5
+    assert len(taken) == 5
     return steps
 
 

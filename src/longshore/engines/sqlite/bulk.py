@@ -1,6 +1,9 @@
 """Run a statement over many rows at once: one execution per block of rows, prepared once.
 
 A statement that steps row by row gives up the interpreter lock at every row; see writer.py.
+
+What a parameter costs depends on its type: an int 70 ns, a text or a bytearray 140, but bytes
+490 and None 380, because Python looks for an adapter first. Hence `blob` and `ABSENT`.
 """
 
 import sqlite3
@@ -9,14 +12,24 @@ from itertools import chain
 
 from longshore.engines.sqlite.sql import repeated
 
-__all__ = ["BulkJoin", "BulkStatement"]
+__all__ = ["ABSENT", "BulkStatement", "blob"]
 
-_BLOCKS = (256, 64, 16, 4, 1)
+_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Rows per execution; 256 rows of 18 values stay far below SQLite's limit of 32,766."""
+
+ABSENT = -1
+"""Stands for null in rows; the statement turns it into one by `nullif(?, -1)`."""
+
+blob = bytearray
+"""Bytes as rows carry them."""
 
 
 class BulkStatement:
-    """A statement with one line of parameters that stands for a row."""
+    """A statement with one line of parameters that stands for a row.
+
+    The last block is filled up with rows of zeros, and the statement must pass over a row
+    whose first value is zero: forty rows take one execution instead of two.
+    """
 
     def __init__(self, statement: str) -> None:
         self._statements = {block: repeated(statement, block) for block in _BLOCKS}
@@ -28,33 +41,11 @@ class BulkStatement:
 
         `tail` are the parameters that follow the rows.
         """
-        at = touched = 0
-        while at < len(rows):
-            block = self._block(len(rows) - at)
-            values = list(chain.from_iterable(rows[at : at + block]))
-            values += self._filling(rows[at : at + block], block)
+        touched = 0
+        for at in range(0, len(rows), _BLOCKS[-1]):
+            part = rows[at : at + _BLOCKS[-1]]
+            block = next(block for block in _BLOCKS if block >= len(part))
+            values = [*chain.from_iterable(part)]
+            values += [0] * ((block - len(part)) * len(part[0]))
             touched += db.execute(self._statements[block], [*values, *tail]).rowcount
-            at += block
         return touched
-
-    def _block(self, left: int) -> int:
-        """The largest block that is full."""
-        return next(block for block in _BLOCKS if block <= left)
-
-    def _filling(self, rows: Sequence[tuple[object, ...]], block: int) -> list[object]:
-        return []
-
-
-class BulkJoin(BulkStatement):
-    """A statement that joins its rows to a table by their first value.
-
-    A row of nulls joins nothing, so the last block is filled up with such rows: forty rows
-    take one execution instead of four.
-    """
-
-    def _block(self, left: int) -> int:
-        """The smallest block that holds what is left, or the largest there is."""
-        return next((block for block in reversed(_BLOCKS) if block >= left), _BLOCKS[0])
-
-    def _filling(self, rows: Sequence[tuple[object, ...]], block: int) -> list[object]:
-        return [None] * ((block - len(rows)) * len(rows[0]))

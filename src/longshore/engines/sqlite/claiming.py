@@ -11,7 +11,7 @@ import msgspec
 from longshore.core.job import Claim, Held, JobId
 from longshore.engines.sqlite.sql import SQL
 
-__all__ = ["claim", "claimed", "held_by"]
+__all__ = ["claim", "claimed", "handed_out", "held_by"]
 
 _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
@@ -30,11 +30,10 @@ _MOST_BYTES = 64 << 20
 class _Claimed(msgspec.Struct, array_like=True, gc=False):
     handle: int
     delivery: int
-    id: str
     type: str
     queue: str
     tenant: str
-    payload: str
+    size: int
     priority: int
     attempt: int
     failures: int
@@ -46,7 +45,6 @@ class _Claimed(msgspec.Struct, array_like=True, gc=False):
     run_at: int
     trace: str | None
     tags: str | None
-    rank: int
 
 
 class _Held(msgspec.Struct, array_like=True, gc=False):
@@ -69,6 +67,7 @@ class _Held(msgspec.Struct, array_like=True, gc=False):
 
 _claimed_rows = msgspec.json.Decoder(list[_Claimed])
 _held_rows = msgspec.json.Decoder(list[_Held])
+_handed_out = msgspec.json.Decoder(list[tuple[str, int, int]])
 _type_heads = msgspec.json.Decoder(list[tuple[int, int, str]])
 _sizes = msgspec.json.Decoder(list[int])
 _unhex = bytes.fromhex
@@ -81,15 +80,15 @@ def claim(
     *,
     queues: Sequence[str],
     types: frozenset[str],
-) -> tuple[int, bool]:
+) -> tuple[list[int], bool]:
     """Hand up to `want` jobs to this exchange (token, number).
 
-    Returns how many, and whether all queues are paused. `claimed` reads them.
+    Returns which, in order, and whether all queues are paused. `claimed` reads them.
     """
     paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
     open_queues = [queue for queue in queues if (queue, "") not in paused]
     if want <= 0 or not open_queues:
-        return 0, not open_queues
+        return [], not open_queues
     if len(open_queues) > _MANY_QUEUES:
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
@@ -111,45 +110,62 @@ def claim(
         if len(found) == room:
             break
     if not taken:
-        return 0, False
+        return [], False
     taken = _within_weight(db, taken)
     token, number = exchange
     seqs = _json.encode(taken).decode()
     db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
-    return len(taken), False
+    return taken, False
+
+
+def handed_out(
+    db: sqlite3.Connection, exchange: tuple[int, int], queues: Sequence[str]
+) -> list[int]:
+    """What this exchange handed out and is still held, in the order of its claim."""
+    token, number = exchange
+    body = db.execute(SQL.handed_out, {"token": token, "number": number}).fetchone()[0]
+    places = {queue: place for place, queue in enumerate(queues)}
+    found = sorted(
+        (places.get(queue, 0), rank, seq) for queue, rank, seq in _handed_out.decode(body)
+    )
+    return [seq for _, _, seq in found]
 
 
 def claimed(
-    db: sqlite3.Connection, token: int, number: int, queues: Sequence[str]
+    db: sqlite3.Connection, exchange: tuple[int, int], seqs: Sequence[int]
 ) -> list[Claim]:
-    """What this exchange handed out and is still held: queues in their order, then by rank."""
-    body = db.execute(SQL.claimed, {"token": token, "number": number}).fetchone()[0]
-    rows = _claimed_rows.decode(body)
-    places = {queue: place for place, queue in enumerate(queues)}
-    rows.sort(key=lambda row: (places.get(row.queue, 0), row.rank, row.handle))
-    return [
-        Claim(
-            row.handle,
-            row.delivery,
-            JobId(_unhex(row.id)),
-            row.type,
-            row.queue,
-            row.tenant,
-            _unhex(row.payload),
-            row.priority,
-            row.attempt,
-            row.failures,
-            row.crashes,
-            row.lapses,
-            row.max_attempts,
-            row.timeout,
-            row.created_at,
-            row.run_at,
-            row.trace,
-            _tags.decode(row.tags) if row.tags else (),
+    """Those of the jobs that this exchange still holds, in their order."""
+    token, number = exchange
+    scope = {"token": token, "number": number, "seqs": _json.encode(seqs).decode()}
+    ids, payloads, body = db.execute(SQL.claimed, scope).fetchone()
+    claims: list[Claim] = []
+    at = 0
+    for place, row in enumerate(_claimed_rows.decode(body)):
+        end = at + row.size
+        claims.append(
+            Claim(
+                row.handle,
+                row.delivery,
+                JobId(ids[place * 16 : place * 16 + 16]),
+                row.type,
+                row.queue,
+                row.tenant,
+                payloads[at:end],
+                row.priority,
+                row.attempt,
+                row.failures,
+                row.crashes,
+                row.lapses,
+                row.max_attempts,
+                row.timeout,
+                row.created_at,
+                row.run_at,
+                row.trace,
+                _tags.decode(row.tags) if row.tags else (),
+            )
         )
-        for row in rows
-    ]
+        at = end
+    return claims
 
 
 def held_by(db: sqlite3.Connection, token: int) -> list[tuple[Held, int]]:

@@ -15,6 +15,9 @@ MIGRATIONS = read_migrations("longshore.engines.sqlite.migrations")
 def migrate(transaction: Transaction) -> list[str]:
     """Apply what is missing; the names of what was applied."""
     db = transaction.db
+    if db.execute("pragma encoding").fetchone() != ("UTF-8",):
+        # `claimed` strings blobs together as if they were texts.
+        raise SchemaError("the file keeps its texts as UTF-16; use a file of its own")
     db.execute(SQL.migration_table)
     missing = pending(MIGRATIONS, _applied(db))
     for one in missing:

@@ -12,8 +12,8 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
-from longshore.engines.sqlite.bulk import BulkJoin
-from longshore.engines.sqlite.claiming import claim, claimed, held_by
+from longshore.engines.sqlite.bulk import BulkStatement
+from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import AfterCommit, Transaction, Writer
@@ -22,7 +22,7 @@ from longshore.errors import ExchangeOrderError, LeaseLostError
 __all__ = ["SqliteSession"]
 
 _json = msgspec.json.Encoder()
-_start = BulkJoin(SQL.start)
+_start = BulkStatement(SQL.start)
 _references = msgspec.json.Decoder(list[Reference])
 _FEW = 16
 """Up to so many claims are read before the commit: they cost less than another transaction."""
@@ -117,7 +117,9 @@ class SqliteSession:
     ) -> Exchanged | AfterCommit[Exchanged]:
         last, refused, _ = self._live(transaction)
         if number == last and number > 0:
-            claims = claimed(transaction.db, self._token, number, queues)
+            again = (self._token, number)
+            seqs = handed_out(transaction.db, again, queues)
+            claims = claimed(transaction.db, again, seqs)
             self._hold(claims)
             stale, unwanted = _references.decode(refused), self._unwanted(transaction)
             _, is_paused = claim(
@@ -133,7 +135,7 @@ class SqliteSession:
             settlements,
             lambda reference: (self._held[reference], reference in begun),
         )
-        count, is_paused = claim(
+        taken, is_paused = claim(
             transaction.db, (self._token, number), want, queues=queues, types=self._types
         )
         refused = _json.encode(stale).decode()
@@ -144,11 +146,11 @@ class SqliteSession:
         unwanted, now = self._unwanted(transaction), transaction.now
 
         def answer(db: sqlite3.Connection) -> Exchanged:
-            claims = claimed(db, self._token, number, queues) if count else []
+            claims = claimed(db, (self._token, number), taken) if taken else []
             self._hold(claims)
             return Exchanged(now, claims, stale, unwanted, is_paused)
 
-        if count > _FEW:
+        if len(taken) > _FEW:
             return AfterCommit(answer)
         exchanged = answer(transaction.db)
         transaction.undo.append(partial(self._forget, exchanged.claims))

@@ -10,21 +10,23 @@ from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
-from longshore.engines.sqlite.bulk import BulkJoin
+from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["Known", "Lookup", "apply", "unwanted"]
 
-_succeed = BulkJoin(SQL.settle_succeeded)
-_end = BulkJoin(SQL.settle)
-_history = BulkJoin(SQL.settled_history)
+_succeed = BulkStatement(SQL.settle_succeeded)
+_end = BulkStatement(SQL.settle)
+_history = BulkStatement(SQL.settled_history)
 _json = msgspec.json.Encoder()
 _requests = msgspec.json.Decoder(list[tuple[int, int, str]])
 _COUNTED = {
     SETTLED[verb]: after(State.RUNNING, verb) for verb in (Verb.SUCCEED, Verb.KILL, Verb.CANCEL)
 }
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
+_SUCCEED = Verb.SUCCEED
+"""A name of the module: looking into the enumeration for every job took 50 ns each time."""
 
 
 Known = Claim | Held
@@ -51,14 +53,15 @@ def apply(
             pending[reference] = heeding(pending[reference], reason)
     stale: list[Reference] = []
     db.execute("savepoint settle")
-    if _settle(transaction, token, pending) != len(pending):
+    others = [one for one in pending.values() if one.verb is not _SUCCEED]
+    if _settle(transaction, token, pending, others) != len(pending):
         db.execute("rollback to settle")
         stale = [reference for reference in pending if not _is_held(db, token, reference)]
         for reference in stale:
             del pending[reference]
-        _settle(transaction, token, pending)
+        others = [one for one in pending.values() if one.verb is not _SUCCEED]
+        _settle(transaction, token, pending, others)
     db.execute("release settle")
-    others = [one for one in pending.values() if one.verb is not Verb.SUCCEED]
     if others:
         _history.run(db, [_past(one, worker, transaction.now) for one in others])
         transaction.wakes |= any(
@@ -82,17 +85,27 @@ def unwanted(db: sqlite3.Connection, token: int) -> dict[Reference, str]:
     return {(seq, delivery): reason for seq, delivery, reason in _requests.decode(row[0])}
 
 
-def _settle(transaction: Transaction, token: int, pending: dict[Reference, Settlement]) -> int:
+def _settle(
+    transaction: Transaction,
+    token: int,
+    pending: dict[Reference, Settlement],
+    others: list[Settlement],
+) -> int:
+    """Write the ends; how many claims were still held. `others` are no successes."""
     now = transaction.now
     succeeded = [
-        (one.handle, one.delivery, one.started_at, one.finished_at or now, one.result)
+        (
+            one.handle,
+            one.delivery,
+            ABSENT if one.started_at is None else one.started_at,
+            one.finished_at or now,
+            ABSENT if one.result is None else blob(one.result),
+        )
         for one in pending.values()
-        if one.verb is Verb.SUCCEED
+        if one.verb is _SUCCEED
     ]
-    others = [_row(one, now) for one in pending.values() if one.verb is not Verb.SUCCEED]
-    return _succeed.run(transaction.db, succeeded, token) + _end.run(
-        transaction.db, others, token
-    )
+    ended = _succeed.run(transaction.db, succeeded, token)
+    return ended + _end.run(transaction.db, [_row(one, now) for one in others], token)
 
 
 def _is_held(db: sqlite3.Connection, token: int, reference: Reference) -> bool:
@@ -106,15 +119,15 @@ def _row(one: Settlement, now: int) -> tuple[object, ...]:
     return (
         one.handle,
         one.delivery,
-        state,
-        now + one.delay if one.verb in _DELAYED else None,
+        state.value,
+        now + one.delay if one.verb in _DELAYED else ABSENT,
         one.charge,
         one.crash,
         one.lapse,
-        one.started_at,
-        ended_at if state in TERMINAL else None,
+        ABSENT if one.started_at is None else one.started_at,
+        ended_at if state in TERMINAL else ABSENT,
         _failure(one),
-        one.reason,
+        ABSENT if one.reason is None else one.reason,
     )
 
 
@@ -123,8 +136,8 @@ def _past(one: Settlement, worker: str, now: int) -> tuple[object, ...]:
     return one.handle, one.delivery, outcome(one), ended_at, _failure(one), worker
 
 
-def _failure(one: Settlement) -> str | None:
-    return _json.encode(one.failure).decode() if one.failure is not None else None
+def _failure(one: Settlement) -> str | int:
+    return _json.encode(one.failure).decode() if one.failure is not None else ABSENT
 
 
 def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]:
@@ -136,7 +149,7 @@ def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]
     groups: list[Group] = []
     for reference, one in pending.items():
         job, is_started = lookup(reference)
-        if one.verb is Verb.SUCCEED:
+        if one.verb is _SUCCEED:
             key = (is_started, job.queue, job.type, job.tenant)
             found = plain.get(key)
             if found is None:

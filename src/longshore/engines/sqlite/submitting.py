@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
@@ -9,16 +11,22 @@ from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
-from longshore.engines.sqlite.bulk import BulkStatement
+from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["submit"]
 
-_insert_plain = BulkStatement(SQL.job_insert_plain)
-_insert_whole = BulkStatement(SQL.job_insert)
+_insert_alike = BulkStatement(SQL.job_insert_alike)
+_insert_any = BulkStatement(SQL.job_insert)
 _json = msgspec.json.Encoder()
 _WAITING = {State.SCHEDULED, State.READY}
+_LONG_RUN = 8
+"""Jobs that are alike are stored apart from others if there are so many in a row."""
+_shared = attrgetter(
+    *("type", "queue", "tenant", "priority", "run_at", "delay", "max_attempts", "timeout"),
+    *("unique_key", "unique_until", "idempotency_key", "ordering_key", "trace", "tags"),
+)
 
 
 def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -108,21 +116,31 @@ def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
 
 def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> int:
     """Store the jobs whose ids are not known; how many that were."""
-    rows = [_row(job, arrival, transaction.now) for job in jobs]
-    if all(map(_is_plain, jobs)):
-        return _insert_plain.run(transaction.db, rows)
-    whole = [row + _attributes(job) for row, job in zip(rows, jobs, strict=True)]
-    return _insert_whole.run(transaction.db, whole)
+    runs = [list(run) for _, run in groupby(jobs, _shared)]
+    shared = [_attributes(run[0], arrival, transaction.now) for run in runs]
+    if len(runs) > 1 and len(runs) * _LONG_RUN > len(jobs):
+        rows = [
+            (blob(job.id), blob(job.payload), *filled)
+            for filled, run in zip(map(_filled, shared), runs, strict=True)
+            for job in run
+        ]
+        return _insert_any.run(transaction.db, rows)
+    return sum(
+        _insert_alike.run(
+            transaction.db, [(blob(job.id), blob(job.payload)) for job in run], *attributes
+        )
+        for attributes, run in zip(shared, runs, strict=True)
+    )
 
 
-def _row(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
+def _attributes(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
+    """The row of a job without its id and payload."""
     run_at = job.run_at if job.run_at is not None else now + job.delay
     if run_at > now:
         state, rank = "scheduled", strict_rank(job.priority, run_at, punctual=True)
     else:
         state, rank, run_at = "ready", _rank(job.priority, arrival), arrival
     return (
-        job.id,
         job.tenant,
         job.queue,
         job.type,
@@ -133,7 +151,12 @@ def _row(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
         arrival,
         job.max_attempts,
         job.timeout,
-        job.payload,
+        job.unique_key,
+        job.unique_until.value if job.unique_key is not None else None,
+        job.idempotency_key,
+        job.ordering_key,
+        job.trace,
+        _json.encode(job.tags).decode() if job.tags else None,
     )
 
 
@@ -143,25 +166,8 @@ def _rank(priority: int, arrival: int) -> int:
     return strict_rank(priority, arrival)
 
 
-def _is_plain(job: NewJob) -> bool:
-    return (
-        job.trace is None
-        and not job.tags
-        and job.ordering_key is None
-        and job.unique_key is None
-        and job.idempotency_key is None
-    )
-
-
-def _attributes(job: NewJob) -> tuple[object, ...]:
-    return (
-        job.unique_key,
-        job.unique_until.value if job.unique_key is not None else None,
-        job.idempotency_key,
-        job.ordering_key,
-        job.trace,
-        _json.encode(job.tags).decode() if job.tags else None,
-    )
+def _filled(attributes: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple([ABSENT if value is None else value for value in attributes])
 
 
 def _events(jobs: Iterable[NewJob]) -> list[Group]:

@@ -31,6 +31,7 @@ class Statements:
     fact_put: str
     firing_add: str
     firing_prune: str
+    handed_out: str
     held: str
     idempotency_get: str
     idempotency_put: str
@@ -41,7 +42,7 @@ class Statements:
     job_find_finished: str
     job_find_running: str
     job_insert: str
-    job_insert_plain: str
+    job_insert_alike: str
     job_seq: str
     lapsed: str
     last_arrival: str

@@ -1,11 +1,12 @@
--- claimed: what an exchange handed out and is still held, as one JSON text.
--- One row for all jobs: see writer.py. Blobs travel as hex, so that any payload passes.
--- :token :number
--- reads longshore_job_held.
-select json_group_array(json_array(
-           seq, delivery, hex(id), type, queue, tenant, hex(payload), priority,
-           attempt - (started_at is not null),
-           failures, crashes, lapses, max_attempts, timeout, created_at, run_at, trace, tags,
-           rank))
-  from longshore_job indexed by longshore_job_held
- where token = :token and state = 'running' and claimed_by = :number
+-- claimed: the jobs that an exchange handed out and that are still held, in the given order:
+-- ids, payloads, and the rest as one JSON text.
+-- One row for all jobs: see writer.py. Blobs are strung together, to be cut up by their
+-- lengths: as hex among the JSON they cost 2 µs a job more.
+-- :token :number :seqs  JSON array
+select cast(group_concat(j.id, '') as blob), cast(group_concat(j.payload, '') as blob),
+       json_group_array(json_array(
+           j.seq, j.delivery, j.type, j.queue, j.tenant, length(j.payload), j.priority,
+           j.attempt - (j.started_at is not null), j.failures, j.crashes, j.lapses,
+           j.max_attempts, j.timeout, j.created_at, j.run_at, j.trace, j.tags))
+  from json_each(:seqs) s cross join longshore_job j on j.seq = s.value
+ where +j.token = :token and +j.state = 'running' and j.claimed_by = :number

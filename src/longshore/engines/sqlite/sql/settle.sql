@@ -5,15 +5,15 @@
 -- The plus signs keep the planner from the index on token: it must go claim by claim.
 update longshore_job as j
    set state            = s.column3,
-       run_at           = coalesce(s.column4, j.run_at),
-       attempt          = j.attempt + (s.column8 is not null and j.started_at is null),
+       run_at           = coalesce(nullif(s.column4, -1), j.run_at),
+       attempt          = j.attempt + (s.column8 <> -1 and j.started_at is null),
        failures         = j.failures + s.column5,
        crashes          = j.crashes + s.column6,
        lapses           = j.lapses + s.column7,
-       started_at       = coalesce(s.column8, j.started_at),
-       finished_at      = s.column9,
-       failure          = coalesce(s.column10, j.failure),
-       reason           = s.column11,
+       started_at       = coalesce(nullif(s.column8, -1), j.started_at),
+       finished_at      = nullif(s.column9, -1),
+       failure          = coalesce(nullif(s.column10, -1), j.failure),
+       reason           = nullif(s.column11, -1),
        cancel_requested = 0
   from (values
     (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

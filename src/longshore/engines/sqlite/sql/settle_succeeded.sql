@@ -5,9 +5,9 @@
 update longshore_job as j
    set state            = 'succeeded',
        attempt          = j.attempt + (j.started_at is null),
-       started_at       = s.column3,
+       started_at       = nullif(s.column3, -1),
        finished_at      = s.column4,
-       result           = s.column5,
+       result           = nullif(s.column5, -1),
        reason           = null,
        cancel_requested = 0
   from (values

@@ -4,7 +4,7 @@
 -- Runs after settle: attempt and start are what the job row says by then.
 insert or ignore into longshore_attempt
     (seq, delivery, outcome, finished_at, failure, worker, attempt, started_at)
-select s.column1, s.column2, s.column3, s.column4, s.column5, s.column6, j.attempt,
+select s.column1, s.column2, s.column3, s.column4, nullif(s.column5, -1), s.column6, j.attempt,
        j.started_at
   from (values
     (?, ?, ?, ?, ?, ?)

@@ -1,0 +1,71 @@
+"""Jobs go in and come out in blocks: alike or not, whatever their bytes."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import Claim, NewJob, Verdict
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.errors import SchemaError
+from longshore.runtime.ids import IdSource
+
+ids = IdSource()
+
+
+async def _claims(engine: Engine) -> list[Claim]:
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["a", "b"], lease=60_000_000
+    )
+    return (await session.exchange(1, want=1_000)).claims
+
+
+@pytest.mark.parametrize("run", [1, 3, 20, 300])
+async def test_jobs_in_runs_of_any_length_keep_their_order_and_their_attributes(
+    engine: Engine, run: int
+) -> None:
+    """Runs of jobs that are alike and single ones are stored by different statements."""
+    jobs = [
+        NewJob(
+            id=ids.make(),
+            type="ab"[number // run % 2],
+            timeout=None if number // run % 2 else 5,
+            trace=f"trace-{number // run}",
+            tags=("x",) if number // run % 3 else (),
+        )
+        for number in range(601)
+    ]
+
+    answers = await engine.submit(jobs)
+
+    claims = await _claims(engine)
+    assert {answer.verdict for answer in answers} == {Verdict.ACCEPTED}
+    assert [one.id for one in claims] == [job.id for job in jobs]
+    assert [(one.type, one.timeout, one.trace, one.tags) for one in claims] == [
+        (job.type, job.timeout, job.trace, job.tags) for job in jobs
+    ]
+
+
+async def test_a_payload_of_any_bytes_comes_back_as_it_went_in(engine: Engine) -> None:
+    """They travel strung together, as if they were texts."""
+    payloads = [b"", b"\x00", b"\xff\xfe\x00a", b"{}", bytes(range(256)) * 40, b"", b"\xc3"]
+    await engine.submit([NewJob(id=ids.make(), type="a", payload=one) for one in payloads])
+
+    claims = await _claims(engine)
+
+    assert [one.payload for one in claims] == payloads
+
+
+async def test_a_file_with_texts_in_utf_16_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("pragma encoding = 'UTF-16'")
+        db.execute("create table theirs (x)")
+    engine = open_engine(f"sqlite:///{path}")
+
+    with pytest.raises(SchemaError, match="UTF-16"):
+        await engine.migrate()
+
+    await engine.close()
