@@ -1,0 +1,143 @@
+"""Opening and leaving connections: how each is set up, and how often a lost server is asked."""
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import asyncpg
+
+from longshore.engines.postgres.faults import DRIVER_ERRORS, is_loss
+
+__all__ = ["CALL_SECONDS", "Connection", "Connector", "Record", "without_password"]
+
+Record: TypeAlias = asyncpg.Record
+Connection: TypeAlias = asyncpg.Connection
+
+CALL_SECONDS = 30.0
+"""No call takes longer; the server gives up on a statement at the same time."""
+CONNECT_SECONDS = 5.0
+_CLOSE_SECONDS = 2.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "60s",
+    "jit": "off",
+    "statement_timeout": "30s",
+}
+"""For a whole connection, which a pooler between us and the server does not allow."""
+
+
+class Connector:
+    """Opens connections to one database, and closes those that nobody shall use again."""
+
+    def __init__(
+        self, dsn: str, *, is_pooled: bool = False, rng: random.Random | None = None
+    ) -> None:
+        self.place = without_password(dsn).partition("?")[0]
+        """The database, as messages name it."""
+        self.is_pooled = is_pooled
+        """Each transaction may meet another session of the server, as behind PgBouncer."""
+        self._dsn = dsn
+        self._rng = rng or random.Random()
+        self._failures = 0
+        self._not_before = 0.0
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def open(self, *, role: str = "") -> Connection:
+        """A new connection, soon or not at all. Raises the driver's errors.
+
+        While the server is away each try waits for its turn, at most a second: a thousand
+        processes do not knock at the same moment.
+        """
+        await self._wait_for_turn()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                connection = await self._connect(f"longshore {role}".strip())
+        except DRIVER_ERRORS:
+            self._failures = min(self._failures + 1, 10)
+            self._pause(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures))
+            raise
+        self._failures = 0
+        return connection
+
+    def is_sound(self, connection: Connection, error: BaseException | None) -> bool:
+        """Whether a connection can be used again after a call that ended in `error` or well."""
+        if connection.is_closed() or connection.is_in_transaction():
+            return False
+        # A cancelled or late call may still be running over there.
+        return error is None or (
+            isinstance(error, Exception)
+            and not isinstance(error, TimeoutError | asyncpg.InternalClientError)
+            and not is_loss(error)
+        )
+
+    def discard(self, connection: Connection, error: BaseException | None = None) -> None:
+        """Close a connection, without waiting for it. A loss makes the next one come later."""
+        if error is not None and is_loss(error):
+            # Others probably lost theirs too, and in other processes as well.
+            self._pause(_FIRST_PAUSE)
+        if not connection.is_closed():
+            task = asyncio.create_task(_close(connection))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def close(self) -> None:
+        """Wait until all that was discarded here is closed, which takes a moment at most."""
+        loop = asyncio.get_running_loop()
+        leaving = [task for task in self._leaving if task.get_loop() is loop]
+        if leaving:
+            await asyncio.wait(leaving)
+
+    def jitter(self, seconds: float) -> float:
+        """Between half of `seconds` and all of it."""
+        return seconds * self._rng.uniform(0.5, 1.0)
+
+    async def _connect(self, name: str) -> Connection:
+        settings = {"application_name": name}
+        connection: Connection = await asyncpg.connect(
+            self._dsn,
+            timeout=CONNECT_SECONDS,
+            statement_cache_size=0 if self.is_pooled else 200,
+            max_cached_statement_lifetime=0,
+            server_settings=settings if self.is_pooled else {**settings, **_SETTINGS},
+        )
+        # Job ids are sixteen bytes here as everywhere else. Asks nothing of the server.
+        await connection.set_type_codec(
+            "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
+        )
+        return connection
+
+    def _pause(self, seconds: float) -> None:
+        soonest = asyncio.get_running_loop().time() + self.jitter(seconds)
+        self._not_before = max(self._not_before, soonest)
+
+    async def _wait_for_turn(self) -> None:
+        delay = self._not_before - asyncio.get_running_loop().time()
+        if delay > 0:
+            await asyncio.sleep(delay)
+
+
+def without_password(url: str) -> str:
+    """The same URL, fit to be shown."""
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    place = f"{user.partition(':')[0]}@{host}" if user else host
+    options = urlencode(
+        [
+            (name, value)
+            for name, value in parse_qsl(parts.query, keep_blank_values=True)
+            if name not in {"password", "sslpassword"}
+        ],
+        safe="/",
+    )
+    return f"{parts.scheme}://{place}{parts.path}" + (f"?{options}" if options else "")
+
+
+async def _close(connection: Connection) -> None:
+    # Closing in good order also ends the statement that a cancelled caller left behind.
+    with suppress(*DRIVER_ERRORS):
+        await connection.close(timeout=_CLOSE_SECONDS)

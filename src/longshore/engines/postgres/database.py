@@ -1,0 +1,200 @@
+"""Calls to the server: pooled ones, transactions, and lanes with a connection of their own.
+
+Every call ends within its deadline, in an answer or in a LongshoreError. A connection about
+which there is any doubt is not used again: one whose call was cancelled, took too long or lost
+its server. What such a call did is unknown to its caller, who may send it again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
+from longshore.engines.postgres.faults import AGAIN, translated
+from longshore.engines.postgres.pool import Pool
+from longshore.engines.postgres.wake import Waker
+from longshore.errors import EngineError
+from longshore.runtime.clock import Clock
+
+__all__ = ["Connection", "Database", "Lane", "Record"]
+
+T = TypeVar("T")
+
+_TRIES = 5
+_FIRST_PAUSE = 0.01
+
+_BEGIN = "begin isolation level read committed"
+# Behind a pooler a session's settings are not ours, so each transaction brings its own.
+_BEGIN_POOLED = (
+    "begin isolation level read committed;"
+    " set local statement_timeout = '30s'; set local jit = off;"
+    " set local idle_in_transaction_session_timeout = '60s'"
+)
+
+
+class Database:
+    """One PostgreSQL database. Nothing is touched before the first call."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        clock: Clock | None = None,
+        size: int = 8,
+        listens: bool = True,
+        statement_cache: bool = True,
+        call_seconds: float = CALL_SECONDS,
+    ) -> None:
+        self.connector = Connector(dsn, is_pooled=not statement_cache)
+        self.waker = Waker(self.connector, listens=listens)
+        self._clock = clock
+        self._size = size
+        self._seconds = call_seconds
+        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+
+    def now(self) -> int | None:
+        """What statements take as the time; None lets the server's clock decide."""
+        return None if self._clock is None else self._clock.now()
+
+    async def fetch(self, statement: str, *args: object) -> list[Record]:
+        """The rows of one statement, which is a transaction of its own."""
+
+        async def once() -> list[Record]:
+            async with self._pool().connection() as connection:
+                return await _fetch(self.connector, connection, statement, *args)
+
+        return await _bounded(self.connector, once, self._seconds)
+
+    async def transact(self, body: Callable[[Connection], Awaitable[T]]) -> T:
+        """What `body` returns, in one READ COMMITTED transaction.
+
+        The body runs again from its start after a serialization failure or a deadlock, so it
+        may change nothing but the database.
+        """
+
+        async def once() -> T:
+            async with self._pool().connection() as connection:
+                return await _transact(self.connector, connection, body)
+
+        return await _bounded(self.connector, once, self._seconds)
+
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncGenerator[Connection]:
+        """A pooled connection, for a block with rules of its own about time and errors."""
+        pool = self._pool()
+        connection = await _bounded(self.connector, pool.take, self._seconds)
+        async with pool.returning(connection):
+            yield connection
+
+    def lane(self) -> "Lane":
+        """Room for calls that shall not wait for the pool. Whoever asked for it closes it."""
+        return Lane(self.connector, self._seconds)
+
+    async def close(self) -> None:
+        """Let go of every pooled connection. Safe to call twice; a later call opens anew."""
+        await self.waker.close()
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            pool.close()
+        await self.connector.close()
+
+    def _pool(self) -> Pool:
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            # What a closed loop has left behind can neither be used nor closed.
+            self._pools = {
+                one: kept for one, kept in self._pools.items() if not one.is_closed()
+            }
+            pool = self._pools[loop] = Pool(self.connector, self._size)
+        return pool
+
+
+class Lane:
+    """A connection of its own, opened at the first call and again after a loss.
+
+    One call at a time: the others wait. Belongs to the event loop of its first call.
+    """
+
+    def __init__(self, connector: Connector, seconds: float) -> None:
+        self._connector = connector
+        self._seconds = seconds
+        self._turn = asyncio.Lock()
+        self._connection: Connection | None = None
+
+    async def fetch(self, statement: str, *args: object) -> list[Record]:
+        """The rows of one statement, which is a transaction of its own."""
+        return await self._call(
+            lambda connection: _fetch(self._connector, connection, statement, *args)
+        )
+
+    async def transact(self, body: Callable[[Connection], Awaitable[T]]) -> T:
+        """Like `Database.transact`, on this connection."""
+        return await self._call(lambda connection: _transact(self._connector, connection, body))
+
+    async def close(self) -> None:
+        """Let the call in flight end, then the connection. Safe to call twice."""
+        async with self._turn:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                self._connector.discard(connection)
+        await self._connector.close()
+
+    async def _call(self, call: Callable[[Connection], Awaitable[T]]) -> T:
+        async def once() -> T:
+            async with self._turn:
+                connection = await self._open()
+                try:
+                    return await call(connection)
+                except BaseException as error:
+                    if not self._connector.is_sound(connection, error):
+                        self._connection = None
+                        self._connector.discard(connection, error)
+                    raise
+
+        return await _bounded(self._connector, once, self._seconds)
+
+    async def _open(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = None
+            self._connection = await self._connector.open(role="lane")
+        return self._connection
+
+
+async def _bounded(connector: Connector, once: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """What `once` returns within `seconds`, if need be at its fifth try."""
+    with translated(connector.place):
+        async with asyncio.timeout(seconds):
+            for tries in range(1, _TRIES):
+                try:
+                    return await once()
+                except AGAIN:
+                    await asyncio.sleep(connector.jitter(_FIRST_PAUSE * 2**tries))
+            return await once()
+
+
+async def _fetch(
+    connector: Connector, connection: Connection, statement: str, *args: object
+) -> list[Record]:
+    if not connector.is_pooled:
+        return await connection.fetch(statement, *args)
+    # The driver prepares and runs in two steps; without a transaction around them a pooler
+    # might send each to another session.
+    return await _transact(connector, connection, lambda one: one.fetch(statement, *args))
+
+
+async def _transact(
+    connector: Connector, connection: Connection, body: Callable[[Connection], Awaitable[T]]
+) -> T:
+    await connection.execute(_BEGIN_POOLED if connector.is_pooled else _BEGIN)
+    try:
+        value = await body(connection)
+    except Exception:
+        # Not after a cancellation: a server that does not answer must not hold up its caller.
+        if not connection.is_closed():
+            await connection.execute("rollback")
+        raise
+    if await connection.execute("commit") != "COMMIT":
+        raise EngineError(f"{connector.place}: the transaction was rolled back")
+    return value
