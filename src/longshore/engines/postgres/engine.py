@@ -1,0 +1,226 @@
+"""The PostgreSQL engine: each verb is one call or one transaction."""
+
+from collections.abc import Sequence
+
+from longshore.core.event import EventBatch
+from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.engine import (
+    JobFilter,
+    Lapsed,
+    Page,
+    Pause,
+    Promoted,
+    QueueCounts,
+    Retention,
+    SessionView,
+    Traits,
+)
+from longshore.engines.postgres import inspecting, migrating, outbox, scheduling, stewarding
+from longshore.engines.postgres.database import Database
+from longshore.engines.postgres.session import PostgresSession
+from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.submitting import Submitter
+from longshore.engines.postgres.wake import Waker
+from longshore.errors import ConfigError, EngineUnavailableError
+
+__all__ = ["PostgresEngine"]
+
+
+class PostgresEngine:
+    """Jobs in the schema `longshore` of one PostgreSQL database."""
+
+    def __init__(self, database: Database, waker: Waker, url: str) -> None:
+        self._database = database
+        self._waker = waker
+        self._url = url
+        self._submitter = Submitter(database)
+        self._is_closed = False
+
+    @property
+    def traits(self) -> Traits:
+        """What this engine promises beyond the contract."""
+        return Traits(
+            transactional_submit=True,
+            pushes_wakeups=True,
+            survives_power_loss=True,
+            shared_between_processes=True,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the database is, without secrets."""
+        return self._url
+
+    # Producer
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs durably, and answer for each."""
+        _ = self._open
+        return await self._submitter.submit(jobs)
+
+    # Worker
+
+    async def open_session(
+        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+    ) -> PostgresSession:
+        """Take a lease."""
+        if lease <= 0 or not queues:
+            raise ConfigError(
+                "a session needs a lease longer than nothing and at least one queue"
+            )
+        arguments = (worker, list(queues), list(types), lease, self._open.now())
+        rows = await self._open.fetch(SQL.session_open, *arguments)
+        return PostgresSession(
+            self._database,
+            self._waker,
+            token=rows[0]["token"],
+            lease=lease,
+            worker=worker,
+            offer=(tuple(queues), tuple(types)),
+        )
+
+    # Steward
+
+    async def promote(self, *, limit: int) -> Promoted:
+        """Make due jobs ready."""
+        return await stewarding.promote(self._open, limit=limit)
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        """Sessions whose lease ended, with what they held."""
+        return await stewarding.lapsed(self._open, grace=grace, limit=limit)
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        """Bury a lapsed session, once."""
+        return await stewarding.reclaim(self._open, token, settlements, grace=grace)
+
+    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+        """What has come due."""
+        return await scheduling.due(self._open, limit=limit)
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        """Submit the firing's jobs and move the schedule on."""
+        return await scheduling.fire(self._open, firing)
+
+    async def prune(self, retention: Retention, *, limit: int) -> int:
+        """Delete what is past its retention."""
+        return await stewarding.prune(self._open, retention, limit=limit)
+
+    # Inspector
+
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """The job, or JobNotFoundError."""
+        return await inspecting.get(self._open, job_id, tenant=tenant)
+
+    async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
+        """Jobs newest first."""
+        return await inspecting.find(self._open, which, limit=limit, cursor=cursor)
+
+    async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
+        """The deliveries that ended."""
+        return await inspecting.attempts(self._open, job_id, tenant=tenant)
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """Every queue at a glance."""
+        return await inspecting.counts(self._open, tenant=tenant)
+
+    async def sessions(self) -> list[SessionView]:
+        """Live leases."""
+        return await inspecting.sessions(self._open)
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        """End what waits; ask the holders of what runs."""
+        return await inspecting.cancel(self._open, job_ids, reason=reason, tenant=tenant)
+
+    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
+        """Make dead or cancelled jobs ready again."""
+        return await inspecting.replay(self._open, job_ids, tenant=tenant)
+
+    async def retry_now(
+        self, job_ids: Sequence[JobId], *, tenant: str | None = None
+    ) -> list[Job]:
+        """Make scheduled jobs ready."""
+        return await inspecting.retry_now(self._open, job_ids, tenant=tenant)
+
+    async def purge(
+        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    ) -> int:
+        """Delete finished jobs."""
+        return await inspecting.purge(self._open, job_ids, who=who, tenant=tenant)
+
+    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Stop handing out."""
+        await inspecting.pause(self._open, queue=queue, type=type)
+
+    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Hand out again."""
+        await inspecting.resume(self._open, queue=queue, type=type)
+
+    async def pauses(self) -> list[Pause]:
+        """What is not handed out."""
+        return await inspecting.pauses(self._open)
+
+    async def quiet(self, token: int) -> None:
+        """Ask a worker to drain."""
+        await inspecting.quiet(self._open, token)
+
+    async def put_schedule(self, schedule: Schedule) -> None:
+        """Create a schedule, or replace its definition."""
+        await scheduling.put(self._open, schedule)
+
+    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
+        """All schedules, by name."""
+        return await scheduling.every(self._open, tenant=tenant)
+
+    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
+        """Remove a schedule."""
+        await scheduling.delete(self._open, name, tenant=tenant)
+
+    # Outbox
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, in order."""
+        return await outbox.events(self._open, after=after, limit=limit)
+
+    async def unpublished(self, *, limit: int) -> list[EventBatch]:
+        """The oldest batches that no relay has marked."""
+        return await outbox.unpublished(self._open, limit=limit)
+
+    async def published(self, positions: Sequence[int]) -> None:
+        """Mark batches as shipped."""
+        await outbox.published(self._open, positions)
+
+    # Life
+
+    async def now(self) -> int:
+        """The server's clock."""
+        rows = await self._open.fetch("select longshore.clock($1) as now", self._database.now())
+        return rows[0]["now"]
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date."""
+        return await migrating.migrate(self._open)
+
+    async def ping(self) -> None:
+        """Return if the database can be written and has the right schema."""
+        await migrating.verify(self._open)
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of every connection."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._submitter.close()
+        await self._waker.close()
+        await self._database.close()
+
+    @property
+    def _open(self) -> Database:
+        if self._is_closed:
+            raise EngineUnavailableError("the engine is closed")
+        return self._database
+

@@ -1,0 +1,239 @@
+"""What a session holds, span by span."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from longshore.core.job import Claim, Held, JobId
+from longshore.engine import Reference
+from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
+
+__all__ = ["Book", "HeldSpan"]
+
+STARTED, SUCCEEDED, ENDED = 0, 1, 2
+"""The kinds of a journal entry."""
+
+_attributes = msgspec.json.Decoder(dict[int, dict[str, Any]])
+
+
+class HeldSpan:
+    """A claimed span: what the store says of it, and what became of its jobs since."""
+
+    __slots__ = (
+        "attempt",
+        "attributes",
+        "begun",
+        "crashes",
+        "delivery",
+        "done",
+        "entries",
+        "failures",
+        "has_ended",
+        "hi",
+        "ids",
+        "lapses",
+        "lo",
+        "max_attempts",
+        "number",
+        "out",
+        "part",
+        "queue",
+        "rank",
+        "run_at",
+        "segment",
+        "since",
+        "size",
+        "stored_mask",
+        "tenant",
+        "type",
+        "weight",
+    )
+
+    def __init__(self, number: int, row: Mapping[str, Any], since: float) -> None:
+        self.number = number
+        self.part: int = row["part"]
+        self.segment: int = row["segment"]
+        self.lo: int = row["lo"]
+        self.hi: int = row["hi"]
+        self.size: int = row["size"]
+        self.weight: int = row["weight"]
+        self.stored_mask: bytes | None = row["mask"]
+        self.rank: int = row["rank"]
+        self.run_at: int = row["run_at"]
+        self.delivery: int = row["delivery"]
+        self.attempt: int = row["attempt"]
+        self.failures: int = row["failures"]
+        self.crashes: int = row["crashes"]
+        self.lapses: int = row["lapses"]
+        self.queue: str = row["queue"]
+        self.type: str = row["type"]
+        self.tenant: str = row["tenant"]
+        self.max_attempts: int = row["max_attempts"]
+        self.ids: bytes = row["ids"]
+        self.since = since
+        """When its row was last brought up to date."""
+        self.out = self.size
+        """How many have not ended."""
+        self.done: dict[int, tuple[int, int]] = {}
+        """Ordinals that succeeded and stand in the journal, with their times."""
+        self.begun: dict[int, int] = {}
+        """Ordinals whose start is on record, and when."""
+        self.has_ended = False
+        """Whether the journal knows of jobs that ended in any way."""
+        self.entries: set[int] = set()
+        """The journal entries that tell of this span."""
+
+    def id(self, place: int) -> JobId:
+        """The id of one job."""
+        begin = (place - self.lo) * 16
+        return JobId(self.ids[begin : begin + 16])
+
+    def joined_ids(self, places: Sequence[int]) -> bytes:
+        """The ids of these jobs, one behind the other."""
+        if len(places) == self.hi - self.lo:
+            return self.ids
+        return b"".join(map(self.id, places))
+
+    def members(self) -> Iterator[int]:
+        """The ordinals that the span's row holds."""
+        if self.stored_mask is None:
+            return iter(range(self.lo, self.hi))
+        return ordinals(read_mask(self.stored_mask, self.lo, self.hi))
+
+
+class Book:
+    """Everything a session holds. Changes are planned first and made when they are durable."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, HeldSpan] = {}
+        """The span of every job that has not ended, by its handle."""
+        self.spans: dict[tuple[int, int], HeldSpan] = {}
+        """The spans that are not over, oldest first; one that was brought up to date is new."""
+        self.requests: dict[Reference, str] = {}
+        """Who is to be cancelled, as far as the session has heard, and why."""
+        self.entry = 0
+        self.mentions: dict[int, int] = {}
+        """How many spans each journal entry tells of."""
+        self.forgettable: list[int] = []
+        """Journal entries that tell of no span any more."""
+
+    def add(
+        self, number: int, rows: Sequence[Mapping[str, Any]], since: float
+    ) -> list[Claim]:
+        """Take over what exchange `number` claimed: its claims, in order."""
+        claims: list[Claim] = []
+        for row in rows:
+            span = self.spans.get((number, row["part"]))
+            if span is None:
+                span = self.enter(number, row, since)
+            claims += _claims(span, row, self.held)
+        return claims
+
+    def enter(self, number: int, row: Mapping[str, Any], since: float) -> HeldSpan:
+        """Hold one more span."""
+        span = HeldSpan(number, row, since)
+        self.spans[number, span.part] = span
+        base = span.segment << ORDINAL_BITS
+        if span.stored_mask is None:
+            names = range(base + span.lo, base + span.hi)
+        else:
+            names = [base + place for place in span.members()]
+        self.held.update(zip(names, repeat(span)))
+        return span
+
+    def recall(self, journal: Sequence[Mapping[str, Any]]) -> None:
+        """Bring in what the journal of a session tells, oldest entry first."""
+        named = {
+            (span.segment << ORDINAL_BITS | place, span.delivery): span
+            for span in self.spans.values()
+            for place in span.members()
+        }
+        for row in journal:
+            entry = row["entry"]
+            self.entry = max(entry, 0)
+            told_of: set[HeldSpan] = set()
+            columns = ("handles", "deliveries", "kinds", "started", "finished")
+            told = zip(*(row[name] for name in columns), strict=True)
+            for handle, delivery, kind, started, finished in told:
+                span = named.get((handle, delivery))
+                if span is None:
+                    continue
+                told_of.add(span)
+                span.entries.add(entry)
+                place = handle - (span.segment << ORDINAL_BITS)
+                if kind == STARTED:
+                    span.begun.setdefault(place, started if started is not None else row["at"])
+                    continue
+                del named[handle, delivery]
+                if self.held.get(handle) is span:
+                    del self.held[handle]
+                span.out -= 1
+                span.has_ended = True
+                if kind == SUCCEEDED:
+                    span.done[place] = (started, finished)
+            if told_of:
+                self.mentions[entry] = len(told_of)
+            else:
+                self.forgettable.append(entry)
+
+    def lost(self, *, alone: bool) -> list[Held]:
+        """What the session holds, for whoever buries it."""
+        return [self._held(handle, span, alone=alone) for handle, span in self.held.items()]
+
+    def _held(self, handle: int, span: HeldSpan, *, alone: bool) -> Held:
+        place = handle - (span.segment << ORDINAL_BITS)
+        started_at = span.begun.get(place)
+        return Held(
+            handle,
+            span.delivery,
+            span.id(place),
+            span.type,
+            span.queue,
+            span.tenant,
+            started_at,
+            span.attempt + (started_at is not None),
+            span.failures,
+            span.crashes,
+            span.lapses,
+            span.max_attempts,
+            (handle, span.delivery) in self.requests,
+            alone,
+        )
+
+
+def _claims(
+    span: HeldSpan, row: Mapping[str, Any], held: Mapping[int, HeldSpan]
+) -> Iterator[Claim]:
+    delivery, ids, payloads, lo = span.delivery, span.ids, row["payloads"], span.lo
+    type_name, queue, tenant, priority = span.type, span.queue, span.tenant, row["priority"]
+    attempt, failures, crashes, lapses = span.attempt, span.failures, span.crashes, span.lapses
+    most, timeout, created_at = span.max_attempts, row["timeout"], row["created_at"]
+    run_at, base = span.run_at, span.segment << ORDINAL_BITS
+    own = _attributes.decode(row["attributes"]) if row["attributes"] else None
+    for place in span.members():
+        if base + place not in held:
+            continue
+        has = own.get(place) if own is not None else None
+        begin = (place - lo) * 16
+        yield Claim(
+            base + place,
+            delivery,
+            JobId(ids[begin : begin + 16]),
+            type_name,
+            queue,
+            tenant,
+            payloads[place - lo],
+            priority,
+            attempt,
+            failures,
+            crashes,
+            lapses,
+            most,
+            timeout,
+            created_at,
+            run_at,
+            has.get("trace") if has else None,
+            tuple(has.get("tags", ())) if has else (),
+        )

@@ -1,0 +1,273 @@
+-- Segments, spans and everything that keeps them. Times are microseconds since the epoch.
+--
+-- A segment is what arrived together and is alike: its jobs share queue, type, tenant, priority
+-- and limits, and are numbered by ordinals from 0. It never changes. A job's handle is
+-- segment * 4096 + ordinal.
+-- A span is the jobs of one segment, between two ordinals, that are in the same state: one row,
+-- however many they are. A mask says which ordinals between `lo` and `hi` belong to it: bit k of
+-- the mask (get_bit) is ordinal k; null means all of them. Where a span's row is, that is the
+-- state of its jobs: ready, scheduled, claimed or finished.
+
+create sequence longshore.segment_number;
+create sequence longshore.token_number;
+
+create table longshore.segment (
+    segment      bigint primary key,
+    queue        text collate "C" not null,
+    type         text collate "C" not null,
+    tenant       text collate "C" not null,
+    priority     smallint not null,
+    max_attempts integer  not null,
+    timeout      bigint,
+    created_at   bigint   not null,
+    size         smallint not null,
+    weight       integer  not null,
+    ids          bytea    not null,
+    payloads     bytea[]  not null,
+    attributes   jsonb
+) with (autovacuum_vacuum_insert_scale_factor = 0.5);
+alter table longshore.segment alter column ids set storage external;
+comment on column longshore.segment.weight is 'bytes of the largest payload';
+comment on column longshore.segment.ids is 'sixteen bytes per job';
+comment on column longshore.segment.attributes is
+    'what single jobs have of their own, by ordinal: keys, trace, tags';
+
+-- Where a job is told by its id.
+create table longshore.locator (
+    id      uuid     primary key,
+    segment bigint   not null,
+    ordinal smallint not null
+) with (autovacuum_vacuum_insert_scale_factor = 0.5);
+
+-- The index ends in `hi`, not in `lo`: a claim takes from the front, which moves `lo`.
+create table longshore.ready (
+    queue       text collate "C" not null,
+    type        text collate "C" not null,
+    rank        bigint   not null,
+    segment     bigint   not null,
+    lo          smallint not null,
+    hi          smallint not null,
+    size        smallint not null,
+    weight      integer  not null,
+    mask        bytea,
+    run_at      bigint   not null,
+    delivery    integer  not null default 0,
+    attempt     integer  not null default 0,
+    failures    integer  not null default 0,
+    crashes     integer  not null default 0,
+    lapses      integer  not null default 0,
+    is_replayed boolean  not null default false
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+create index ready_head on longshore.ready (queue, type, rank, segment, hi);
+create index ready_segment on longshore.ready (segment);
+
+create table longshore.scheduled (
+    run_at      bigint   not null,
+    segment     bigint   not null,
+    lo          smallint not null,
+    hi          smallint not null,
+    size        smallint not null,
+    weight      integer  not null,
+    mask        bytea,
+    queue       text collate "C" not null,
+    type        text collate "C" not null,
+    rank        bigint   not null,
+    delivery    integer  not null default 0,
+    attempt     integer  not null default 0,
+    failures    integer  not null default 0,
+    crashes     integer  not null default 0,
+    lapses      integer  not null default 0,
+    is_replayed boolean  not null default false
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+create index scheduled_due on longshore.scheduled (run_at, segment, lo);
+create index scheduled_segment on longshore.scheduled (segment);
+
+create table longshore.session (
+    token      bigint  primary key,
+    worker     text    not null,
+    queues     text[]  not null,
+    types      text[]  not null,
+    lease      bigint  not null,
+    opened_at  bigint  not null,
+    renewed_at bigint  not null,
+    expires_at bigint  not null,
+    exchange   bigint  not null default 0,
+    refused    text    not null default '[]',
+    is_quiet   boolean not null default false,
+    is_waiting boolean not null default false
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- What a session holds. A span leaves when its last job has ended; what ended before that is in
+-- the session's journal.
+create table longshore.claim (
+    token    bigint   not null,
+    number   bigint   not null,
+    part     smallint not null,
+    segment  bigint   not null,
+    lo       smallint not null,
+    hi       smallint not null,
+    size     smallint not null,
+    weight   integer  not null,
+    mask     bytea,
+    rank     bigint   not null,
+    run_at   bigint   not null,
+    delivery integer  not null,
+    attempt  integer  not null,
+    failures integer  not null,
+    crashes  integer  not null,
+    lapses   integer  not null,
+    primary key (token, number, part)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+create index claim_segment on longshore.claim (segment);
+
+-- What an exchange told of jobs whose span is still claimed: 0 started (then, at `at`),
+-- 1 succeeded, 2 ended otherwise, 3 succeeded and was deleted since (in entries below 0). A
+-- session may hold a job again before it let go of the span of an earlier delivery, so each
+-- entry names the delivery. A row goes when the last of these spans has gone.
+create table longshore.journal (
+    token      bigint     not null,
+    entry      bigint     not null,
+    at         bigint     not null,
+    handles    bigint[]   not null,
+    deliveries integer[]  not null,
+    kinds      smallint[] not null,
+    started    bigint[]   not null,
+    finished   bigint[]   not null,
+    primary key (token, entry)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+alter table longshore.journal alter column handles set storage external;
+alter table longshore.journal alter column started set storage external;
+alter table longshore.journal alter column finished set storage external;
+
+-- Spans whose jobs succeeded, died or were cancelled. The times stand in the order of ordinals;
+-- `finished_at` is the earliest of them.
+create table longshore.finished (
+    segment     bigint   not null,
+    lo          smallint not null,
+    hi          smallint not null,
+    size        smallint not null,
+    mask        bytea,
+    state       text     not null,
+    run_at      bigint   not null,
+    delivery    integer  not null,
+    attempt     integer  not null,
+    failures    integer  not null,
+    crashes     integer  not null,
+    lapses      integer  not null,
+    finished_at bigint   not null,
+    started     bigint[],
+    finished    bigint[] not null,
+    reason      text,
+    worker      text,
+    rank        bigint
+) with (autovacuum_vacuum_insert_scale_factor = 0.5);
+comment on column longshore.finished.rank is 'of those that a replay may bring back';
+create index finished_segment on longshore.finished (segment);
+create index finished_age on longshore.finished (state, finished_at);
+
+create table longshore.result (
+    segment bigint   not null,
+    ordinal smallint not null,
+    result  bytea    not null,
+    primary key (segment, ordinal)
+);
+
+-- Deliveries that ended in anything but success; a success is told by its span.
+create table longshore.attempt (
+    segment     bigint   not null,
+    ordinal     smallint not null,
+    delivery    integer  not null,
+    attempt     integer  not null,
+    outcome     text     not null,
+    worker      text,
+    started_at  bigint,
+    finished_at bigint,
+    failure     jsonb,
+    primary key (segment, ordinal, delivery)
+);
+
+-- Running jobs that someone asked to stop. A row means something while that delivery is held.
+create table longshore.request (
+    token    bigint  not null,
+    handle   bigint  not null,
+    delivery integer not null,
+    reason   text    not null,
+    primary key (token, handle, delivery)
+);
+
+create table longshore.idempotency (
+    tenant      text collate "C" not null,
+    key         text collate "C" not null,
+    fingerprint bytea  not null,
+    id          uuid   not null,
+    created_at  bigint not null,
+    primary key (tenant, key)
+);
+create index idempotency_age on longshore.idempotency (created_at);
+
+-- Who holds a unique key. A finished holder is replaced by the next submit, so settling does no
+-- work for it.
+create table longshore.uniqueness (
+    tenant text collate "C" not null,
+    key    text collate "C" not null,
+    id     uuid not null,
+    primary key (tenant, key)
+);
+create index uniqueness_id on longshore.uniqueness (id);
+
+-- An empty string stands for any.
+create table longshore.pause (
+    queue text collate "C" not null,
+    type  text collate "C" not null,
+    primary key (queue, type)
+);
+
+create table longshore.schedule (
+    tenant     text collate "C" not null,
+    name       text collate "C" not null,
+    definition text    not null,
+    is_paused  boolean not null,
+    next_due   bigint,
+    last_due   bigint,
+    last_job   uuid,
+    primary key (tenant, name)
+);
+create index schedule_due on longshore.schedule (next_due)
+    where next_due is not null and not is_paused;
+
+-- A due time fires once: the primary key says so.
+create table longshore.firing (
+    tenant text collate "C" not null,
+    name   text collate "C" not null,
+    due    bigint not null,
+    id     uuid,
+    primary key (tenant, name, due)
+);
+create index firing_age on longshore.firing (due);
+
+-- One row per transaction. Transactions commit in another order than they take numbers, so a
+-- reader gives positions to what it sees: what commits later comes later.
+create table longshore.outbox (
+    number       bigint generated always as identity primary key,
+    at           bigint not null,
+    body         bytea  not null,
+    position     bigint,
+    published_at bigint
+) with (fillfactor = 90, autovacuum_vacuum_insert_scale_factor = 0.5);
+alter table longshore.outbox alter column body set storage external;
+create sequence longshore.outbox_position;
+create index outbox_fresh on longshore.outbox (number) where position is null;
+create unique index outbox_order on longshore.outbox (position) where position is not null;
+create index outbox_unpublished on longshore.outbox (position)
+    where position is not null and published_at is null;
+create index outbox_age on longshore.outbox (at);
+
+-- Single facts about the store, such as whether a relay ever read its outbox.
+create table longshore.fact (
+    name  text primary key,
+    value text not null
+);

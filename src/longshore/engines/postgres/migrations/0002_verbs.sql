@@ -1,0 +1,611 @@
+-- The verbs that must be one call: submit, settle, claim, exchange.
+-- The settings pin the plans: a statement planned while its table was empty would sort all of it
+-- later on. tests/engines/test_postgres_plans.py looks at what they lead to.
+
+create function longshore.clock(p_now bigint) returns bigint language sql volatile as $$
+    select coalesce(p_now, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+$$;
+
+-- Whether an ordinal between a span's ends belongs to it.
+create function longshore.has(p_mask bytea, p_ordinal integer) returns boolean
+language sql immutable as $$
+    select p_mask is null or get_bit(p_mask, p_ordinal) = 1
+$$;
+
+-- Whether a job is waiting, running or finished; null when there is none. What the journal of
+-- its holder says goes before its claim.
+create function longshore.state_of(p_id uuid) returns text language sql stable as $$
+    select case
+        when exists (select from longshore.ready r
+                      where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+                        and longshore.has(r.mask, l.ordinal)) then 'ready'
+        when exists (select from longshore.scheduled r
+                      where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+                        and longshore.has(r.mask, l.ordinal)) then 'scheduled'
+        when f.state is not null then f.state
+        else (select case when exists (
+                         select from longshore.journal j, unnest(j.handles, j.kinds) as t (h, kind)
+                          where j.token = c.token and t.h = l.segment * 4096 + l.ordinal
+                            and t.kind = 1) then 'succeeded' else 'running' end
+                from longshore.claim c
+               where c.segment = l.segment and l.ordinal >= c.lo and l.ordinal < c.hi
+                 and longshore.has(c.mask, l.ordinal)
+               order by c.delivery desc limit 1)
+        end
+      from longshore.locator l left join lateral (
+           select r.state from longshore.finished r
+            where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+              and longshore.has(r.mask, l.ordinal) limit 1) f on true
+     where l.id = p_id
+$$;
+
+-- Store segments with their ready and scheduled spans. Members g_* are segments, s_* their
+-- spans; segment g holds the ids and payloads from g_from (exclusive) to g_to.
+-- Raises LS001, and stores nothing, when an id is known or stands twice.
+create function longshore.submit(
+    p_now bigint,
+    g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
+    g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
+    g_weight integer[], g_ids bytea[], g_attributes text[],
+    s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
+    p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+) returns bigint language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    c_epoch constant bigint := 1704067200000000;
+    c_band  constant bigint := 1::bigint << 51;
+    v_now      bigint := longshore.clock(p_now);
+    v_arrival  bigint;
+    v_since    bigint;
+    v_segments bigint[] := '{}';
+    v_count    integer;
+begin
+    -- Order outlives clocks: if ours was set back, the jobs still arrived after the last ones.
+    select s.created_at into v_arrival from longshore.segment s order by s.segment desc limit 1;
+    v_arrival := greatest(v_now, v_arrival);
+    v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    for g in 1 .. cardinality(g_queue) loop
+        v_segments := v_segments || (((v_since / 60000000) << 26)
+            | (nextval('longshore.segment_number') & 67108863));
+    end loop;
+
+    insert into longshore.locator (id, segment, ordinal)
+    select p_ids[i], v_segments[g], i - g_from[g] - 1
+      from generate_series(1, cardinality(g_queue)) g,
+           generate_series(g_from[g] + 1, g_to[g]) i
+    on conflict (id) do nothing;
+    get diagnostics v_count = row_count;
+    if v_count < cardinality(p_ids) then
+        raise exception 'an id is known' using errcode = 'LS001';
+    end if;
+
+    insert into longshore.segment
+    select v_segments[g], g_queue[g], g_type[g], g_tenant[g], g_priority[g], g_max_attempts[g],
+           g_timeout[g], v_arrival, g_to[g] - g_from[g], g_weight[g], g_ids[g],
+           p_payloads[g_from[g] + 1 : g_to[g]], g_attributes[g]::jsonb
+      from generate_series(1, cardinality(g_queue)) g;
+
+    with span as materialized (
+        select s_group[i] as g, s_lo[i] as lo, s_hi[i] as hi,
+               coalesce(s_run_at[i], v_now + s_delay[i]) as due
+          from generate_series(1, cardinality(s_group)) i
+    ), later as (
+        insert into longshore.scheduled
+            (run_at, segment, lo, hi, size, weight, queue, type, rank)
+        select due, v_segments[g], lo, hi, hi - lo, g_weight[g], g_queue[g], g_type[g],
+               (g_priority[g]::bigint << 52) + least(greatest(due - c_epoch, 0), c_band - 1)
+          from span where due > v_now
+    )
+    insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
+    select g_queue[g], g_type[g], (g_priority[g]::bigint << 52) + c_band + v_since,
+           v_segments[g], lo, hi, hi - lo, g_weight[g], v_arrival
+      from span where due <= v_now;
+    get diagnostics v_count = row_count;
+
+    if p_body is not null then
+        insert into longshore.outbox (at, body) values (v_now, p_body);
+    end if;
+    if v_count > 0 and (p_wakes or exists (select from longshore.session s where s.is_waiting)) then
+        perform pg_notify('longshore', '');
+    end if;
+    return v_now;
+end
+$$;
+
+-- Decide, job by job in their order, which of them may come in, and write down the keys of
+-- those that may.
+create function longshore.admit(
+    p_now bigint, p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[],
+    p_uniques text[]
+) returns table (id uuid, verdict text) language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    v_now      bigint := longshore.clock(p_now);
+    v_admitted uuid[] := '{}';
+    v_known    record;
+    v_state    text;
+begin
+    for i in 1 .. cardinality(p_ids) loop
+        id := p_ids[i];
+        verdict := 'accepted';
+        if id = any (v_admitted) or longshore.state_of(id) is not null then
+            verdict := 'repeated';
+        end if;
+        if verdict = 'accepted' and p_keys[i] is not null then
+            insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
+            values (p_tenants[i], p_keys[i], p_fingerprints[i], p_ids[i], v_now)
+            on conflict do nothing;
+            if not found then
+                select k.id, k.fingerprint into v_known from longshore.idempotency k
+                 where k.tenant = p_tenants[i] and k.key = p_keys[i];
+                id := v_known.id;
+                verdict := case when v_known.fingerprint = p_fingerprints[i] then 'repeated'
+                                else 'conflict' end;
+            end if;
+        end if;
+        if verdict = 'accepted' and p_uniques[i] is not null then
+            insert into longshore.uniqueness (tenant, key, id)
+            values (p_tenants[i], p_uniques[i], p_ids[i]) on conflict do nothing;
+            if not found then
+                select u.id into v_known from longshore.uniqueness u
+                 where u.tenant = p_tenants[i] and u.key = p_uniques[i] for update;
+                v_state := longshore.state_of(v_known.id);
+                if v_known.id = any (v_admitted) or v_state in ('ready', 'scheduled')
+                   or (v_state = 'running' and (
+                        select s.attributes -> l.ordinal::text ->> 'unique_until'
+                          from longshore.locator l join longshore.segment s using (segment)
+                         where l.id = v_known.id) = 'finished') then
+                    id := v_known.id;
+                    verdict := 'unique';
+                    delete from longshore.idempotency k
+                     where k.tenant = p_tenants[i] and k.key = p_keys[i]
+                       and k.id = p_ids[i];
+                else
+                    update longshore.uniqueness u set id = p_ids[i]
+                     where u.tenant = p_tenants[i] and u.key = p_uniques[i];
+                end if;
+            end if;
+        end if;
+        if verdict = 'accepted' then
+            v_admitted := v_admitted || id;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+-- Submit jobs with keys. Raises LS003, and stores nothing, unless all of them may come in.
+-- Whoever holds one of the keys in an open transaction is not waited for longer than this.
+create function longshore.submit_keyed(
+    p_tenants text[], p_keys text[], p_fingerprints bytea[], p_uniques text[],
+    p_now bigint,
+    g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
+    g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
+    g_weight integer[], g_ids bytea[], g_attributes text[],
+    s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
+    p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+) returns bigint language plpgsql
+    set lock_timeout = '200ms'
+as $$
+begin
+    if exists (select from longshore.admit(p_now, p_ids, p_tenants, p_keys, p_fingerprints,
+                                           p_uniques) a where a.verdict <> 'accepted') then
+        raise exception 'not all may come in' using errcode = 'LS003';
+    end if;
+    return longshore.submit(p_now, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
+                            g_timeout, g_from, g_to, g_weight, g_ids, g_attributes, s_group,
+                            s_lo, s_hi, s_run_at, s_delay, p_ids, p_payloads, p_body, p_wakes);
+end
+$$;
+
+-- Apply what a session, or whoever buries it, decided: the caller holds the session's row.
+-- Members c_* are claimed spans that leave (c_rest is null) or shrink to the mask c_rest;
+-- f_* are spans that succeeded, with their times; j_* is a row of the journal; p_forget are
+-- rows of it that nobody needs any more; r_* are results. p_rare is what happens to few:
+-- spans that become ready or scheduled again, that died or were cancelled, and their history.
+create function longshore.settle(
+    p_token bigint, p_now bigint, p_worker text,
+    c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
+    f_segment bigint[], f_lo smallint[], f_hi smallint[], f_mask bytea[], f_run_at bigint[],
+    f_delivery integer[], f_counters integer[], f_from integer[], f_to integer[],
+    p_started bigint[], p_finished bigint[],
+    j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
+    j_started bigint[], j_finished bigint[], p_forget bigint[],
+    r_handle bigint[], r_result bytea[],
+    p_rare jsonb, p_body bytea
+) returns void language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_count integer;
+begin
+    if cardinality(c_number) > 0 then
+        with change as materialized (
+            select * from unnest(c_number, c_part, c_rest, c_size) as t (number, part, rest, size)
+        ), gone as (
+            delete from longshore.claim k using change c
+             where c.rest is null
+               and k.token = p_token and k.number = c.number and k.part = c.part
+            returning 1
+        ), kept as (
+            update longshore.claim k set mask = c.rest, size = c.size from change c
+             where c.rest is not null
+               and k.token = p_token and k.number = c.number and k.part = c.part
+            returning 1
+        )
+        select (select count(*) from gone) + (select count(*) from kept) into v_count;
+        if v_count < cardinality(c_number) then
+            raise exception 'claims are not as the session knows them' using errcode = 'LS002';
+        end if;
+    end if;
+    if cardinality(f_segment) > 0 then
+        insert into longshore.finished
+        select f_segment[i], f_lo[i], f_hi[i], f_to[i] - f_from[i], f_mask[i], 'succeeded',
+               f_run_at[i], f_delivery[i],
+               f_counters[4 * i - 3], f_counters[4 * i - 2], f_counters[4 * i - 1],
+               f_counters[4 * i],
+               (select min(t) from unnest(p_finished[f_from[i] + 1 : f_to[i]]) t),
+               p_started[f_from[i] + 1 : f_to[i]], p_finished[f_from[i] + 1 : f_to[i]],
+               null, p_worker
+          from generate_series(1, cardinality(f_segment)) i;
+    end if;
+    if j_entry is not null then
+        insert into longshore.journal
+        values (p_token, j_entry, p_now, j_handles, j_deliveries, j_kinds, j_started,
+                j_finished);
+    end if;
+    if cardinality(p_forget) > 0 then
+        delete from longshore.journal where token = p_token and entry = any (p_forget);
+    end if;
+    if cardinality(r_handle) > 0 then
+        insert into longshore.result
+        select t.handle >> 12, t.handle & 4095, t.result
+          from unnest(r_handle, r_result) as t (handle, result);
+    end if;
+    if p_rare is not null then
+        perform longshore.settle_rare(p_token, p_now, p_worker, p_rare);
+    end if;
+    if p_body is not null then
+        insert into longshore.outbox (at, body) values (p_now, p_body);
+    end if;
+end
+$$;
+
+create function longshore.settle_rare(
+    p_token bigint, p_now bigint, p_worker text, p_rare jsonb
+) returns void language plpgsql as $$
+begin
+    insert into longshore.scheduled
+        (run_at, segment, lo, hi, size, weight, mask, queue, type, rank, delivery, attempt,
+         failures, crashes, lapses)
+    select p_now + t.delay, t.segment, t.lo, t.hi, t.size, t.weight, decode(t.mask, 'hex'),
+           t.queue, t.type, t.rank, t.delivery, t.attempt, t.failures, t.crashes, t.lapses
+      from jsonb_to_recordset(p_rare -> 'scheduled') as t (
+           delay bigint, segment bigint, lo smallint, hi smallint, size smallint,
+           weight integer, mask text, queue text, type text, rank bigint, delivery integer,
+           attempt integer, failures integer, crashes integer, lapses integer);
+    insert into longshore.ready
+        (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
+         failures, crashes, lapses)
+    select t.queue, t.type, t.rank, t.segment, t.lo, t.hi, t.size, t.weight,
+           decode(t.mask, 'hex'), t.run_at, t.delivery, t.attempt, t.failures, t.crashes,
+           t.lapses
+      from jsonb_to_recordset(p_rare -> 'ready') as t (
+           run_at bigint, segment bigint, lo smallint, hi smallint, size smallint,
+           weight integer, mask text, queue text, type text, rank bigint, delivery integer,
+           attempt integer, failures integer, crashes integer, lapses integer);
+    if found then
+        perform pg_notify('longshore', '');
+    end if;
+    insert into longshore.finished
+        (segment, lo, hi, size, mask, state, run_at, delivery, attempt, failures, crashes,
+         lapses, finished_at, started, finished, reason, worker, rank)
+    select t.handle >> 12, t.handle & 4095, (t.handle & 4095) + 1, 1, null, t.state, t.run_at,
+           t.delivery, t.attempt, t.failures, t.crashes, t.lapses,
+           coalesce(t.finished_at, p_now),
+           array[case when t.began_now then p_now else t.started_at end],
+           array[coalesce(t.finished_at, p_now)], t.reason, p_worker, t.rank
+      from jsonb_to_recordset(p_rare -> 'finished') as t (
+           handle bigint, state text, run_at bigint, delivery integer, attempt integer,
+           failures integer, crashes integer, lapses integer, started_at bigint,
+           began_now boolean, finished_at bigint, reason text, rank bigint);
+    insert into longshore.attempt
+    select t.handle >> 12, t.handle & 4095, t.delivery, t.attempt, t.outcome, p_worker,
+           case when t.began_now then p_now else t.started_at end,
+           coalesce(t.finished_at, p_now), t.failure
+      from jsonb_to_recordset(p_rare -> 'attempts') as t (
+           handle bigint, delivery integer, attempt integer, outcome text, started_at bigint,
+           began_now boolean, finished_at bigint, failure jsonb);
+    delete from longshore.request q
+     where q.token = p_token
+       and q.handle in (select h::bigint from jsonb_array_elements_text(p_rare -> 'heard') h);
+end
+$$;
+
+-- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each. Only what is
+-- taken is locked; what others hold is passed over. Returns how many.
+create function longshore.claim(
+    p_token bigint, p_number bigint, p_queues text[], p_types text[], p_want integer
+) returns integer language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    c_most_bytes constant bigint := 64 << 20;
+    v_queue  text;
+    v_types  text[];
+    v_left   integer := p_want;
+    v_weight bigint := 0;
+    v_part   integer := 0;
+    v_limit  integer;
+    v_tids   tid[];
+    v_whole  tid[];
+    v_cut    tid;
+    v_taken  integer;
+    v_heavy  bigint;
+    v_rank   bigint;
+    v_segment bigint;
+    v_hi     integer;
+    v_is_end boolean;
+begin
+    foreach v_queue in array p_queues loop
+        exit when v_left <= 0 or v_weight >= c_most_bytes;
+        with recursive present (type) as (
+            (select r.type from longshore.ready r where r.queue = v_queue
+              order by r.type limit 1)
+            union all
+            select (select r.type from longshore.ready r
+                     where r.queue = v_queue and r.type > p.type order by r.type limit 1)
+              from present p where p.type is not null
+        )
+        select array_agg(p.type) into v_types from present p
+         where p.type = any (p_types)
+           and not exists (select from longshore.pause x
+                            where x.queue in (v_queue, '') and x.type = p.type);
+        continue when v_types is null;
+        v_limit := 8;
+        v_rank := -1;
+        v_segment := -1;
+        v_hi := -1;
+        loop
+            -- The heads of all types, merged. Where a type was cut off at the limit, what comes
+            -- behind its last span is not known to be next.
+            with head as materialized (
+                select t.type, r.tid, r.rank, r.segment, r.hi, r.size, r.weight,
+                       row_number() over (partition by t.type
+                                          order by r.rank, r.segment, r.hi) as place
+                  from unnest(v_types) as t (type) cross join lateral (
+                       select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight
+                         from longshore.ready x
+                        where x.queue = v_queue and x.type = t.type
+                          and (x.rank, x.segment, x.hi) > (v_rank, v_segment, v_hi)
+                        order by x.rank, x.segment, x.hi limit v_limit) r
+            ), bound as materialized (
+                select h.rank, h.segment, h.hi from head h where h.place = v_limit
+                 order by h.rank, h.segment, h.hi limit 1
+            ), sure as (
+                select h.*, sum(h.size) over w - h.size as before,
+                       sum(h.size::bigint * h.weight) over w
+                           - h.size::bigint * h.weight as weight_before
+                  from head h
+                 where not exists (select from bound)
+                    or (h.rank, h.segment, h.hi) <= (select b.rank, b.segment, b.hi from bound b)
+                window w as (order by h.rank, h.segment, h.hi rows unbounded preceding)
+            )
+            select array_agg(s.tid order by s.rank, s.segment, s.hi),
+                   (array_agg(s.rank order by s.rank desc, s.segment desc, s.hi desc))[1],
+                   (array_agg(s.segment order by s.rank desc, s.segment desc, s.hi desc))[1],
+                   (array_agg(s.hi order by s.rank desc, s.segment desc, s.hi desc))[1],
+                   not exists (select from bound)
+              into v_tids, v_rank, v_segment, v_hi, v_is_end
+              from sure s
+             where s.before < v_left and s.weight_before + v_weight < c_most_bytes;
+            exit when v_tids is null;
+
+            with locked as materialized (
+                select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight
+                  from longshore.ready x where x.ctid = any (v_tids)
+                   for update skip locked
+            ), counted as (
+                select l.*, sum(l.size) over (order by l.rank, l.segment, l.hi
+                                              rows unbounded preceding) as total
+                  from locked l
+            )
+            select array_agg(c.tid) filter (where c.total <= v_left),
+                   (array_agg(c.tid) filter (where c.total > v_left
+                                               and c.total - c.size < v_left))[1],
+                   coalesce(sum(c.size) filter (where c.total <= v_left), 0),
+                   coalesce(sum(c.size::bigint * c.weight) filter (where c.total <= v_left), 0)
+              into v_whole, v_cut, v_taken, v_heavy
+              from counted c;
+
+            if v_whole is not null then
+                with gone as (
+                    delete from longshore.ready r where r.ctid = any (v_whole)
+                    returning r.*
+                )
+                insert into longshore.claim
+                    (token, number, part, segment, lo, hi, size, weight, mask, rank, run_at,
+                     delivery, attempt, failures, crashes, lapses)
+                select p_token, p_number,
+                       v_part + row_number() over (order by g.rank, g.segment, g.hi),
+                       g.segment, g.lo, g.hi, g.size, g.weight, g.mask, g.rank, g.run_at,
+                       g.delivery + 1, g.attempt, g.failures, g.crashes, g.lapses
+                  from gone g;
+                v_part := v_part + cardinality(v_whole);
+                v_left := v_left - v_taken;
+                v_weight := v_weight + v_heavy;
+            end if;
+            if v_cut is not null and v_left > 0 then
+                v_part := v_part + 1;
+                perform longshore.claim_front(p_token, p_number, v_part, v_cut, v_left);
+                v_left := 0;
+            end if;
+            exit when v_left <= 0 or v_weight >= c_most_bytes;
+            v_limit := least(v_limit * 4, 2048);
+        end loop;
+    end loop;
+    return p_want - v_left;
+end
+$$;
+
+-- Take the first p_want jobs of a locked ready span that has more.
+create function longshore.claim_front(
+    p_token bigint, p_number bigint, p_part integer, p_span tid, p_want integer
+) returns void language plpgsql
+    set enable_seqscan = off
+as $$
+declare
+    v_span  longshore.ready;
+    v_front bytea;
+    v_at    integer;
+    v_taken integer := 0;
+begin
+    select r.* into v_span from longshore.ready r where r.ctid = p_span;
+    if v_span.mask is null then
+        v_at := v_span.lo + p_want;
+        update longshore.ready r set lo = v_at, size = v_span.size - p_want
+         where r.ctid = p_span;
+    else
+        v_front := v_span.mask;
+        v_at := v_span.lo;
+        while v_taken < p_want loop
+            if get_bit(v_span.mask, v_at) = 1 then
+                v_taken := v_taken + 1;
+                v_span.mask := set_bit(v_span.mask, v_at, 0);
+            end if;
+            v_at := v_at + 1;
+        end loop;
+        for i in v_at .. v_span.hi - 1 loop
+            v_front := set_bit(v_front, i, 0);
+        end loop;
+        update longshore.ready r
+           set lo = v_at, size = v_span.size - p_want, mask = v_span.mask
+         where r.ctid = p_span;
+    end if;
+    insert into longshore.claim
+        (token, number, part, segment, lo, hi, size, weight, mask, rank, run_at, delivery,
+         attempt, failures, crashes, lapses)
+    values (p_token, p_number, p_part, v_span.segment, v_span.lo, v_at, p_want, v_span.weight,
+            v_front, v_span.rank, v_span.run_at, v_span.delivery + 1, v_span.attempt,
+            v_span.failures, v_span.crashes, v_span.lapses);
+end
+$$;
+
+-- The spans that an exchange claimed, with all that their jobs need to run.
+create function longshore.claimed(p_token bigint, p_number bigint)
+returns table (
+    part smallint, segment bigint, lo smallint, hi smallint, size smallint, weight integer,
+    mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
+    failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
+    priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
+    payloads bytea[], attributes text
+) language sql stable as $$
+    select c.part, c.segment, c.lo, c.hi, c.size, c.weight, c.mask, c.rank, c.run_at,
+           c.delivery, c.attempt, c.failures, c.crashes, c.lapses, s.queue, s.type, s.tenant,
+           s.priority, s.max_attempts, s.timeout, s.created_at,
+           substring(s.ids from c.lo * 16 + 1 for (c.hi - c.lo) * 16),
+           case when c.lo = 0 and c.hi = s.size then s.payloads
+                else s.payloads[c.lo + 1 : c.hi] end,
+           s.attributes::text
+      from longshore.claim c join longshore.segment s using (segment)
+     where c.token = p_token and c.number = p_number
+     order by c.part
+$$;
+
+-- Settle what finished and claim what is next. The first row of the answer has part -1 and
+-- says, as JSON in `attributes`: `now`; `status` applied, repeated, order, lost or heed (nothing
+-- was applied in the last three); `last` number applied; `refused` of a repeated exchange; the
+-- `cancel` requests; whether all queues are `paused`.
+-- p_soft are settled claims that a request to cancel would settle otherwise: when one of them
+-- has such a request that the session had not heard of, it has to decide again (heed).
+create function longshore.exchange(
+    p_token bigint, p_number bigint, p_now bigint, p_refused text, p_soft bigint[],
+    p_queues text[], p_types text[], p_want integer, p_settles boolean, p_worker text,
+    c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
+    f_segment bigint[], f_lo smallint[], f_hi smallint[], f_mask bytea[], f_run_at bigint[],
+    f_delivery integer[], f_counters integer[], f_from integer[], f_to integer[],
+    p_started bigint[], p_finished bigint[],
+    j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
+    j_started bigint[], j_finished bigint[], p_forget bigint[],
+    r_handle bigint[], r_result bytea[],
+    p_rare jsonb, p_body bytea
+) returns table (
+    part smallint, segment bigint, lo smallint, hi smallint, size smallint, weight integer,
+    mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
+    failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
+    priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
+    payloads bytea[], attributes text
+) language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_now    bigint := longshore.clock(p_now);
+    v_last   bigint;
+    v_refused text;
+    v_status text := 'applied';
+    v_open   text[];
+    v_got    integer := 0;
+    v_cancel jsonb;
+begin
+    -- The lock on the session's row is the fence: it keeps reclaim away until we commit.
+    select s.exchange, s.refused into v_last, v_refused from longshore.session s
+     where s.token = p_token and s.expires_at > v_now for no key update;
+    if not found then
+        v_status := 'lost';
+    elsif p_number = v_last and p_number > 0 then
+        v_status := 'repeated';
+    elsif p_number <> v_last + 1 then
+        v_status := 'order';
+    end if;
+    select jsonb_agg(jsonb_build_array(q.handle, q.delivery, q.reason)) into v_cancel
+      from longshore.request q where q.token = p_token;
+    if v_status = 'applied' and v_cancel is not null and exists (
+        select from longshore.request q where q.token = p_token and q.handle = any (p_soft)
+    ) then
+        v_status := 'heed';
+    end if;
+    if v_status in ('applied', 'repeated') then
+        select array_agg(w.queue order by w.place) into v_open
+          from unnest(p_queues) with ordinality as w (queue, place)
+         where not exists (select from longshore.pause x where x.queue = w.queue and x.type = '');
+    end if;
+    if v_status = 'applied' then
+        if p_settles then
+            perform longshore.settle(
+                p_token, v_now, p_worker, c_number, c_part, c_rest, c_size, f_segment, f_lo,
+                f_hi, f_mask, f_run_at, f_delivery, f_counters, f_from, f_to, p_started,
+                p_finished, j_entry, j_handles, j_deliveries, j_kinds, j_started, j_finished,
+                p_forget, r_handle, r_result, p_rare, p_body);
+        end if;
+        if p_want > 0 and v_open is not null then
+            v_got := longshore.claim(p_token, p_number, v_open, p_types, p_want);
+        end if;
+        update longshore.session s
+           set exchange = p_number, refused = p_refused,
+               is_waiting = p_want > 0 and v_got = 0
+         where s.token = p_token;
+    end if;
+    return query select
+        (-1)::smallint, null::bigint, null::smallint, null::smallint, null::smallint,
+        null::integer, null::bytea, null::bigint, null::bigint, null::integer, null::integer,
+        null::integer, null::integer, null::integer, null::text, null::text, null::text,
+        null::smallint, null::integer, null::bigint, null::bigint, null::bytea,
+        null::bytea[],
+        jsonb_build_object('now', v_now, 'status', v_status, 'last', v_last,
+                           'refused', v_refused, 'cancel', coalesce(v_cancel, '[]'),
+                           'paused', v_open is null)::text;
+    if v_got > 0 or v_status = 'repeated' then
+        return query select * from longshore.claimed(p_token, p_number);
+    end if;
+end
+$$;

@@ -1,0 +1,276 @@
+"""A worker's session: exchange, renew, wait, close."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from longshore.core.job import Settlement
+from longshore.core.state import State, Verb, after
+from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Book
+from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.wake import Waker
+from longshore.errors import ExchangeOrderError, LeaseLostError
+
+__all__ = ["PostgresSession", "apply", "read_book"]
+
+_json = msgspec.json.Encoder()
+
+
+class _Meta(msgspec.Struct):
+    """The first row of an exchange's answer."""
+
+    now: int
+    status: str
+    last: int | None
+    refused: str | None
+    cancel: list[tuple[int, int, str]]
+    paused: bool
+
+
+_meta = msgspec.json.Decoder(_Meta)
+_references = msgspec.json.Decoder(list[Reference])
+
+
+class PostgresSession:
+    """One lease over all the jobs a worker process holds.
+
+    Only the session writes what it holds, so it keeps a book of it: a settlement is stale when
+    the book does not have it, and the store is told of spans, not of jobs.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        waker: Waker,
+        *,
+        token: int,
+        lease: int,
+        worker: str,
+        offer: tuple[tuple[str, ...], tuple[str, ...]],
+    ) -> None:
+        self._database = database
+        self._waker = waker
+        self._lane = database.lane()
+        self._token = token
+        self._lease = lease
+        self._worker = worker
+        self._queues, self._types = offer
+        self._book = Book()
+        self._turn = asyncio.Lock()
+        self._is_doubtful = False
+
+    @property
+    def token(self) -> int:
+        """Fences the session."""
+        return self._token
+
+    @property
+    def lease(self) -> int:
+        """How long the session lives without a renewal."""
+        return self._lease
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """Record starts, settle and claim in one commit. See the contract."""
+        for one in settlements:
+            after(State.RUNNING, one.verb)
+        wanted = list(dict.fromkeys(queues or self._queues))
+        async with self._turn:
+            await self._be_sure()
+            while True:
+                plan = Plan(self._book, _moment())
+                plan.start(started)
+                plan.settle(settlements)
+                plan.finish()
+                answer = await self._send(number, plan, max(want, 0), wanted)
+                if answer is not None:
+                    return answer
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """Push the lease's end a full lease into the future. See the contract."""
+        known = None if held is None else frozenset(held)
+        async with self._turn:
+            await self._be_sure()
+            with self._doubt():
+                return await self._database.transact(
+                    lambda connection: self._renew(connection, number, known, started)
+                )
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived, after `seconds` at the latest."""
+        await self._waker.wait(seconds)
+
+    async def close(self) -> None:
+        """End the lease; what is still held goes back to the queue, uncharged."""
+        async with self._turn:
+            with self._doubt():
+                await self._database.transact(self._close)
+            await self._lane.close()
+
+    async def _send(
+        self, number: int, plan: Plan, want: int, queues: list[str]
+    ) -> Exchanged | None:
+        """The exchange's answer; None when it has to be decided anew, with new requests."""
+        refused = _json.encode(plan.stale).decode()
+        try:
+            rows = await self._lane.fetch(
+                SQL.exchange,
+                self._token,
+                number,
+                self._database.now(),
+                refused,
+                plan.soft,
+                queues,
+                self._types,
+                want,
+                not plan.is_empty,
+                self._worker,
+                *plan.arguments(),
+            )
+        except BaseException:
+            plan.undo()
+            self._is_doubtful = True
+            raise
+        meta = _meta.decode(rows[0]["attributes"])
+        book = self._book
+        book.requests = {(handle, delivery): why for handle, delivery, why in meta.cancel}
+        if meta.status not in ("applied", "repeated"):
+            plan.undo()
+            if meta.status == "lost":
+                raise LeaseLostError(self._token)
+            if meta.status == "order":
+                raise ExchangeOrderError(number, meta.last or 0)
+            return None
+        plan.commit(meta.now)
+        stale = plan.stale if meta.status == "applied" else _references.decode(meta.refused or "[]")
+        claims = book.add(number, rows[1:], _moment())
+        return Exchanged(meta.now, claims, stale, self._unwanted(), meta.paused)
+
+    async def _renew(
+        self,
+        connection: Connection,
+        number: int,
+        known: frozenset[Reference] | None,
+        started: Sequence[Reference],
+    ) -> Renewed:
+        now, book = self._database.now(), self._book
+        row = await connection.fetchrow(SQL.session_renew, self._token, now)
+        if row is None:
+            raise LeaseLostError(self._token)
+        requests = await connection.fetch(SQL.requests, self._token)
+        book.requests = {(one["handle"], one["delivery"]): one["reason"] for one in requests}
+        plan = Plan(book, _moment())
+        try:
+            plan.start(started)
+            lost: list[Reference] = []
+            strange: list[Settlement] = []
+            if known is not None:
+                await self._meet(connection, number)
+                lost = sorted(ref for ref in known if not self._holds(ref))
+                strange = self._strange(number, known)
+                plan.settle(strange)
+            plan.finish()
+            await apply(connection, self._token, self._worker, plan, row["now"])
+        except BaseException:
+            plan.undo()
+            raise
+        plan.commit(row["now"])
+        return Renewed(
+            row["now"], row["expires_at"], self._unwanted(), lost, len(strange), row["is_quiet"]
+        )
+
+    async def _meet(self, connection: Connection, number: int) -> None:
+        """Enter what the store handed out and no answer told of."""
+        for row in await connection.fetch(SQL.claims_of, self._token):
+            if row["number"] <= number and (row["number"], row["part"]) not in self._book.spans:
+                self._book.enter(row["number"], row, _moment())
+
+    def _strange(self, number: int, known: frozenset[Reference]) -> list[Settlement]:
+        return [
+            Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
+            for handle, span in self._book.held.items()
+            if span.number <= number and (handle, span.delivery) not in known
+        ]
+
+    async def _close(self, connection: Connection) -> None:
+        now = self._database.now()
+        row = await connection.fetchrow(SQL.session_end, self._token, now)
+        if row is None:
+            return  # it lapsed; reclaim decides about what it held
+        book = await read_book(connection, self._token)
+        plan = Plan(book, _moment())
+        plan.settle(
+            [
+                Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
+                for handle, span in book.held.items()
+            ]
+        )
+        await apply(connection, self._token, self._worker, plan, row["now"])
+        await connection.execute(SQL.forget_session, self._token)
+
+    def _holds(self, reference: Reference) -> bool:
+        span = self._book.held.get(reference[0])
+        return span is not None and span.delivery == reference[1]
+
+    def _unwanted(self) -> list[Reference]:
+        return [reference for reference in self._book.requests if self._holds(reference)]
+
+    async def _be_sure(self) -> None:
+        """After a call whose answer was lost, read what the store holds."""
+        if self._is_doubtful:
+            self._book = await self._database.transact(
+                lambda connection: read_book(connection, self._token)
+            )
+            self._is_doubtful = False
+
+    @contextmanager
+    def _doubt(self) -> Iterator[None]:
+        try:
+            yield
+        except LeaseLostError:
+            raise
+        except BaseException:
+            self._is_doubtful = True
+            raise
+
+
+async def read_book(connection: Connection, token: int) -> Book:
+    """What a session holds, as the store has it. Waits for a call of its that is under way."""
+    book = Book()
+    await connection.execute(SQL.session_lock, token)
+    for row in await connection.fetch(SQL.claims_of, token):
+        book.enter(row["number"], row, _moment())
+    book.recall(await connection.fetch(SQL.journal_of, token))
+    for one in await connection.fetch(SQL.requests, token):
+        book.requests[one["handle"], one["delivery"]] = one["reason"]
+    return book
+
+
+async def apply(
+    connection: Connection, token: int, worker: str, plan: Plan, now: int
+) -> None:
+    """Carry out a plan in the caller's transaction."""
+    if not plan.is_empty:
+        await connection.execute(SQL.settle, token, now, worker, *plan.arguments())
+
+
+def _moment() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,3 @@
+-- settle: carry out a plan; the caller holds the session's row.
+select longshore.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)

@@ -1,0 +1,208 @@
+"""Store jobs: callers that come at the same time share a commit, and each awaits it.
+
+Jobs with keys travel apart from the others. Of a batch that the store refuses, each half is
+tried again: no job fails or waits for the fault of another.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+
+from longshore.core.event import Group
+from longshore.core.job import JobId, NewJob, Submitted, Verdict
+from longshore.engines.postgres import batch
+from longshore.engines.postgres.database import Connection, Database, Lane
+from longshore.engines.postgres.faults import sqlstate
+from longshore.engines.postgres.sql import SQL
+from longshore.errors import EngineBusyError, EngineUnavailableError, LongshoreError
+
+__all__ = ["Submitter", "submit_in"]
+
+MOST_JOBS = 2_000
+"""Jobs of one commit, unless a single call brings more."""
+_LANES = 2
+"""Commits under way at once: while one waits for the disk the next is made."""
+_PATIENCE = 10.0
+"""Seconds that a job waits for a transaction that holds its key."""
+_KNOWN_ID, _REFUSED = "LS001", "LS003"
+
+
+class Submitter:
+    """Puts jobs in, for all callers of one process."""
+
+    def __init__(self, database: Database) -> None:
+        self._plain = _Stream(database, is_keyed=False)
+        self._keyed = _Stream(database, is_keyed=True)
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs durably, and answer for each."""
+        if not jobs:
+            return []
+        is_keyed = any(
+            job.idempotency_key is not None or job.unique_key is not None for job in jobs
+        )
+        return await (self._keyed if is_keyed else self._plain).submit(jobs)
+
+    async def close(self) -> None:
+        """Finish what was accepted."""
+        await self._plain.close()
+        await self._keyed.close()
+
+
+async def submit_in(
+    connection: Connection,
+    jobs: Sequence[NewJob],
+    now: int | None,
+    *,
+    wakes: bool,
+    extra: Sequence[Group] = (),
+) -> list[Submitted]:
+    """Submit inside the caller's transaction; `extra` events go into the same outbox row."""
+    found = await connection.fetch(SQL.admit, now, *_asked(jobs))
+    answers = [Submitted(JobId(row["id"]), Verdict(row["verdict"])) for row in found]
+    accepted = [
+        job
+        for job, answer in zip(jobs, answers, strict=True)
+        if answer.verdict is Verdict.ACCEPTED
+    ]
+    if accepted or extra:
+        await connection.fetch(SQL.submit, now, *batch.columns(accepted, wakes=wakes, extra=extra))
+    return answers
+
+
+@dataclass(slots=True, frozen=True)
+class _Call:
+    jobs: Sequence[NewJob]
+    answer: "asyncio.Future[list[Submitted]]"
+
+
+class _Stream:
+    """Gathers what comes while its lanes are busy."""
+
+    def __init__(self, database: Database, *, is_keyed: bool) -> None:
+        self._database = database
+        self._is_keyed = is_keyed
+        self._free = [database.lane() for _ in range(_LANES)]
+        self._waiting: deque[_Call] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_due = False
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Wait for the commit that stores these jobs."""
+        loop = asyncio.get_running_loop()
+        call = _Call(jobs, loop.create_future())
+        self._waiting.append(call)
+        if self._free and not self._is_due:
+            # Whoever calls in the same turn of the loop travels along.
+            self._is_due = True
+            loop.call_soon(self._go)
+        return await call.answer
+
+    async def close(self) -> None:
+        """Wait for what is under way, and close the lanes."""
+        while self._tasks or self._waiting:
+            self._go()
+            await asyncio.wait(self._tasks)
+        for lane in self._free:
+            await lane.close()
+
+    def _go(self) -> None:
+        self._is_due = False
+        while self._waiting and self._free:
+            calls = [self._waiting.popleft()]
+            count = len(calls[0].jobs)
+            while self._waiting and count + len(self._waiting[0].jobs) <= MOST_JOBS:
+                calls.append(self._waiting.popleft())
+                count += len(calls[-1].jobs)
+            self._keep(self._run(self._free.pop(), calls))
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, lane: Lane, calls: list[_Call]) -> None:
+        try:
+            await self._serve(lane, calls)
+        except BaseException as error:
+            _refuse(calls, error)
+            raise
+        finally:
+            self._free.append(lane)
+            self._go()
+
+    async def _wait_alone(self, call: _Call) -> None:
+        """Someone holds a key of this call in an open transaction: the others go on."""
+        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        while True:
+            try:
+                answers = await self._store(self._database, call.jobs)
+            except LongshoreError as error:
+                is_late = asyncio.get_running_loop().time() > deadline
+                if isinstance(error, EngineBusyError) and not is_late:
+                    continue  # the store waited for a while
+                _refuse([call], error)
+            else:
+                _answer([call], answers)
+            return
+
+    async def _serve(self, lane: Lane, calls: list[_Call]) -> None:
+        jobs = calls[0].jobs if len(calls) == 1 else [job for one in calls for job in one.jobs]
+        try:
+            answers = await self._store(lane, jobs)
+        except LongshoreError as error:
+            if len(calls) == 1 and isinstance(error, EngineBusyError):
+                self._keep(self._wait_alone(calls[0]))
+                return
+            if len(calls) == 1 or isinstance(error, EngineUnavailableError):
+                _refuse(calls, error)
+                return
+            middle = len(calls) // 2
+            await self._serve(lane, calls[:middle])
+            await self._serve(lane, calls[middle:])
+            return
+        _answer(calls, answers)
+
+    async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
+        now = self._database.now()
+        try:
+            if self._is_keyed:
+                ordered = batch.in_order(jobs)
+                given = batch.columns(ordered, wakes=False)
+                await lane.fetch(SQL.submit_keyed, *_asked(ordered)[1:], now, *given)
+            else:
+                await lane.fetch(SQL.submit, now, *batch.columns(jobs, wakes=False))
+        except LongshoreError as error:
+            if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
+                raise
+            # Rare enough to ask job by job.
+            return await lane.transact(
+                lambda connection: submit_in(connection, jobs, now, wakes=False)
+            )
+        return [Submitted(job.id) for job in jobs]
+
+
+def _answer(calls: list[_Call], answers: list[Submitted]) -> None:
+    begin = 0
+    for one in calls:
+        if not one.answer.done():
+            one.answer.set_result(answers[begin : begin + len(one.jobs)])
+        begin += len(one.jobs)
+
+
+def _refuse(calls: list[_Call], error: BaseException) -> None:
+    for one in calls:
+        if not one.answer.done():
+            one.answer.set_exception(error)
+
+
+def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
+    """The arguments of `longshore.admit` behind the clock."""
+    return (
+        [job.id for job in jobs],
+        [job.tenant for job in jobs],
+        [job.idempotency_key for job in jobs],
+        [job.fingerprint for job in jobs],
+        [job.unique_key for job in jobs],
+    )
