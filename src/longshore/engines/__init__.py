@@ -6,7 +6,8 @@ from longshore.runtime.clock import Clock
 
 __all__ = ["open_engine"]
 
-_SOON = {"postgresql", "postgres", "redis", "rediss", "redis+cluster"}
+_USE = "use sqlite:///path or postgresql://user@host/database"
+_SOON = {"redis", "rediss", "redis+cluster"}
 
 
 def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
@@ -14,12 +15,28 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
 
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://:memory:`; options follow a
     question mark: `synchronous=full|normal`, `busy_timeout=<seconds>`.
+    `postgresql://user@host/database`, with `pool=<connections>`, `listen=on|off` and
+    `pgbouncer=on|off` as options beside the driver's own.
     """
     scheme = url.partition(":")[0].lower()
     if scheme == "sqlite":
         from longshore.engines.sqlite.url import from_url  # engines load lazily
 
         return from_url(url, clock=clock)
+    if scheme in {"postgresql", "postgres"}:
+        return _postgres(url, clock)
     if scheme in _SOON:
-        raise ConfigError(f"this version has no engine for {scheme}:// yet; use sqlite:///path")
-    raise ConfigError(f"no engine for {url.partition('?')[0]!r}; use sqlite:///path")
+        raise ConfigError(f"this version has no engine for {scheme}:// yet; {_USE}")
+    raise ConfigError(f"no engine for {scheme!r}; {_USE}")
+
+
+def _postgres(url: str, clock: Clock | None) -> Engine:
+    try:
+        from longshore.engines.postgres.url import from_url  # its driver is optional
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise ConfigError(
+            "PostgreSQL needs a driver; run `pip install 'longshore[postgres]'`"
+        ) from error
+    return from_url(url, clock=clock)

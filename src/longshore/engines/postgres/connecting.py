@@ -4,13 +4,13 @@ import asyncio
 import random
 from contextlib import suppress
 from typing import TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 
+from longshore.engines.postgres.address import without_password
 from longshore.engines.postgres.faults import DRIVER_ERRORS, is_loss
 
-__all__ = ["CALL_SECONDS", "Connection", "Connector", "Record", "without_password"]
+__all__ = ["CALL_SECONDS", "Connection", "Connector", "Record"]
 
 Record: TypeAlias = asyncpg.Record
 Connection: TypeAlias = asyncpg.Connection
@@ -119,22 +119,6 @@ class Connector:
         delay = self._not_before - asyncio.get_running_loop().time()
         if delay > 0:
             await asyncio.sleep(delay)
-
-
-def without_password(url: str) -> str:
-    """The same URL, fit to be shown."""
-    parts = urlsplit(url)
-    user, _, host = parts.netloc.rpartition("@")
-    place = f"{user.partition(':')[0]}@{host}" if user else host
-    options = urlencode(
-        [
-            (name, value)
-            for name, value in parse_qsl(parts.query, keep_blank_values=True)
-            if name not in {"password", "sslpassword"}
-        ],
-        safe="/",
-    )
-    return f"{parts.scheme}://{place}{parts.path}" + (f"?{options}" if options else "")
 
 
 async def _close(connection: Connection) -> None:

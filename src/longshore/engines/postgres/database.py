@@ -13,8 +13,8 @@ from typing import TypeVar
 from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
 from longshore.engines.postgres.faults import AGAIN, translated
 from longshore.engines.postgres.pool import Pool
+from longshore.engines.postgres.transaction import fetch_on, transact_on
 from longshore.engines.postgres.wake import Waker
-from longshore.errors import EngineError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Connection", "Database", "Lane", "Record"]
@@ -23,14 +23,6 @@ T = TypeVar("T")
 
 _TRIES = 5
 _FIRST_PAUSE = 0.01
-
-_BEGIN = "begin isolation level read committed"
-# Behind a pooler a session's settings are not ours, so each transaction brings its own.
-_BEGIN_POOLED = (
-    "begin isolation level read committed;"
-    " set local statement_timeout = '30s'; set local jit = off;"
-    " set local idle_in_transaction_session_timeout = '60s'"
-)
 
 
 class Database:
@@ -62,7 +54,7 @@ class Database:
 
         async def once() -> list[Record]:
             async with self._pool().connection() as connection:
-                return await _fetch(self.connector, connection, statement, *args)
+                return await fetch_on(self.connector, connection, statement, *args)
 
         return await _bounded(self.connector, once, self._seconds)
 
@@ -75,7 +67,7 @@ class Database:
 
         async def once() -> T:
             async with self._pool().connection() as connection:
-                return await _transact(self.connector, connection, body)
+                return await transact_on(self.connector, connection, body)
 
         return await _bounded(self.connector, once, self._seconds)
 
@@ -126,12 +118,14 @@ class Lane:
     async def fetch(self, statement: str, *args: object) -> list[Record]:
         """The rows of one statement, which is a transaction of its own."""
         return await self._call(
-            lambda connection: _fetch(self._connector, connection, statement, *args)
+            lambda connection: fetch_on(self._connector, connection, statement, *args)
         )
 
     async def transact(self, body: Callable[[Connection], Awaitable[T]]) -> T:
         """Like `Database.transact`, on this connection."""
-        return await self._call(lambda connection: _transact(self._connector, connection, body))
+        return await self._call(
+            lambda connection: transact_on(self._connector, connection, body)
+        )
 
     async def close(self) -> None:
         """Let the call in flight end, then the connection. Safe to call twice."""
@@ -172,29 +166,3 @@ async def _bounded(connector: Connector, once: Callable[[], Awaitable[T]], secon
                 except AGAIN:
                     await asyncio.sleep(connector.jitter(_FIRST_PAUSE * 2**tries))
             return await once()
-
-
-async def _fetch(
-    connector: Connector, connection: Connection, statement: str, *args: object
-) -> list[Record]:
-    if not connector.is_pooled:
-        return await connection.fetch(statement, *args)
-    # The driver prepares and runs in two steps; without a transaction around them a pooler
-    # might send each to another session.
-    return await _transact(connector, connection, lambda one: one.fetch(statement, *args))
-
-
-async def _transact(
-    connector: Connector, connection: Connection, body: Callable[[Connection], Awaitable[T]]
-) -> T:
-    await connection.execute(_BEGIN_POOLED if connector.is_pooled else _BEGIN)
-    try:
-        value = await body(connection)
-    except Exception:
-        # Not after a cancellation: a server that does not answer must not hold up its caller.
-        if not connection.is_closed():
-            await connection.execute("rollback")
-        raise
-    if await connection.execute("commit") != "COMMIT":
-        raise EngineError(f"{connector.place}: the transaction was rolled back")
-    return value

@@ -16,6 +16,12 @@ class Statements:
     exchange: str
     forget_session: str
     journal_of: str
+    migration_add: str
+    migration_home: str
+    migration_lock: str
+    migration_schema: str
+    migration_table: str
+    migrations_applied: str
     requests: str
     session_end: str
     session_lock: str

@@ -1,0 +1,2 @@
+-- migration_schema: where everything of this engine is.
+create schema longshore

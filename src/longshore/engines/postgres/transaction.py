@@ -1,0 +1,52 @@
+"""Statements and transactions on one connection. They raise the driver's errors."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from longshore.engines.postgres.connecting import Connection, Connector, Record
+from longshore.errors import EngineError
+
+__all__ = ["fetch_on", "transact_on"]
+
+T = TypeVar("T")
+
+_BEGIN = "begin isolation level read committed"
+# Behind a pooler a session's settings are not ours, so each transaction brings its own.
+_BEGIN_POOLED = (
+    "begin isolation level read committed;"
+    " set local statement_timeout = '30s'; set local jit = off;"
+    " set local idle_in_transaction_session_timeout = '60s'"
+)
+
+
+async def fetch_on(
+    connector: Connector, connection: Connection, statement: str, *args: object
+) -> list[Record]:
+    """The rows of one statement, which is a transaction of its own."""
+    if not connector.is_pooled:
+        return await connection.fetch(statement, *args)
+    # The driver prepares and runs in two steps; without a transaction around them a pooler
+    # might send each to another session.
+    return await transact_on(connector, connection, lambda one: one.fetch(statement, *args))
+
+
+async def transact_on(
+    connector: Connector,
+    connection: Connection,
+    body: Callable[[Connection], Awaitable[T]],
+    *,
+    begin: str | None = None,
+) -> T:
+    """What `body` returns, once its transaction is committed."""
+    await connection.execute(begin or (_BEGIN_POOLED if connector.is_pooled else _BEGIN))
+    try:
+        value = await body(connection)
+    except Exception:
+        # Not after a cancellation: a server that does not answer must not hold up its caller.
+        if not connection.is_closed():
+            await connection.execute("rollback")
+        raise
+    # A body that swallowed an error of the server gets here, and the server says ROLLBACK.
+    if await connection.execute("commit") != "COMMIT":
+        raise EngineError(f"{connector.place}: the transaction was rolled back")
+    return value
