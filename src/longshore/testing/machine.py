@@ -77,7 +77,7 @@ class EngineMachine(RuleBasedStateMachine):
     def submit(self, batch: list[dict[str, Any]]) -> None:
         """New jobs; some share keys with each other and with older ones."""
         jobs = [a_job(**options) for options in batch]
-        self.pair.ask(lambda engine: engine.submit(jobs))
+        self.pair.submit(jobs)
         self.jobs += jobs
 
     @has_jobs
@@ -87,7 +87,7 @@ class EngineMachine(RuleBasedStateMachine):
         known = data.draw(st.sampled_from(self.jobs))
         late = a_job(**options | {"run_at": self.clock.now() - ago})
         batch = [a_job(**options), known, late, replace(known, priority=1)]
-        self.pair.ask(lambda engine: engine.submit(batch))
+        self.pair.submit(batch)
         self.jobs += [batch[0], late]
 
     @initialize(batch=st.lists(job_options, min_size=3, max_size=12))

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from longshore.core import event
-from longshore.core.job import Claim, Held, JobId, Settlement
+from longshore.core.job import Claim, Held, JobId, NewJob, Settlement, Submitted, Verdict
 from longshore.engine import Engine, Exchanged, JobFilter, Lapsed, Reference, Renewed, Session
 from longshore.errors import LongshoreError
 from longshore.testing.manual import reference
+from longshore.testing.model import ModelEngine
 
 __all__ = ["Pair", "PairedSession"]
 
@@ -26,7 +27,7 @@ class Pair:
     engine's own handles and tokens are looked up when it is asked.
     """
 
-    def __init__(self, engine: Engine, model: Engine) -> None:
+    def __init__(self, engine: Engine, model: ModelEngine) -> None:
         self.engine = engine
         self.model = model
         self.tokens: dict[int, int] = {}
@@ -47,6 +48,21 @@ class Pair:
         """The model's answer, after the engine gave the same; both may raise the same error."""
         answers = self.outcomes(call(self.engine), call(self.model))
         return self.agreed(*answers)
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Submit to both. Jobs of one call that are not alike may stand in any order."""
+        answers = self.ask(lambda engine: engine.submit(jobs))
+        asked = list(dict.fromkeys(job.id for job in jobs))
+        accepted = {one.id for one in answers if one.verdict is Verdict.ACCEPTED}
+        if len(accepted) > 1:
+            page = self.run(self.engine.find(JobFilter(), limit=len(accepted)))
+            order = [job.id for job in reversed(page.jobs)]
+            assert set(order) == accepted, "the last to come are the newest"
+            by_id = {job.id: job for job in reversed(jobs)}
+            for alike in _alike([by_id[job_id] for job_id in asked if job_id in accepted]):
+                assert [job_id for job_id in order if job_id in alike] == list(alike)
+            self.model.rearrange(order)
+        return answers
 
     def outcomes(self, engine: Awaitable[T], model: Awaitable[T]) -> tuple[Any, Any]:
         """What each call returned or raised."""
@@ -193,9 +209,10 @@ class PairedSession:
             "started": self.pair.there(sent["started"]),
             "settlements": self.pair.settlements_there(sent["settlements"]),
         }
-        there, here = self.pair.outcomes(
-            self.engine.exchange(number, **sent_there), self.model.exchange(number, **sent)
-        )
+        there: Any = self.pair.run(_outcome(self.engine.exchange(number, **sent_there)))
+        if not isinstance(there, LongshoreError):
+            self.pair.model.prefer([claim.id for claim in there.claims])
+        here: Any = self.pair.run(_outcome(self.model.exchange(number, **sent)))
         if isinstance(here, LongshoreError) or isinstance(there, LongshoreError):
             return self.pair.agreed(there, here)
         self.pair.meet(there.claims, here.claims)
@@ -224,6 +241,15 @@ async def _seen(engine: Engine) -> dict[str, Any]:
         "schedules": await engine.schedules(),
         "sessions": await engine.sessions(),
     }
+
+
+def _alike(jobs: Iterable[NewJob]) -> Iterable[dict[JobId, None]]:
+    """The ids of jobs that differ in nothing a queue cares about, in their order."""
+    found: dict[tuple[object, ...], dict[JobId, None]] = {}
+    for job in jobs:
+        where = (job.queue, job.type, job.tenant, job.priority, job.run_at, job.delay)
+        found.setdefault((*where, job.max_attempts, job.timeout), {})[job.id] = None
+    return found.values()
 
 
 def _nameless(claims: Sequence[Claim | Held]) -> list[Claim | Held]:

@@ -7,6 +7,7 @@ with indexes and statements has to come out the same.
 from collections.abc import Sequence
 
 from longshore.core.event import EventBatch
+from longshore.core.job import JobId
 from longshore.engine import Session, Traits
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.inspector import ModelInspector
@@ -57,6 +58,14 @@ class ModelEngine(ModelProducer, ModelSteward, ModelInspector):
         )
         self._store.leases[opened.token] = opened
         return ModelSession(self._store, opened)
+
+    def prefer(self, job_ids: Sequence[JobId]) -> None:
+        """Hand out these first among jobs of the same rank, whose order is free."""
+        self._store.preferred = {job_id: place for place, job_id in enumerate(job_ids)}
+
+    def rearrange(self, job_ids: Sequence[JobId]) -> None:
+        """Let these jobs, which came in one call, have come in this order."""
+        self._store.rearrange(job_ids)
 
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:
         """See `longshore.engine.Outbox`."""

@@ -50,7 +50,7 @@ class ModelSession:
         claimed = [row for row in self._held() if row.number == number]
         return Exchanged(
             now=self._store.now(),
-            claims=[claim_of(row) for row in _in_order(claimed, wanted)],
+            claims=[claim_of(row) for row in self._in_order(claimed, wanted)],
             stale=list(lease.refused),
             cancel=self._asked_to_cancel(),
             is_paused=bool(wanted)
@@ -149,7 +149,7 @@ class ModelSession:
             and row.job.type in self._lease.types
             and not self._store.is_paused(row.job.queue, row.job.type)
         ]
-        return _in_order(waiting, queues)
+        return self._in_order(waiting, queues)
 
     def _take(self, row: Row, number: int) -> None:
         row.token, row.number = self.token, number
@@ -164,8 +164,12 @@ class ModelSession:
         return [row.reference for row in self._held() if row.job.cancel_requested]
 
 
-def _in_order(rows: Sequence[Row], queues: Sequence[str]) -> Iterator[Row]:
-    """Queue after queue, as they were named; inside a queue by rank, then by arrival."""
-    for queue in queues:
-        inside = [row for row in rows if row.job.queue == queue]
-        yield from sorted(inside, key=lambda row: (row.rank, row.handle))
+    def _in_order(self, rows: Sequence[Row], queues: Sequence[str]) -> Iterator[Row]:
+        """Queue after queue, as they were named; inside a queue by rank, then by arrival."""
+        preferred, last = self._store.preferred, len(self._store.preferred)
+        for queue in queues:
+            inside = [row for row in rows if row.job.queue == queue]
+            yield from sorted(
+                inside,
+                key=lambda row: (row.rank, preferred.get(row.job.id, last), row.handle),
+            )

@@ -1,7 +1,7 @@
 """The model's memory: what is stored, and the changes that several callers make."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,8 @@ class Store:
         self.last_token = 0
         self.last_position = 0
         self.is_closed = False
+        self.preferred: dict[JobId, int] = {}
+        """Who goes first among jobs of one rank, when someone else has decided that."""
         self._groups: list[Group] = []
 
     def now(self) -> int:
@@ -112,6 +114,14 @@ class Store:
     def held_by(self, token: int) -> list[Row]:
         """What a session holds, in order of arrival."""
         return [row for row in self.rows.values() if row.token == token]
+
+    def rearrange(self, job_ids: Sequence[JobId]) -> None:
+        """Let these jobs, which came in one call, have come in this order."""
+        rows = [self.rows[job_id] for job_id in job_ids]
+        for row, handle in zip(rows, sorted(row.handle for row in rows), strict=True):
+            row.handle = handle
+        in_order = sorted(self.rows.values(), key=lambda row: row.handle)
+        self.rows = {row.job.id: row for row in in_order}
 
     def is_paused(self, queue: str, type_name: str) -> bool:
         """Whether a pause of the queue, of the type, or of both together holds."""
