@@ -13,7 +13,8 @@ from longshore.runtime.clock import Clock
 
 __all__ = ["Store", "Synchronous"]
 
-_FIRST_WAIT = 0.000_1
+_FIRST_WAIT = 0.000_02
+"""Short: a worker that was woken for a commit stands at the lock moments before it is free."""
 _LONGEST_WAIT = 0.002
 
 
