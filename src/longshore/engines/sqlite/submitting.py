@@ -57,6 +57,8 @@ def _arrival(transaction: Transaction) -> int:
 def _submit_plain(
     transaction: Transaction, jobs: Sequence[NewJob], arrival: int
 ) -> list[Submitted]:
+    if len(jobs) == 1:
+        return _submit_each(transaction, jobs, arrival)
     db = transaction.db
     db.execute("savepoint plain")
     if _insert(transaction, jobs, arrival) == len(jobs):
@@ -65,6 +67,12 @@ def _submit_plain(
     # Some ids are known, or stand twice in the batch: rare enough to go one by one.
     db.execute("rollback to plain")
     db.execute("release plain")
+    return _submit_each(transaction, jobs, arrival)
+
+
+def _submit_each(
+    transaction: Transaction, jobs: Sequence[NewJob], arrival: int
+) -> list[Submitted]:
     return [
         Submitted(
             job.id,
