@@ -16,16 +16,22 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["model", "sqlite-memory", "sqlite-file"])
-async def engine(
-    request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path
-) -> AsyncIterator[Engine]:
+@pytest.fixture(params=["model", "sqlite-memory", "sqlite-file", "postgres"])
+def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
     urls = {
+        "model": "model:",
         "sqlite-memory": "sqlite://:memory:",
         "sqlite-file": f"sqlite:///{tmp_path}/jobs.db",
     }
-    name = request.param
-    opened = ModelEngine(clock) if name == "model" else open_engine(urls[name], clock=clock)
+    return urls[request.param]
+
+
+@pytest.fixture
+async def engine(engine_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
+    is_model = engine_url == "model:"
+    opened = ModelEngine(clock) if is_model else open_engine(engine_url, clock=clock)
     await opened.migrate()
     yield opened
     await opened.close()
@@ -33,12 +39,12 @@ async def engine(
 
 @pytest.fixture
 async def reopen(
-    engine: Engine, clock: ManualClock
+    engine_url: str, engine: Engine, clock: ManualClock
 ) -> AsyncIterator[Callable[[], Awaitable[Engine]]]:
     opened: list[Engine] = []
 
     async def open_again() -> Engine:
-        opened.append(open_engine(engine.url, clock=clock))
+        opened.append(open_engine(engine_url, clock=clock))
         return opened[-1]
 
     yield open_again

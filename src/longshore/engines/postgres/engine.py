@@ -21,7 +21,6 @@ from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
-from longshore.engines.postgres.wake import Waker
 from longshore.errors import ConfigError, EngineUnavailableError
 
 __all__ = ["PostgresEngine"]
@@ -30,9 +29,8 @@ __all__ = ["PostgresEngine"]
 class PostgresEngine:
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
-    def __init__(self, database: Database, waker: Waker, url: str) -> None:
+    def __init__(self, database: Database, url: str) -> None:
         self._database = database
-        self._waker = waker
         self._url = url
         self._submitter = Submitter(database)
         self._is_closed = False
@@ -73,7 +71,7 @@ class PostgresEngine:
         rows = await self._open.fetch(SQL.session_open, *arguments)
         return PostgresSession(
             self._database,
-            self._waker,
+            self._database.waker,
             token=rows[0]["token"],
             lease=lease,
             worker=worker,
@@ -215,7 +213,6 @@ class PostgresEngine:
             return
         self._is_closed = True
         await self._submitter.close()
-        await self._waker.close()
         await self._database.close()
 
     @property
@@ -223,4 +220,3 @@ class PostgresEngine:
         if self._is_closed:
             raise EngineUnavailableError("the engine is closed")
         return self._database
-

@@ -1,8 +1,9 @@
 """What a session holds, span by span."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -10,7 +11,7 @@ from longshore.core.job import Claim, Held, JobId
 from longshore.engine import Reference
 from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
 
-__all__ = ["Book", "HeldSpan"]
+__all__ = ["ENDED", "STARTED", "SUCCEEDED", "Book", "HeldSpan", "Row"]
 
 STARTED, SUCCEEDED, ENDED = 0, 1, 2
 """The kinds of a journal entry."""
@@ -18,72 +19,49 @@ STARTED, SUCCEEDED, ENDED = 0, 1, 2
 _attributes = msgspec.json.Decoder(dict[int, dict[str, Any]])
 
 
-class HeldSpan:
+class Row(Protocol):
+    """A row of an answer; the names are its columns."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """One column."""
+        ...
+
+
+class HeldSpan(msgspec.Struct, eq=False):
     """A claimed span: what the store says of it, and what became of its jobs since."""
 
-    __slots__ = (
-        "attempt",
-        "attributes",
-        "begun",
-        "crashes",
-        "delivery",
-        "done",
-        "entries",
-        "failures",
-        "has_ended",
-        "hi",
-        "ids",
-        "lapses",
-        "lo",
-        "max_attempts",
-        "number",
-        "out",
-        "part",
-        "queue",
-        "rank",
-        "run_at",
-        "segment",
-        "since",
-        "size",
-        "stored_mask",
-        "tenant",
-        "type",
-        "weight",
-    )
-
-    def __init__(self, number: int, row: Mapping[str, Any], since: float) -> None:
-        self.number = number
-        self.part: int = row["part"]
-        self.segment: int = row["segment"]
-        self.lo: int = row["lo"]
-        self.hi: int = row["hi"]
-        self.size: int = row["size"]
-        self.weight: int = row["weight"]
-        self.stored_mask: bytes | None = row["mask"]
-        self.rank: int = row["rank"]
-        self.run_at: int = row["run_at"]
-        self.delivery: int = row["delivery"]
-        self.attempt: int = row["attempt"]
-        self.failures: int = row["failures"]
-        self.crashes: int = row["crashes"]
-        self.lapses: int = row["lapses"]
-        self.queue: str = row["queue"]
-        self.type: str = row["type"]
-        self.tenant: str = row["tenant"]
-        self.max_attempts: int = row["max_attempts"]
-        self.ids: bytes = row["ids"]
-        self.since = since
-        """When its row was last brought up to date."""
-        self.out = self.size
-        """How many have not ended."""
-        self.done: dict[int, tuple[int, int]] = {}
-        """Ordinals that succeeded and stand in the journal, with their times."""
-        self.begun: dict[int, int] = {}
-        """Ordinals whose start is on record, and when."""
-        self.has_ended = False
-        """Whether the journal knows of jobs that ended in any way."""
-        self.entries: set[int] = set()
-        """The journal entries that tell of this span."""
+    number: int
+    part: int
+    segment: int
+    lo: int
+    hi: int
+    size: int
+    weight: int
+    stored_mask: bytes | None
+    rank: int
+    run_at: int
+    delivery: int
+    attempt: int
+    failures: int
+    crashes: int
+    lapses: int
+    queue: str
+    type: str
+    tenant: str
+    max_attempts: int
+    ids: bytes
+    since: float
+    """When its row was last brought up to date."""
+    out: int
+    """How many have not ended."""
+    has_ended: bool = False
+    """Whether the journal knows of jobs that ended in any way."""
+    done: dict[int, tuple[int, int]] = {}
+    """Ordinals that succeeded and stand in the journal, with their times."""
+    begun: dict[int, int] = {}
+    """Ordinals whose start is on record, and when."""
+    entries: set[int] = set()
+    """The journal entries that tell of this span."""
 
     def id(self, place: int) -> JobId:
         """The id of one job."""
@@ -119,9 +97,7 @@ class Book:
         self.forgettable: list[int] = []
         """Journal entries that tell of no span any more."""
 
-    def add(
-        self, number: int, rows: Sequence[Mapping[str, Any]], since: float
-    ) -> list[Claim]:
+    def add(self, number: int, rows: Sequence[Row], since: float) -> list[Claim]:
         """Take over what exchange `number` claimed: its claims, in order."""
         claims: list[Claim] = []
         for row in rows:
@@ -131,9 +107,9 @@ class Book:
             claims += _claims(span, row, self.held)
         return claims
 
-    def enter(self, number: int, row: Mapping[str, Any], since: float) -> HeldSpan:
+    def enter(self, number: int, row: Row, since: float) -> HeldSpan:
         """Hold one more span."""
-        span = HeldSpan(number, row, since)
+        span = _held_span(number, row, since)
         self.spans[number, span.part] = span
         base = span.segment << ORDINAL_BITS
         if span.stored_mask is None:
@@ -143,7 +119,7 @@ class Book:
         self.held.update(zip(names, repeat(span)))
         return span
 
-    def recall(self, journal: Sequence[Mapping[str, Any]]) -> None:
+    def recall(self, journal: Sequence[Row]) -> None:
         """Bring in what the journal of a session tells, oldest entry first."""
         named = {
             (span.segment << ORDINAL_BITS | place, span.delivery): span
@@ -178,6 +154,27 @@ class Book:
             else:
                 self.forgettable.append(entry)
 
+    def still_out(self, span: HeldSpan) -> list[int]:
+        """The ordinals of a span that have not ended."""
+        base, held = span.segment << ORDINAL_BITS, self.held
+        return [place for place in span.members() if held.get(base + place) is span]
+
+    def mention(self, spans: AbstractSet[HeldSpan]) -> None:
+        """The journal has one more entry, which tells of these spans."""
+        self.entry += 1
+        self.mentions[self.entry] = len(spans)
+        for span in spans:
+            span.entries.add(self.entry)
+
+    def unmention(self, span: HeldSpan, keep: int = 0) -> None:
+        """The journal's entries, but this one, need not tell of the span any more."""
+        for entry in span.entries - {keep}:
+            self.mentions[entry] -= 1
+            if not self.mentions[entry]:
+                del self.mentions[entry]
+                self.forgettable.append(entry)
+        span.entries &= {keep}
+
     def lost(self, *, alone: bool) -> list[Held]:
         """What the session holds, for whoever buries it."""
         return [self._held(handle, span, alone=alone) for handle, span in self.held.items()]
@@ -203,8 +200,35 @@ class Book:
         )
 
 
+def _held_span(number: int, row: Row, since: float) -> HeldSpan:
+    return HeldSpan(
+        number,
+        row["part"],
+        row["segment"],
+        row["lo"],
+        row["hi"],
+        row["size"],
+        row["weight"],
+        row["mask"],
+        row["rank"],
+        row["run_at"],
+        row["delivery"],
+        row["attempt"],
+        row["failures"],
+        row["crashes"],
+        row["lapses"],
+        row["queue"],
+        row["type"],
+        row["tenant"],
+        row["max_attempts"],
+        row["ids"],
+        since,
+        row["size"],
+    )
+
+
 def _claims(
-    span: HeldSpan, row: Mapping[str, Any], held: Mapping[int, HeldSpan]
+    span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]
 ) -> Iterator[Claim]:
     delivery, ids, payloads, lo = span.delivery, span.ids, row["payloads"], span.lo
     type_name, queue, tenant, priority = span.type, span.queue, span.tenant, row["priority"]

@@ -1,7 +1,7 @@
 """A worker's session: exchange, renew, wait, close."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -160,7 +160,9 @@ class PostgresSession:
                 raise ExchangeOrderError(number, meta.last or 0)
             return None
         plan.commit(meta.now)
-        stale = plan.stale if meta.status == "applied" else _references.decode(meta.refused or "[]")
+        stale = plan.stale
+        if meta.status == "repeated":
+            stale = _references.decode(meta.refused or "[]")
         claims = book.add(number, rows[1:], _moment())
         return Exchanged(meta.now, claims, stale, self._unwanted(), meta.paused)
 
@@ -242,7 +244,7 @@ class PostgresSession:
             self._is_doubtful = False
 
     @contextmanager
-    def _doubt(self) -> Iterator[None]:
+    def _doubt(self) -> Generator[None]:
         try:
             yield
         except LeaseLostError:
@@ -264,9 +266,7 @@ async def read_book(connection: Connection, token: int) -> Book:
     return book
 
 
-async def apply(
-    connection: Connection, token: int, worker: str, plan: Plan, now: int
-) -> None:
+async def apply(connection: Connection, token: int, worker: str, plan: Plan, now: int) -> None:
     """Carry out a plan in the caller's transaction."""
     if not plan.is_empty:
         await connection.execute(SQL.settle, token, now, worker, *plan.arguments())

@@ -1,0 +1,206 @@
+"""The changes of one call, collected row by row and sent as columns."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core import event
+from longshore.core.event import Group, Name
+from longshore.core.job import Settlement
+from longshore.core.state import State, Verb
+from longshore.engines.postgres.holding import HeldSpan
+from longshore.engines.postgres.spans import stored_mask
+
+__all__ = ["Changes", "Respan", "few"]
+
+_MOST_DELAYS = 16
+"""Different delays of one span's failures in one exchange."""
+_json = msgspec.json.Encoder()
+
+
+class Respan(msgspec.Struct, frozen=True, gc=False):
+    """Where jobs go that will run again: those with the same answer share a span."""
+
+    delay: int | None
+    """None: they are ready at once."""
+    attempt: int
+    failures: int
+    crashes: int
+    lapses: int
+
+
+class Changes:
+    """The arguments of `longshore.settle`."""
+
+    def __init__(self) -> None:
+        self.journal: list[tuple[int, int, int | None, int | None]] = []
+        """Handle, kind, started, finished."""
+        self.results: list[tuple[int, bytes]] = []
+        self.forget: list[int] = []
+        self.heard: list[int] = []
+        """Requests to cancel that concern nobody any more."""
+        self._claims: list[tuple[int, int, bytes | None, int]] = []
+        self._rows: list[tuple[object, ...]] = []
+        self._counters: list[int] = []
+        self._started: list[int] = []
+        self._finished: list[int] = []
+        self._ready: list[dict[str, object]] = []
+        self._scheduled: list[dict[str, object]] = []
+        self._ended: list[dict[str, object]] = []
+        self._attempts: list[dict[str, object]] = []
+        self._groups: list[Group] = []
+        self._ids: dict[tuple[Name, str, str, str], list[bytes]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the store has nothing to do."""
+        return not (self._claims or self.journal or self._attempts or self.forget or self.heard)
+
+    def let_go(self, span: HeldSpan) -> None:
+        """The last job of a claimed span has ended."""
+        self._claims.append((span.number, span.part, None, 0))
+
+    def shrink(self, span: HeldSpan, mask: bytes, size: int) -> None:
+        """Only these jobs of a claimed span are left in it."""
+        self._claims.append((span.number, span.part, mask, size))
+
+    def succeed(
+        self, span: HeldSpan, mask: bytes | None, started: list[int], finished: list[int]
+    ) -> None:
+        """These jobs of a span succeeded; their times stand in the order of ordinals."""
+        begin = len(self._started)
+        self._started += started
+        self._finished += finished
+        where = (span.segment, span.lo, span.hi, mask, span.run_at, span.delivery)
+        self._rows.append((*where, begin, len(self._started)))
+        self._counters += (span.attempt + 1, span.failures, span.crashes, span.lapses)
+
+    def end(
+        self, facts: dict[str, object], span: HeldSpan, one: Settlement, state: State
+    ) -> None:
+        """One job is finished in another way than most."""
+        counters = {
+            "failures": span.failures + one.charge,
+            "crashes": span.crashes + one.crash,
+            "lapses": span.lapses + one.lapse,
+        }
+        why = {"state": state, "run_at": span.run_at, "reason": one.reason}
+        self._ended.append({**facts, **counters, **why})
+
+    def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
+        """A delivery that did not succeed goes into the job's history."""
+        self._attempts.append({**facts, "outcome": outcome, "failure": one.failure})
+
+    def put_back(self, span: HeldSpan, key: Respan, mask: int) -> None:
+        """These jobs of a span will run again."""
+        lo, hi = (mask & -mask).bit_length() - 1, mask.bit_length()
+        stored = stored_mask(mask, lo, hi)
+        row: dict[str, object] = {
+            **msgspec.structs.asdict(key),
+            "segment": span.segment,
+            "lo": lo,
+            "hi": hi,
+            "size": mask.bit_count(),
+            "weight": span.weight,
+            "mask": stored.hex() if stored is not None else None,
+            "queue": span.queue,
+            "type": span.type,
+            "rank": span.rank,
+            "delivery": span.delivery,
+            "run_at": span.run_at,
+        }
+        (self._ready if key.delay is None else self._scheduled).append(row)
+
+    def tell(self, name: Name, span: HeldSpan, ids: bytes) -> None:
+        """An event without details, of one job or of many."""
+        key = (name, span.queue, span.type, span.tenant)
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = []
+        found.append(ids)
+
+    def tell_all(
+        self, span: HeldSpan, ids: bytes, names: Sequence[Name], one: Settlement
+    ) -> None:
+        """The events of one job's settlement."""
+        details = [] if one.verb is Verb.SUCCEED else [_details(one)]
+        self._groups += [
+            Group(name, span.queue, span.type, span.tenant, ids, details) for name in names
+        ]
+
+    def arguments(self, entry: int) -> tuple[object, ...]:
+        """Everything behind token, clock and worker; the journal's row gets this number."""
+        rows = _turned(self._rows, 8)
+        return (
+            *_turned(self._claims, 4),
+            *rows[:6],
+            self._counters,
+            *rows[6:],
+            self._started,
+            self._finished,
+            entry if self.journal else None,
+            *_turned(self.journal, 4),
+            self.forget,
+            *_turned(self.results, 2),
+            self._rare(),
+            self._body(),
+        )
+
+    def _rare(self) -> str | None:
+        if not (self._attempts or self._ended or self.heard):
+            return None
+        rare = {
+            "ready": self._ready,
+            "scheduled": self._scheduled,
+            "finished": self._ended,
+            "attempts": self._attempts,
+            "heard": self.heard,
+        }
+        return _json.encode(rare).decode()
+
+    def _body(self) -> bytes | None:
+        # A job's start stands before its end.
+        keys = sorted(self._ids, key=lambda key: key[0] is not Name.STARTED)
+        groups = [Group(*key, b"".join(self._ids[key])) for key in keys]
+        groups += self._groups
+        return event.encode(groups) if groups else None
+
+
+def few(groups: dict[Respan, int]) -> dict[Respan, int]:
+    """The same with a bounded number of delays: who waits longer waits a little longer."""
+    if len(groups) <= _MOST_DELAYS:
+        return groups
+    fewer: dict[Respan, int] = {}
+    alike: dict[tuple[int, ...], list[tuple[Respan, int]]] = {}
+    for key, mask in groups.items():
+        if key.delay is None:
+            fewer[key] = mask
+        else:
+            counters = (key.attempt, key.failures, key.crashes, key.lapses)
+            alike.setdefault(counters, []).append((key, mask))
+    for found in alike.values():
+        found.sort(key=lambda one: one[0].delay or 0)
+        step = -(-len(found) // _MOST_DELAYS)
+        for begin in range(0, len(found), step):
+            together = found[begin : begin + step]
+            mask = 0
+            for _, part in together:
+                mask |= part
+            fewer[together[-1][0]] = mask
+    return fewer
+
+
+def _details(one: Settlement) -> dict[str, object]:
+    facts: dict[str, object] = {"delivery": one.delivery}
+    if one.failure is not None:
+        facts["error"] = {"kind": one.failure.kind, "message": one.failure.message}
+    if one.reason is not None:
+        facts["reason"] = one.reason
+    if one.verb in (Verb.RETRY, Verb.SNOOZE):
+        facts["delay_us"] = one.delay
+    return facts
+
+
+def _turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
+    """Rows as columns."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
