@@ -33,8 +33,8 @@ class Changes:
     """The arguments of `longshore.settle`."""
 
     def __init__(self) -> None:
-        self.journal: list[tuple[int, int, int | None, int | None]] = []
-        """Handle, kind, started, finished."""
+        self.journal: list[tuple[int, int, int, int | None, int | None]] = []
+        """Handle, delivery, kind, started, finished."""
         self.results: list[tuple[int, bytes]] = []
         self.forget: list[int] = []
         self.heard: list[int] = []
@@ -84,8 +84,8 @@ class Changes:
             "crashes": span.crashes + one.crash,
             "lapses": span.lapses + one.lapse,
         }
-        why = {"state": state, "run_at": span.run_at, "reason": one.reason}
-        self._ended.append({**facts, **counters, **why})
+        where = {"state": state, "run_at": span.run_at, "rank": span.rank}
+        self._ended.append({**facts, **counters, **where, "reason": one.reason})
 
     def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
         """A delivery that did not succeed goes into the job's history."""
@@ -139,7 +139,7 @@ class Changes:
             self._started,
             self._finished,
             entry if self.journal else None,
-            *_turned(self.journal, 4),
+            *_turned(self.journal, 5),
             self.forget,
             *_turned(self.results, 2),
             self._rare(),

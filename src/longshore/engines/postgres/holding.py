@@ -121,38 +121,40 @@ class Book:
 
     def recall(self, journal: Sequence[Row]) -> None:
         """Bring in what the journal of a session tells, oldest entry first."""
-        named = {
+        spans = {
             (span.segment << ORDINAL_BITS | place, span.delivery): span
             for span in self.spans.values()
             for place in span.members()
         }
+        columns = ("handles", "deliveries", "kinds", "started", "finished")
         for row in journal:
-            entry = row["entry"]
-            self.entry = max(entry, 0)
+            self.entry = row["entry"]
             told_of: set[HeldSpan] = set()
-            columns = ("handles", "deliveries", "kinds", "started", "finished")
             told = zip(*(row[name] for name in columns), strict=True)
             for handle, delivery, kind, started, finished in told:
-                span = named.get((handle, delivery))
-                if span is None:
-                    continue
-                told_of.add(span)
-                span.entries.add(entry)
-                place = handle - (span.segment << ORDINAL_BITS)
-                if kind == STARTED:
-                    span.begun.setdefault(place, started if started is not None else row["at"])
-                    continue
-                del named[handle, delivery]
-                if self.held.get(handle) is span:
-                    del self.held[handle]
-                span.out -= 1
-                span.has_ended = True
-                if kind == SUCCEEDED:
-                    span.done[place] = (started, finished)
+                span = spans.get((handle, delivery))
+                if span is not None:
+                    told_of.add(span)
+                    at = started if started is not None else row["at"]
+                    self._recall(span, handle, kind, (at, finished))
             if told_of:
-                self.mentions[entry] = len(told_of)
+                self.mentions[self.entry] = len(told_of)
+                for span in told_of:
+                    span.entries.add(self.entry)
             else:
-                self.forgettable.append(entry)
+                self.forgettable.append(self.entry)
+
+    def _recall(self, span: HeldSpan, handle: int, kind: int, times: tuple[int, int]) -> None:
+        place = handle - (span.segment << ORDINAL_BITS)
+        if kind == STARTED:
+            span.begun.setdefault(place, times[0])
+            return
+        if self.held.get(handle) is span:
+            del self.held[handle]
+        span.out -= 1
+        span.has_ended = True
+        if kind == SUCCEEDED:
+            span.done[place] = times
 
     def still_out(self, span: HeldSpan) -> list[int]:
         """The ordinals of a span that have not ended."""

@@ -93,7 +93,7 @@ class Plan:
         book, changes = self._book, self._changes
         for handle, span in self._begun.items():
             if handle in book.held:
-                changes.journal.append((handle, STARTED, None, None))
+                changes.journal.append((handle, span.delivery, STARTED, None, None))
                 self._mentioned.add(span)
         touched = {span for span, _ in (*self._partly, *self._trimmed)}.union(self._over)
         for span in islice(book.spans.values(), _SWEPT):
@@ -167,9 +167,9 @@ class Plan:
             self._partly.append((span, found))
             self._mentioned.add(span)
             self._changes.journal += [
-                (one.handle, SUCCEEDED, one.started_at, one.finished_at)
+                (one.handle, one.delivery, SUCCEEDED, one.started_at, one.finished_at)
                 if _is_plain(one)
-                else (one.handle, ENDED, None, None)
+                else (one.handle, one.delivery, ENDED, None, None)
                 for one in found
             ]
 
@@ -181,7 +181,7 @@ class Plan:
         self._succeed(span, [one for one in found if _is_plain(one)])
         base = span.segment << ORDINAL_BITS
         begun = [
-            (base + place, STARTED, span.begun[place], None)
+            (base + place, span.delivery, STARTED, span.begun[place], None)
             for place in out
             if place in span.begun
         ]

@@ -19,6 +19,8 @@ from longshore.errors import ExchangeOrderError, LeaseLostError
 __all__ = ["PostgresSession", "apply", "read_book"]
 
 _json = msgspec.json.Encoder()
+_SECOND_LOOK = 0.02
+"""Seconds in which nearly every commit is over."""
 
 
 class _Meta(msgspec.Struct):
@@ -63,6 +65,7 @@ class PostgresSession:
         self._book = Book()
         self._turn = asyncio.Lock()
         self._is_doubtful = False
+        self._is_waiting = False
 
     @property
     def token(self) -> int:
@@ -164,7 +167,15 @@ class PostgresSession:
         if meta.status == "repeated":
             stale = _references.decode(meta.refused or "[]")
         claims = book.add(number, rows[1:], _moment())
+        if want:
+            self._note_waiting(not claims)
         return Exchanged(meta.now, claims, stale, self._unwanted(), meta.paused)
+
+    def _note_waiting(self, is_waiting: bool) -> None:
+        """A submit under way may not have seen that we wait now: look once more behind it."""
+        if is_waiting and not self._is_waiting:
+            asyncio.get_running_loop().call_later(_SECOND_LOOK, self._waker.wake)
+        self._is_waiting = is_waiting
 
     async def _renew(
         self,

@@ -67,7 +67,8 @@ async def submit_in(
         if answer.verdict is Verdict.ACCEPTED
     ]
     if accepted or extra:
-        await connection.fetch(SQL.submit, now, *batch.columns(accepted, wakes=wakes, extra=extra))
+        given = batch.columns(accepted, wakes=wakes, extra=extra)
+        await connection.fetch(SQL.submit, now, *given)
     return answers
 
 
