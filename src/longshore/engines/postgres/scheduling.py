@@ -1,0 +1,101 @@
+"""Schedules: keep them, list what is due, fire."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core.event import Group, Name
+from longshore.core.job import JobId, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.submitting import submit_in
+from longshore.errors import ScheduleNotFoundError
+
+__all__ = ["delete", "due", "every", "fire", "put"]
+
+_json = msgspec.json.Encoder()
+_definition = msgspec.json.Decoder(Schedule)
+
+
+async def put(database: Database, schedule: Schedule) -> None:
+    """Create a schedule, or replace its definition."""
+    plain = msgspec.structs.replace(schedule, next_due=None, last_due=None, last_job=None)
+    await database.fetch(
+        SQL.schedule_put,
+        schedule.tenant,
+        schedule.name,
+        _json.encode(plain).decode(),
+        schedule.is_paused,
+        schedule.next_due,
+    )
+
+
+async def every(database: Database, *, tenant: str | None) -> list[Schedule]:
+    """All schedules, by name."""
+    return [_read(row) for row in await database.fetch(SQL.schedules, tenant)]
+
+
+async def delete(database: Database, name: str, *, tenant: str) -> None:
+    """Remove a schedule, or ScheduleNotFoundError."""
+    if not await database.fetch(SQL.schedule_delete, tenant, name):
+        raise ScheduleNotFoundError(name)
+
+
+async def due(database: Database, *, limit: int) -> list[DueSchedule]:
+    """What has come due."""
+    return [
+        DueSchedule(_read(row), row["now"], row["is_last_job_live"])
+        for row in await database.fetch(SQL.schedule_due, database.now(), limit)
+    ]
+
+
+async def fire(database: Database, firing: Firing) -> list[Submitted]:
+    """Take the due times that nobody took before, and move the schedule on."""
+    return await database.transact(lambda connection: _fire(connection, database.now(), firing))
+
+
+async def _fire(connection: Connection, clock: int | None, firing: Firing) -> list[Submitted]:
+    where = (firing.tenant, firing.name)
+    last_due = max((shot.due for shot in firing.shots), default=firing.expected)
+    place = (firing.expected, firing.next_due, last_due)
+    if await connection.fetchrow(SQL.schedule_move, *where, *place) is None:
+        return []
+    shots = await _take(connection, firing)
+    if not shots:
+        return []
+    jobs = [shot.job for shot in shots if shot.job is not None]
+    told = [_told(firing, shot) for shot in shots]
+    answers = await submit_in(connection, jobs, clock, wakes=True, extra=told)
+    if answers:
+        await connection.execute(SQL.schedule_last_job, *where, answers[-1].id)
+    return answers
+
+
+async def _take(connection: Connection, firing: Firing) -> Sequence[Shot]:
+    """The shots whose due times were not fired before."""
+    dues = [shot.due for shot in firing.shots]
+    ids = [shot.job.id if shot.job is not None else None for shot in firing.shots]
+    rows = await connection.fetch(SQL.firing_add, firing.tenant, firing.name, dues, ids)
+    taken = {row["due"] for row in rows}
+    return [shot for shot in firing.shots if shot.due in taken]
+
+
+def _told(firing: Firing, shot: Shot) -> Group:
+    details: dict[str, object] = {"schedule": firing.name, "due": shot.due}
+    if shot.job is None:
+        return Group(Name.SCHEDULE_SKIPPED, "", "", firing.tenant, bytes(16), [details])
+    job = shot.job
+    return Group(Name.SCHEDULE_FIRED, job.queue, job.type, firing.tenant, job.id, [details])
+
+
+def _read(row: Row) -> Schedule:
+    last_job: bytes | None = row["last_job"]
+    return msgspec.structs.replace(
+        _definition.decode(row["definition"]),
+        is_paused=row["is_paused"],
+        next_due=row["next_due"],
+        last_due=row["last_due"],
+        last_job=JobId(last_job) if last_job is not None else None,
+    )

@@ -1,0 +1,2 @@
+-- promote: make due jobs ready; the spans that were. clock, most jobs
+select queue, type, tenant, lo, hi, size, mask, ids from longshore.promote($1, $2)

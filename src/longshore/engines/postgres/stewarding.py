@@ -1,0 +1,177 @@
+"""What the scheduler asks for: promote, reclaim, prune."""
+
+from collections.abc import Sequence
+
+from longshore.core import event
+from longshore.core.event import Group, Name
+from longshore.core.job import JobId, Settlement
+from longshore.core.state import State, Verb, after
+from longshore.engine import Lapsed, Promoted, Retention
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.session import apply, read_book
+from longshore.engines.postgres.spans import ordinals, read_mask
+from longshore.engines.postgres.sql import SQL
+
+__all__ = ["forget", "lapsed", "promote", "prune", "reclaim"]
+
+_FIRINGS_KEPT_US = 35 * 86_400_000_000
+"""Longer than any schedule is set back: a due time that is forgotten could fire again."""
+_MOST_BYTES = 64 << 20
+"""Payloads of the dead that one prune writes into events."""
+
+
+async def promote(database: Database, *, limit: int) -> Promoted:
+    """Make due jobs ready. Looks before it locks."""
+    (look,) = await database.fetch(SQL.next_due, database.now())
+    if look["due"] is None or look["due"] > look["now"] or limit <= 0:
+        return _promoted(0, look)
+    return await database.transact(lambda connection: _promote(connection, database, limit))
+
+
+async def lapsed(database: Database, *, grace: int, limit: int) -> list[Lapsed]:
+    """Sessions whose lease ended, with what they held."""
+    (look,) = await database.fetch(SQL.session_ahead, database.now())
+    if look["is_ahead"]:
+        await database.fetch(SQL.session_shorten, database.now())
+    found: list[Lapsed] = []
+    for row in await database.fetch(SQL.lapsed, database.now(), grace, limit):
+        token: int = row["token"]
+        book = await database.transact(
+            lambda connection, token=token: read_book(connection, token)
+        )
+        found.append(Lapsed(token, row["worker"], book.lost(alone=len(book.held) == 1)))
+    return found
+
+
+async def reclaim(
+    database: Database, token: int, settlements: Sequence[Settlement], *, grace: int
+) -> int:
+    """Bury a lapsed session, once."""
+
+    async def body(connection: Connection) -> int:
+        buried = await connection.fetchrow(SQL.session_bury, token, database.now(), grace)
+        if buried is None:
+            return 0
+        for one in settlements:
+            after(State.RUNNING, one.verb)
+        # Read in later statements than the one that waited for the session's last call.
+        book = await read_book(connection, token)
+        decided = {(one.handle, one.delivery): one for one in settlements}
+        every = [
+            decided.get((handle, span.delivery))
+            or Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
+            for handle, span in book.held.items()
+        ]
+        plan = Plan(book, 0.0)
+        plan.settle(every)
+        await apply(connection, token, buried["worker"], plan, buried["now"])
+        await connection.execute(SQL.forget_session, token)
+        return len(every)
+
+    return await database.transact(body)
+
+
+async def prune(database: Database, retention: Retention, *, limit: int) -> int:
+    """Delete what is past its retention."""
+    return await database.transact(
+        lambda connection: _prune(connection, database.now(), retention, limit)
+    )
+
+
+async def forget(connection: Connection, spans: Sequence[Row]) -> None:
+    """Remove all that is left of jobs whose finished spans the caller has deleted.
+
+    A span has `segment`, `lo`, `hi` and `mask`.
+    """
+    columns = [[span[name] for span in spans] for name in ("segment", "lo", "hi", "mask")]
+    await connection.execute(SQL.forget, *columns)
+
+
+async def _promote(connection: Connection, database: Database, limit: int) -> Promoted:
+    spans = await connection.fetch(SQL.promote, database.now(), limit)
+    if spans:
+        body = event.encode(_ready(spans))
+        await connection.execute(SQL.promoted, database.now(), body)
+    look = await connection.fetchrow(SQL.next_due, database.now())
+    assert look is not None
+    return _promoted(sum(span["size"] for span in spans), look)
+
+
+def _promoted(count: int, look: Row) -> Promoted:
+    due = look["due"]
+    return Promoted(count, None if due is None else max(due - look["now"], 0))
+
+
+def _ready(spans: Sequence[Row]) -> list[Group]:
+    ids: dict[tuple[str, str, str], list[bytes]] = {}
+    for span in spans:
+        found = ids.setdefault((span["queue"], span["type"], span["tenant"]), [])
+        found += [span["ids"]] if span["mask"] is None else _own_ids(span)
+    return [Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()]
+
+
+def _places(span: Row) -> list[int]:
+    """Where the span's jobs stand, counted from `lo`."""
+    lo: int = span["lo"]
+    return [place - lo for place in ordinals(read_mask(span["mask"], lo, span["hi"]))]
+
+
+def _own_ids(span: Row) -> list[bytes]:
+    ids: bytes = span["ids"]
+    return [ids[place * 16 : place * 16 + 16] for place in _places(span)]
+
+
+async def _prune(
+    connection: Connection, clock: int | None, retention: Retention, limit: int
+) -> int:
+    facts = await connection.fetchrow(SQL.prune_facts, clock)
+    assert facts is not None
+    now: int = facts["now"]
+    count = 0
+    for state, keep in (
+        (State.SUCCEEDED, retention.succeeded),
+        (State.CANCELLED, retention.cancelled),
+    ):
+        if count < limit:
+            count += await _prune_jobs(connection, state, now - keep, limit - count)
+    if count < limit:
+        count += await _prune_dead(connection, now, now - retention.dead, limit - count)
+    for statement, keep in (
+        (SQL.prune_idempotency, retention.idempotency),
+        (SQL.prune_shipped if facts["has_relay"] else SQL.prune_outbox, retention.outbox),
+        (SQL.prune_firing, _FIRINGS_KEPT_US),
+    ):
+        if count < limit:
+            count += len(await connection.fetch(statement, now - keep, limit - count))
+    return count
+
+
+async def _prune_jobs(connection: Connection, state: State, before: int, limit: int) -> int:
+    spans = await connection.fetch(SQL.expire, state, before, limit)
+    if spans:
+        await forget(connection, spans)
+    return sum(span["size"] for span in spans)
+
+
+async def _prune_dead(connection: Connection, now: int, before: int, limit: int) -> int:
+    spans = await connection.fetch(SQL.expire_dead, before, limit, _MOST_BYTES)
+    if spans:
+        groups = [group for span in spans for group in _purged(span)]
+        await connection.execute(SQL.outbox_add, now, event.encode(groups))
+        await forget(connection, spans)
+    return sum(span["size"] for span in spans)
+
+
+def _purged(span: Row) -> list[Group]:
+    where = (span["queue"], span["type"], span["tenant"])
+    told: list[Group] = []
+    for place, job_id in zip(_places(span), _own_ids(span), strict=True):
+        details: dict[str, object] = {
+            "payload": span["payloads"][place].decode(errors="replace"),
+            "reason": span["reason"],
+            "who": "retention",
+        }
+        told.append(Group(Name.PURGED, *where, JobId(job_id), [details]))
+    return told
