@@ -1,9 +1,12 @@
 """What every test shares: rewritten asserts, Hypothesis profiles, and servers."""
 
+import asyncio
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -56,5 +59,61 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres_url(postgres_server: PostgresServer) -> str:
-    """A database of this run. It has a schema once a test has migrated it."""
-    return postgres_server.create("longshore")
+    """A database of this run, migrated, with whatever the tests before this one left there."""
+
+    # Whoever tests something else need not load an engine, nor have its driver.
+    from longshore.engines.postgres.database import Database
+    from longshore.engines.postgres.migrating import migrate
+
+    async def migrated() -> None:
+        database = Database(url)
+        await migrate(database)
+        await database.close()
+
+    url = postgres_server.create("longshore")
+    asyncio.run(migrated())
+    return url
+
+
+# A truncate makes new files for every table and index: 30 ms against 1 ms.
+EMPTY = """
+do $$
+declare
+    found record;
+begin
+    -- Whoever left a transaction open shall fail here, and not block the run.
+    set local lock_timeout = '5s';
+    for found in
+        select format('%I.%I', relnamespace::regnamespace, relname) as name, relkind
+          from pg_class
+         where relnamespace = 'longshore'::regnamespace and relkind in ('r', 'S')
+           and relname <> 'migration'
+    loop
+        if found.relkind = 'r' then
+            execute 'delete from ' || found.name;
+        else
+            perform setval(found.name, 1, false);
+        end if;
+    end loop;
+end
+$$
+"""
+
+
+@pytest.fixture
+async def empty_postgres_url(postgres_url: str) -> str:
+    """The same database, with no row in any table of Longshore and all numbers from 1."""
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        await connection.execute(EMPTY)
+    finally:
+        await connection.close()
+    return postgres_url
+
+
+@pytest.fixture
+async def new_postgres_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """A database without a schema, for one test. Takes 50 ms."""
+    name = f"new_{secrets.token_hex(4)}"
+    yield postgres_server.create(name)
+    postgres_server.drop(name)

@@ -9,6 +9,7 @@ import asyncpg
 
 from longshore.engines.postgres.address import without_password
 from longshore.engines.postgres.faults import DRIVER_ERRORS, is_loss
+from longshore.errors import ConfigError
 
 __all__ = ["CALL_SECONDS", "Connection", "Connector", "Record"]
 
@@ -57,6 +58,9 @@ class Connector:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 connection = await self._connect(f"longshore {role}".strip())
+        except ValueError as error:
+            # The driver reads its part of the URL only now.
+            raise ConfigError(f"{self.place}: {error}") from error
         except DRIVER_ERRORS:
             self._failures = min(self._failures + 1, 10)
             self._pause(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures))
@@ -71,7 +75,7 @@ class Connector:
         # A cancelled or late call may still be running over there.
         return error is None or (
             isinstance(error, Exception)
-            and not isinstance(error, TimeoutError | asyncpg.InternalClientError)
+            and not isinstance(error, TimeoutError)
             and not is_loss(error)
         )
 

@@ -56,6 +56,7 @@ _MISCONFIGURED = {
     "3D000": "there is no such database",
     "42501": "this user lacks a privilege",
 }
+_ENDED = {"57P01", "57P02", "57P03", "57P05", "25P03"}
 # A missing schema, table, column, function or type.
 _OUTDATED = {"3F000", "42P01", "42703", "42883", "42704"}
 
@@ -72,10 +73,11 @@ def is_loss(error: BaseException) -> bool:
     """The connection is gone, and what was asked of it may or may not have been done."""
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        return state.startswith("08") or state in {"57P01", "57P02", "57P03", "57P05", "25P03"}
-    return isinstance(error, OSError | asyncpg.InterfaceError) and not isinstance(
-        error, TimeoutError | asyncpg.DataError
-    )
+        return state.startswith("08") or state in _ENDED
+    if isinstance(error, TimeoutError | asyncpg.DataError | asyncpg.OutdatedSchemaCacheError):
+        return False
+    # The driver's own confusion too: that is how it meets a farewell between two statements.
+    return isinstance(error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError)
 
 
 def translate(error: Exception, place: str) -> LongshoreError:
@@ -91,11 +93,9 @@ def translate(error: Exception, place: str) -> LongshoreError:
         return EngineUnavailableError(f"{place}: no answer in time")
     if isinstance(error, OSError):
         return EngineUnavailableError(f"{place}: cannot be reached ({error})")
-    if isinstance(error, asyncpg.InterfaceError | asyncpg.TargetServerAttributeNotMatched):
-        return EngineUnavailableError(f"{place}: the connection is gone ({error})")
     if isinstance(error, AGAIN):
         return EngineBusyError(f"{place}: its schema changed meanwhile; try again")
-    return EngineError(f"{place}: {error}")
+    return EngineUnavailableError(f"{place}: the connection is gone ({error})")
 
 
 def _of_server(error: asyncpg.PostgresError, place: str) -> LongshoreError:

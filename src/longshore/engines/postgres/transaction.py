@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from longshore.engines.postgres.connecting import Connection, Connector, Record
+from longshore.engines.postgres.faults import DRIVER_ERRORS
 from longshore.errors import EngineError
 
 __all__ = ["fetch_on", "transact_on"]
@@ -43,10 +44,18 @@ async def transact_on(
         value = await body(connection)
     except Exception:
         # Not after a cancellation: a server that does not answer must not hold up its caller.
-        if not connection.is_closed():
-            await connection.execute("rollback")
+        await _roll_back(connection)
         raise
     # A body that swallowed an error of the server gets here, and the server says ROLLBACK.
     if await connection.execute("commit") != "COMMIT":
         raise EngineError(f"{connector.place}: the transaction was rolled back")
     return value
+
+
+async def _roll_back(connection: Connection) -> None:
+    try:
+        if not connection.is_closed():
+            await connection.execute("rollback")
+    except DRIVER_ERRORS:
+        # What the caller shall hear of is the error that led here.
+        connection.terminate()
