@@ -12,13 +12,23 @@ class Statements:
     """Field names are file names."""
 
     admit: str
+    attempts: str
+    cancelled_add: str
     claims_of: str
+    clock: str
+    counts: str
+    counts_of_tenant: str
     exchange: str
     expire: str
     expire_dead: str
     firing_add: str
+    fold: str
     forget: str
     forget_session: str
+    hold: str
+    job_by_id: str
+    job_find: str
+    jobs_by_id: str
     journal_of: str
     lapsed: str
     migration_add: str
@@ -32,14 +42,16 @@ class Statements:
     outbox_after: str
     outbox_published: str
     outbox_unpublished: str
+    pause: str
+    pauses: str
     promote: str
     promoted: str
-    prune_facts: str
-    prune_firing: str
-    prune_idempotency: str
-    prune_outbox: str
-    prune_shipped: str
+    prune_old: str
+    purged_add: str
+    ready_add: str
+    request_add: str
     requests: str
+    resume: str
     schedule_delete: str
     schedule_due: str
     schedule_last_job: str
@@ -51,11 +63,17 @@ class Statements:
     session_end: str
     session_lock: str
     session_open: str
+    session_quiet: str
     session_renew: str
     session_shorten: str
+    sessions: str
     settle: str
     submit: str
     submit_keyed: str
+    take_finished: str
+    take_ready: str
+    take_scheduled: str
+    wake: str
 
 
 SQL = load(Statements, __name__, ".sql")

@@ -1,0 +1,356 @@
+"""What people and APIs ask for and order."""
+
+import base64
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from longshore.core import event, ids
+from longshore.core.event import Group, Name
+from longshore.core.job import Attempt, Job, JobId
+from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engines.postgres import rows, stewarding
+from longshore.engines.postgres.database import Connection, Database, Record
+from longshore.engines.postgres.securing import Part, parts, secure, take
+from longshore.engines.postgres.sql import SQL
+from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+
+__all__ = [
+    "attempts",
+    "cancel",
+    "counts",
+    "find",
+    "get",
+    "pause",
+    "pauses",
+    "purge",
+    "quiet",
+    "replay",
+    "resume",
+    "retry_now",
+    "sessions",
+]
+
+_NEWEST = 2**63 - 1
+_FIRST_LOOK, _LONGEST_LOOK = 512, 16_384
+"""Spans that one look of a listing goes through, at first and when it finds little."""
+_FOLDED = 10_000
+"""Rows of the tally that one call puts together."""
+_json = msgspec.json.Encoder()
+
+
+async def get(database: Database, job_id: JobId, *, tenant: str | None = None) -> Job:
+    """The job, or JobNotFoundError."""
+    return rows.job(await _row(database, job_id, tenant))
+
+
+async def find(
+    database: Database, which: JobFilter, *, limit: int, cursor: str | None = None
+) -> Page:
+    """Jobs newest first. Each look is short, however many jobs there are."""
+    before: int | None = _NEWEST if cursor is None else _read_cursor(cursor, which)
+    scope = (which.state, which.queue, which.type, which.tenant, which.tag)
+    found: list[Record] = []
+    look = _FIRST_LOOK
+    while before is not None and len(found) <= limit:
+        want = limit + 1 - len(found)
+        answer = await database.fetch(SQL.job_find, *scope, before, want, look)
+        found += [row for row in answer if row["handle"] is not None]
+        beyond: int | None = answer[0]["beyond"]
+        before = None if beyond is None else (beyond + 1) << 12
+        look = min(look * 2, _LONGEST_LOOK)
+    shown = found[:limit]
+    more = _write_cursor(shown[-1]["handle"], which) if len(found) > limit and shown else None
+    return Page([rows.job(row) for row in shown], more)
+
+
+async def attempts(
+    database: Database, job_id: JobId, *, tenant: str | None = None
+) -> list[Attempt]:
+    """The deliveries that ended."""
+    row = await _row(database, job_id, tenant)
+    told = await database.fetch(SQL.attempts, row["segment"], row["ordinal"])
+    history = [rows.attempt(one) for one in told]
+    if row["state"] == State.SUCCEEDED:
+        history.append(
+            Attempt(
+                delivery=row["delivery"],
+                attempt=row["attempt"],
+                outcome="succeeded",
+                worker=row["last_worker"],
+                started_at=row["started_at"],
+                finished_at=row["finished_at"],
+            )
+        )
+    return history
+
+
+async def counts(database: Database, *, tenant: str | None = None) -> list[QueueCounts]:
+    """Every queue at a glance."""
+    if tenant is None:
+        lines = await database.fetch(SQL.counts)
+    else:
+        lines = await database.fetch(SQL.counts_of_tenant, tenant)
+    found: dict[str, dict[str, int]] = {}
+    for line in lines:
+        if not line["jobs"]:
+            continue
+        facts = found.setdefault(line["queue"], {})
+        facts[line["state"]] = line["jobs"]
+        if line["state"] == State.READY:
+            facts["oldest_ready_at"] = line["oldest"]
+        elif line["state"] == State.RUNNING:
+            facts["buffered"] = line["buffered"]
+    paused = {one.queue for one in await pauses(database) if one.queue and not one.type}
+    return [
+        QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))
+        for queue in sorted(found.keys() | paused)
+    ]
+
+
+async def sessions(database: Database) -> list[SessionView]:
+    """Live leases."""
+    return [
+        SessionView(
+            token=row["token"],
+            worker=row["worker"],
+            queues=tuple(row["queues"]),
+            types=tuple(row["types"]),
+            opened_at=row["opened_at"],
+            renewed_at=row["renewed_at"],
+            expires_at=row["expires_at"],
+            is_quiet=row["is_quiet"],
+            holding=row["holding"],
+        )
+        for row in await database.fetch(SQL.sessions, database.now())
+    ]
+
+
+async def cancel(
+    database: Database, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+) -> list[Job]:
+    """End what waits; ask the holders of what runs."""
+
+    async def body(connection: Connection) -> list[Job]:
+        jobs, spans = await secure(connection, job_ids, tenant)
+        _allow(jobs, Verb.CANCEL)
+        waiting = [job for job in jobs if job["state"] != State.RUNNING]
+        asked = [
+            job for job in jobs if job["state"] == State.RUNNING and not job["cancel_requested"]
+        ]
+        taken = parts(waiting, spans)
+        await take(connection, taken)
+        now = await _now(connection, database)
+        await connection.executemany(
+            SQL.cancelled_add,
+            [
+                (
+                    *part.placed(),
+                    part.span["run_at"],
+                    part.span["rank"],
+                    *_counters(part),
+                    [job["started_at"] for job in part.jobs],
+                    now,
+                    reason,
+                )
+                for part in taken
+            ],
+        )
+        await connection.executemany(
+            SQL.request_add,
+            [(job["token"], job["handle"], job["delivery"], reason) for job in asked],
+        )
+        if asked:
+            # Those who hold what is to be cancelled wait too, and must hear of it soon.
+            await connection.execute(SQL.wake)
+        details = {"reason": reason}
+        groups = [_event(Name.CANCELLED, job, details) for job in waiting]
+        groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
+        return await _told(connection, now, groups, job_ids)
+
+    return await database.transact(body)
+
+
+async def replay(
+    database: Database, job_ids: Sequence[JobId], *, tenant: str | None = None
+) -> list[Job]:
+    """Make dead or cancelled jobs ready again, as if they had never failed."""
+    return await _make_ready(database, job_ids, tenant, Verb.REPLAY)
+
+
+async def retry_now(
+    database: Database, job_ids: Sequence[JobId], *, tenant: str | None = None
+) -> list[Job]:
+    """Make scheduled jobs ready."""
+    return await _make_ready(database, job_ids, tenant, Verb.RETRY_NOW)
+
+
+async def purge(
+    database: Database, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+) -> int:
+    """Delete finished jobs, leaving events that hold their payloads."""
+
+    async def body(connection: Connection) -> int:
+        jobs, spans = await secure(connection, job_ids, tenant)
+        for job in jobs:
+            if job["state"] not in TERMINAL:
+                raise IllegalTransitionError(State(job["state"]), "purge")
+        await take(connection, parts([job for job in jobs if job["home"] != "claim"], spans))
+        now = await _now(connection, database)
+        await connection.executemany(
+            SQL.purged_add,
+            [
+                (job["token"], job["handle"], job["delivery"], now)
+                for job in jobs
+                if job["home"] == "claim"
+            ],
+        )
+        await stewarding.forget(connection, [_alone(job) for job in jobs])
+        groups = [
+            _event(
+                Name.PURGED,
+                job,
+                {
+                    "payload": job["payload"].decode(errors="replace"),
+                    "reason": job["reason"],
+                    "who": who,
+                },
+            )
+            for job in jobs
+        ]
+        await _told(connection, now, groups, ())
+        return len(jobs)
+
+    return await database.transact(body)
+
+
+async def pause(
+    database: Database, *, queue: str | None = None, type: str | None = None
+) -> None:
+    """Stop handing out a queue, a type, or a type in one queue."""
+    await _set_pause(database, SQL.pause, queue, type)
+
+
+async def resume(
+    database: Database, *, queue: str | None = None, type: str | None = None
+) -> None:
+    """Undo exactly that pause."""
+    await _set_pause(database, SQL.resume, queue, type)
+
+
+async def pauses(database: Database) -> list[Pause]:
+    """What is not handed out."""
+    standing = await database.fetch(SQL.pauses)
+    return [Pause(row["queue"] or None, row["type"] or None) for row in standing]
+
+
+async def quiet(database: Database, token: int) -> None:
+    """Ask a worker to drain."""
+    await database.fetch(SQL.session_quiet, token)
+
+
+async def _make_ready(
+    database: Database, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
+) -> list[Job]:
+    is_replay = verb is Verb.REPLAY
+
+    async def body(connection: Connection) -> list[Job]:
+        jobs, spans = await secure(connection, job_ids, tenant)
+        _allow(jobs, verb)
+        taken = parts(jobs, spans)
+        await take(connection, taken)
+        now = await _now(connection, database)
+        await connection.executemany(
+            SQL.ready_add,
+            [
+                (
+                    *part.placed(),
+                    now,
+                    part.span["rank"],
+                    *_counters(part, is_replay=is_replay),
+                    is_replay or part.span["is_replayed"],
+                )
+                for part in taken
+            ],
+        )
+        if jobs:
+            await connection.execute(SQL.wake)
+        name = Name.REPLAYED if is_replay else Name.READY
+        groups = [_event(name, job, {}) for job in jobs]
+        return await _told(connection, now, groups, job_ids)
+
+    return await database.transact(body)
+
+
+async def _set_pause(
+    database: Database, statement: str, queue: str | None, type_name: str | None
+) -> None:
+    if "" in (queue, type_name) or (queue is None and type_name is None):
+        raise ConfigError("say which queue or type")
+
+    async def body(connection: Connection) -> None:
+        await connection.execute(statement, queue or "", type_name or "")
+        await connection.execute(SQL.wake)
+
+    await database.transact(body)
+
+
+async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
+    found = await database.fetch(SQL.job_by_id, job_id, tenant)
+    if not found:
+        raise JobNotFoundError(ids.text(job_id))
+    return found[0]
+
+
+async def _now(connection: Connection, database: Database) -> int:
+    return await connection.fetchval(SQL.clock, database.now())
+
+
+async def _told(
+    connection: Connection, now: int, groups: Sequence[Group], job_ids: Sequence[JobId]
+) -> list[Job]:
+    """The jobs as they are now, once what happened to them is in the outbox."""
+    if groups:
+        await connection.execute(SQL.outbox_add, now, event.encode(groups))
+    if not job_ids:
+        return []
+    found = await connection.fetch(SQL.jobs_by_id, list(dict.fromkeys(job_ids)), None)
+    by_id = {row["id"]: rows.job(row) for row in found}
+    return [by_id[job_id] for job_id in job_ids]
+
+
+def _allow(jobs: Sequence[Record], verb: Verb) -> None:
+    for job in jobs:
+        after(State(job["state"]), verb)
+
+
+def _counters(part: Part, *, is_replay: bool = False) -> tuple[int, ...]:
+    one = part.jobs[0]
+    burdens = (0, 0, 0) if is_replay else (one["failures"], one["crashes"], one["lapses"])
+    return one["delivery"], one["attempt"], *burdens
+
+
+def _alone(job: Record) -> Mapping[str, object]:
+    place = job["ordinal"]
+    return {"segment": job["segment"], "lo": place, "hi": place + 1, "mask": None}
+
+
+def _event(name: Name, job: Record, details: dict[str, object]) -> Group:
+    where = (job["queue"], job["type"], job["tenant"])
+    return Group(name, *where, job["id"], [details] if details else [])
+
+
+def _write_cursor(handle: int, which: JobFilter) -> str:
+    return base64.urlsafe_b64encode(_json.encode((handle, which))).decode()
+
+
+def _read_cursor(cursor: str, which: JobFilter) -> int:
+    try:
+        body = base64.b64decode(cursor, altchars=b"-_", validate=True)
+        handle, written_for = msgspec.json.decode(body, type=tuple[int, JobFilter])
+    except (ValueError, msgspec.MsgspecError):
+        raise ConfigError("not a cursor of this listing") from None
+    if written_for != which:
+        raise ConfigError("the cursor belongs to a listing with another filter")
+    return handle

@@ -1,0 +1,43 @@
+"""From rows to what people see."""
+
+import msgspec
+
+from longshore.core.job import Attempt, Failure, Job
+from longshore.core.state import State
+from longshore.engines.postgres.database import Record
+
+__all__ = ["attempt", "job"]
+
+_failure = msgspec.json.Decoder(Failure)
+_tags = msgspec.json.Decoder(tuple[str, ...])
+_AS_STORED = [
+    name for name in Job.__struct_fields__ if name not in ("state", "failure", "parked", "tags")
+]
+
+
+def job(row: Record) -> Job:
+    """A job from a row of `longshore.seen`."""
+    fields = {name: row[name] for name in _AS_STORED}
+    return Job(
+        **fields,
+        state=State(row["state"]),
+        failure=_read_failure(row["failure"]),
+        tags=_tags.decode(row["tags"]) if row["tags"] else (),
+    )
+
+
+def attempt(row: Record) -> Attempt:
+    """A delivery from a row of `attempts`."""
+    return Attempt(
+        delivery=row["delivery"],
+        attempt=row["attempt"],
+        outcome=row["outcome"],
+        worker=row["worker"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        failure=_read_failure(row["failure"]),
+    )
+
+
+def _read_failure(text: str | None) -> Failure | None:
+    return _failure.decode(text) if text is not None else None

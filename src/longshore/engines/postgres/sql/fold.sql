@@ -1,0 +1,2 @@
+-- fold: put rows of the tally together. most rows
+select longshore.fold($1)
