@@ -110,6 +110,8 @@ def _of_server(error: asyncpg.PostgresError, place: str) -> LongshoreError:
         return SchemaError(
             f"{place}: the schema is missing or old; run `longshore migrate` ({error})"
         )
+    if "unsupported startup parameter" in str(error):
+        return ConfigError(f"{place}: a pooler stands there; add pgbouncer=on to the URL")
     if state.startswith("08"):
         return EngineUnavailableError(f"{place}: the connection is gone ({error})")
     if state.startswith("22"):

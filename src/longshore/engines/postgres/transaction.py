@@ -26,8 +26,7 @@ async def fetch_on(
     """The rows of one statement, which is a transaction of its own."""
     if not connector.is_pooled:
         return await connection.fetch(statement, *args)
-    # The driver prepares and runs in two steps; without a transaction around them a pooler
-    # might send each to another session.
+    # Deadlines on the server's side have to travel with the statement.
     return await transact_on(connector, connection, lambda one: one.fetch(statement, *args))
 
 

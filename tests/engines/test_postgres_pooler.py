@@ -1,0 +1,85 @@
+"""Behind a pooler in transaction mode: no prepared names, no settings of a session."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from transaction_pooler import pooled
+
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
+from longshore.errors import ConfigError
+
+
+@pytest.fixture
+async def url(new_postgres_url: str) -> AsyncIterator[str]:
+    async with pooled(new_postgres_url) as url:
+        yield url
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    database = Database(url, listens=False, statement_cache=False)
+    yield database
+    await database.close()
+
+
+WHO = """
+    select $1::int as number, pg_backend_pid() as pid, $2::uuid[] as ids,
+           current_setting('jit') as jit, current_setting('statement_timeout') as seconds
+"""
+
+
+async def test_every_call_gets_its_own_answer_from_whichever_session(
+    database: Database,
+) -> None:
+    lane = database.lane()
+
+    rows = await asyncio.gather(
+        *(database.fetch(WHO, number, [bytes(16)]) for number in range(30)),
+        *(lane.fetch(WHO, number, [bytes(16)]) for number in range(30, 60)),
+    )
+
+    assert [row[0]["number"] for row in rows] == list(range(60))
+    assert len({row[0]["pid"] for row in rows}) == 3
+    assert {(row[0]["jit"], row[0]["seconds"]) for row in rows} == {("off", "30s")}
+    await lane.close()
+
+
+async def test_a_transaction_stays_with_its_session(database: Database) -> None:
+    async def body(connection: Connection) -> tuple[object, object]:
+        await connection.execute("create temp table t (n int) on commit drop")
+        await connection.execute("insert into t values ($1)", 1)
+        return (
+            await connection.fetchval("select count(*) from t"),
+            await connection.fetchval("select pg_backend_pid()"),
+        )
+
+    answers = await asyncio.gather(*(database.transact(body) for _ in range(12)))
+
+    assert {count for count, _ in answers} == {1}
+    assert len({pid for _, pid in answers}) == 3
+
+
+async def test_migrations_work_through_it(database: Database) -> None:
+    assert await migrate(database) == [one.name for one in MIGRATIONS]
+    await verify(database)
+
+
+async def test_a_url_that_does_not_tell_of_the_pooler_is_told_how_to(url: str) -> None:
+    database = Database(url)
+
+    with pytest.raises(ConfigError, match="pgbouncer=on"):
+        await database.fetch("select 1")
+    await database.close()
+
+
+async def test_this_pooler_is_as_strict_as_a_real_one(url: str) -> None:
+    """What a connection has prepared is looked for in another session."""
+    connection = await asyncpg.connect(url)
+    await connection.fetch("select $1::int", 1)
+
+    with pytest.raises(asyncpg.InvalidSQLStatementNameError):
+        await connection.fetch("select $1::int", 1)
+    await connection.close()
