@@ -126,9 +126,7 @@ def _own_ids(span: Row) -> list[bytes]:
 async def _prune(
     connection: Connection, clock: int | None, retention: Retention, limit: int
 ) -> int:
-    facts = await connection.fetchrow(SQL.prune_facts, clock)
-    assert facts is not None
-    now: int = facts["now"]
+    now: int = await connection.fetchval(SQL.clock, clock)
     count = 0
     for state, keep in (
         (State.SUCCEEDED, retention.succeeded),
@@ -138,13 +136,10 @@ async def _prune(
             count += await _prune_jobs(connection, state, now - keep, limit - count)
     if count < limit:
         count += await _prune_dead(connection, now, now - retention.dead, limit - count)
-    for statement, keep in (
-        (SQL.prune_idempotency, retention.idempotency),
-        (SQL.prune_shipped if facts["has_relay"] else SQL.prune_outbox, retention.outbox),
-        (SQL.prune_firing, _FIRINGS_KEPT_US),
-    ):
-        if count < limit:
-            count += len(await connection.fetch(statement, now - keep, limit - count))
+    if count < limit:
+        ages = (retention.idempotency, retention.outbox, _FIRINGS_KEPT_US)
+        last = [now - age for age in ages]
+        count += await connection.fetchval(SQL.prune_old, *last, limit - count)
     return count
 
 

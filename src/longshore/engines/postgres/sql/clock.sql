@@ -1,0 +1,2 @@
+-- clock: the time now. clock
+select longshore.clock($1)

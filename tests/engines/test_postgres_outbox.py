@@ -1,0 +1,150 @@
+"""Positions hold, though transactions commit in another order than they take numbers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from longshore.core.event import Group, Name, encode
+from longshore.engine import Retention
+from longshore.engines.postgres import outbox, stewarding
+from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.database import Database
+from longshore.engines.postgres.sql import SQL
+from longshore.runtime.clock import ManualClock
+from longshore.testing.factories import HOUR
+
+READERS, WRITERS, EACH = 3, 4, 40
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def database(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Database]:
+    database = Database(empty_postgres_url, clock=clock, size=READERS + WRITERS)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
+    """A transaction of somebody else."""
+    connection = await asyncpg.connect(empty_postgres_url)
+    yield connection
+    await connection.close()
+
+
+def _told(queue: str) -> bytes:
+    return encode([Group(Name.SUBMITTED, queue, "t", "default", bytes(16))])
+
+
+async def _read(database: Database, after: int, limit: int = 100) -> list[tuple[int, str]]:
+    batches = await outbox.events(database, after=after, limit=limit)
+    return [(batch.position, batch.groups[0].queue) for batch in batches]
+
+
+async def test_what_commits_later_comes_later_though_its_number_is_smaller(
+    database: Database, other: Connection
+) -> None:
+    slow = other.transaction()
+    await slow.start()
+    await other.execute(SQL.outbox_add, 1, _told("slow"))
+    await database.fetch(SQL.outbox_add, 1, _told("fast"))
+
+    first = await _read(database, 0)
+    await slow.commit()
+    second = await _read(database, first[-1][0])
+
+    assert [queue for _, queue in first] == ["fast"]
+    assert [queue for _, queue in second] == ["slow"]
+    assert await _read(database, 0) == first + second
+
+
+async def test_a_relay_gets_what_commits_late_and_nothing_twice(
+    database: Database, other: Connection
+) -> None:
+    slow = other.transaction()
+    await slow.start()
+    await other.execute(SQL.outbox_add, 1, _told("slow"))
+    await database.fetch(SQL.outbox_add, 1, _told("fast"))
+
+    first = await outbox.unpublished(database, limit=10)
+    await outbox.published(database, [batch.position for batch in first])
+    await slow.commit()
+    second = await outbox.unpublished(database, limit=10)
+
+    assert [batch.groups[0].queue for batch in (*first, *second)] == ["fast", "slow"]
+    assert first[0].position < second[0].position
+
+
+async def test_readers_beside_writers_never_see_a_smaller_position_appear(
+    database: Database,
+) -> None:
+    """Every writer takes its number, lets the others go ahead, and commits."""
+    is_done = asyncio.Event()
+
+    async def write(writer: int) -> None:
+        for number in range(EACH):
+
+            async def body(connection: Connection, name: str) -> None:
+                await connection.execute(SQL.outbox_add, 1, _told(name))
+                await connection.execute("select pg_sleep(0.001 * ($1 % 3))", number + writer)
+
+            name = f"{writer}.{number}"
+            await database.transact(lambda connection, name=name: body(connection, name))
+
+    async def read() -> list[tuple[int, str]]:
+        seen: list[tuple[int, str]] = []
+        while True:
+            is_last_look = is_done.is_set()
+            found = await _read(database, seen[-1][0] if seen else 0, limit=7)
+            seen += found
+            if is_last_look and not found:
+                return seen
+
+    readers = [asyncio.create_task(read()) for _ in range(READERS)]
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(write(writer) for writer in range(WRITERS)))
+        is_done.set()
+        seen = await asyncio.gather(*readers)
+
+    assert sorted(name for _, name in seen[0]) == sorted(
+        f"{writer}.{number}" for writer in range(WRITERS) for number in range(EACH)
+    )
+    assert seen[1:] == seen[:1] * (READERS - 1)
+
+
+async def test_a_long_outbox_that_nobody_read_is_put_in_order_bit_by_bit(
+    database: Database,
+) -> None:
+    for number in range(10):
+        await database.fetch(SQL.outbox_add, 1, _told(str(number)))
+
+    first = await _read(database, 0, limit=3)
+
+    (row,) = await database.fetch("select count(position) as placed from longshore.outbox")
+    assert [queue for _, queue in first] == ["0", "1", "2"]
+    assert row["placed"] == 3
+
+
+async def test_pruning_neither_waits_for_a_relay_nor_takes_what_it_marks(
+    database: Database, other: Connection, clock: ManualClock
+) -> None:
+    for name in ("held", "shipped", "unshipped"):
+        await database.fetch(SQL.outbox_add, clock.now(), _told(name))
+    held, shipped, _ = await outbox.unpublished(database, limit=10)
+    await outbox.published(database, [held.position, shipped.position])
+    clock.advance(2 * HOUR)
+    async with other.transaction():
+        await other.execute(
+            "select from longshore.outbox where position = $1 for update", held.position
+        )
+
+        pruned = await stewarding.prune(database, Retention(outbox=HOUR), limit=10)
+
+    assert pruned == 1
+    assert [queue for _, queue in await _read(database, 0)] == ["held", "unshipped"]
