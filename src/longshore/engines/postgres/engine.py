@@ -1,6 +1,6 @@
 """The PostgreSQL engine: each verb is one call or one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
@@ -17,6 +17,7 @@ from longshore.engine import (
     Traits,
 )
 from longshore.engines.postgres import inspecting, migrating, outbox, scheduling, stewarding
+from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
@@ -33,6 +34,8 @@ class PostgresEngine:
         self._database = database
         self._url = url
         self._submitter = Submitter(database)
+        self._callers = Callers(database)
+        self._sessions: list[PostgresSession] = []
         self._is_closed = False
 
     @property
@@ -57,6 +60,13 @@ class PostgresEngine:
         _ = self._open
         return await self._submitter.submit(jobs)
 
+    def submit_on(
+        self, connection: object, jobs: Sequence[NewJob]
+    ) -> list[Submitted] | Awaitable[list[Submitted]]:
+        """Submit in the transaction of a caller's connection, of any driver."""
+        _ = self._open
+        return self._callers.submit(connection, jobs)
+
     # Worker
 
     async def open_session(
@@ -69,7 +79,7 @@ class PostgresEngine:
             )
         arguments = (worker, list(queues), list(types), lease, self._open.now())
         rows = await self._open.fetch(SQL.session_open, *arguments)
-        return PostgresSession(
+        session = PostgresSession(
             self._database,
             self._database.waker,
             token=rows[0]["token"],
@@ -77,6 +87,8 @@ class PostgresEngine:
             worker=worker,
             offer=(tuple(queues), tuple(types)),
         )
+        self._sessions = [one for one in self._sessions if one.is_open] + [session]
+        return session
 
     # Steward
 
@@ -213,6 +225,8 @@ class PostgresEngine:
             return
         self._is_closed = True
         await self._submitter.close()
+        for session in self._sessions:
+            await session.let_go()
         await self._database.close()
 
     @property

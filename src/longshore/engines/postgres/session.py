@@ -14,7 +14,7 @@ from longshore.engines.postgres.holding import Book
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.wake import Waker
-from longshore.errors import ExchangeOrderError, LeaseLostError
+from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 
 __all__ = ["PostgresSession", "apply", "read_book"]
 
@@ -32,6 +32,7 @@ class _Meta(msgspec.Struct):
     refused: str | None
     cancel: list[tuple[int, int, str]]
     paused: bool
+    missed: bool
 
 
 _meta = msgspec.json.Decoder(_Meta)
@@ -66,6 +67,9 @@ class PostgresSession:
         self._turn = asyncio.Lock()
         self._is_doubtful = False
         self._is_waiting = False
+        self._is_ended = False
+        self.is_open = True
+        """Whether it still has a connection, or may have one."""
 
     @property
     def token(self) -> int:
@@ -123,10 +127,19 @@ class PostgresSession:
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
+        if self._is_ended:
+            return
         async with self._turn:
+            await self._be_sure()
             with self._doubt():
                 await self._database.transact(self._close)
-            await self._lane.close()
+            self._is_ended = True
+            await self.let_go()
+
+    async def let_go(self) -> None:
+        """Make no more calls. A lease that was not ended runs on."""
+        self.is_open = False
+        await self._lane.close()
 
     async def _send(
         self, number: int, plan: Plan, want: int, queues: list[str]
@@ -168,12 +181,12 @@ class PostgresSession:
             stale = _references.decode(meta.refused or "[]")
         claims = book.add(number, rows[1:], _moment())
         if want:
-            self._note_waiting(not claims)
+            self._note_waiting(not claims, missed=meta.missed)
         return Exchanged(meta.now, claims, stale, self._unwanted(), meta.paused)
 
-    def _note_waiting(self, is_waiting: bool) -> None:
+    def _note_waiting(self, is_waiting: bool, *, missed: bool) -> None:
         """A submit under way may not have seen that we wait now: look once more behind it."""
-        if is_waiting and not self._is_waiting:
+        if missed or (is_waiting and not self._is_waiting):
             asyncio.get_running_loop().call_later(_SECOND_LOOK, self._waker.wake)
         self._is_waiting = is_waiting
 
@@ -248,6 +261,10 @@ class PostgresSession:
 
     async def _be_sure(self) -> None:
         """After a call whose answer was lost, read what the store holds."""
+        if self._is_ended:
+            raise LeaseLostError(self._token)
+        if not self.is_open:
+            raise EngineUnavailableError("the engine is closed")
         if self._is_doubtful:
             self._book = await self._database.transact(
                 lambda connection: read_book(connection, self._token)

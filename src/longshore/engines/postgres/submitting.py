@@ -15,7 +15,12 @@ from longshore.engines.postgres import batch
 from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
 from longshore.engines.postgres.sql import SQL
-from longshore.errors import EngineBusyError, EngineUnavailableError, LongshoreError
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineUnavailableError,
+    LongshoreError,
+)
 
 __all__ = ["Submitter", "submit_in"]
 
@@ -167,13 +172,13 @@ class _Stream:
 
     async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
         now = self._database.now()
+        ordered = batch.in_order(jobs) if self._is_keyed else jobs
+        given = _columns(ordered)
         try:
             if self._is_keyed:
-                ordered = batch.in_order(jobs)
-                given = batch.columns(ordered, wakes=False)
                 await lane.fetch(SQL.submit_keyed, *_asked(ordered)[1:], now, *given)
             else:
-                await lane.fetch(SQL.submit, now, *batch.columns(jobs, wakes=False))
+                await lane.fetch(SQL.submit, now, *given)
         except LongshoreError as error:
             if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
                 raise
@@ -182,6 +187,13 @@ class _Stream:
                 lambda connection: submit_in(connection, jobs, now, wakes=False)
             )
         return [Submitted(job.id) for job in jobs]
+
+
+def _columns(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    try:
+        return batch.columns(jobs, wakes=False)
+    except UnicodeError as error:
+        raise ConfigError(f"a text cannot be stored: {error}") from error
 
 
 def _answer(calls: list[_Call], answers: list[Submitted]) -> None:

@@ -329,10 +329,12 @@ end
 $$;
 
 -- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each. Only what is
--- taken is locked; what others hold is passed over. Returns how many.
+-- taken is locked; what others hold is passed over. Returns how many, and, if there were none,
+-- one that someone else was just taking.
 create function longshore.claim(
-    p_token bigint, p_number bigint, p_queues text[], p_types text[], p_want integer
-) returns integer language plpgsql
+    p_token bigint, p_number bigint, p_queues text[], p_types text[], p_want integer,
+    out taken integer, out missed tid
+) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
     set enable_hashjoin = off set enable_mergejoin = off
@@ -425,6 +427,9 @@ begin
                    coalesce(sum(c.size::bigint * c.weight) filter (where c.total <= v_left), 0)
               into v_whole, v_cut, v_taken, v_heavy
               from counted c;
+            if v_whole is null and v_cut is null then
+                missed := v_tids[1];
+            end if;
 
             if v_whole is not null then
                 with gone as (
@@ -452,7 +457,19 @@ begin
             v_limit := least(v_limit * 4, 2048);
         end loop;
     end loop;
-    return p_want - v_left;
+    taken := p_want - v_left;
+end
+$$;
+
+-- Wait a moment for whoever is taking jobs from a span: they may not take all of them.
+create function longshore.await_span(p_span tid) returns boolean language plpgsql
+    set lock_timeout = '20ms' set enable_seqscan = off
+as $$
+begin
+    perform from longshore.ready r where r.ctid = p_span for update;
+    return true;
+exception when lock_not_available then
+    return false;
 end
 $$;
 
@@ -523,7 +540,8 @@ $$;
 -- Settle what finished and claim what is next. The first row of the answer has part -1 and
 -- says, as JSON in `attributes`: `now`; `status` applied, repeated, order, lost or heed (nothing
 -- was applied in the last three); `last` number applied; `refused` of a repeated exchange; the
--- `cancel` requests; whether all queues are `paused`.
+-- `cancel` requests; whether all queues are `paused`; whether jobs were `missed` because
+-- someone else was just taking them.
 -- p_soft are settled claims that a request to cancel would settle otherwise: when one of them
 -- has such a request that the session had not heard of, it has to decide again (heed).
 create function longshore.exchange(
@@ -555,6 +573,7 @@ declare
     v_status text := 'applied';
     v_open   text[];
     v_got    integer := 0;
+    v_missed tid;
     v_cancel jsonb;
 begin
     -- The lock on the session's row is the fence: it keeps reclaim away until we commit.
@@ -588,11 +607,16 @@ begin
                 p_forget, r_handle, r_result, p_rare, p_body);
         end if;
         if p_want > 0 and v_open is not null then
-            v_got := longshore.claim(p_token, p_number, v_open, p_types, p_want);
+            select c.taken, c.missed into v_got, v_missed
+              from longshore.claim(p_token, p_number, v_open, p_types, p_want) c;
+            if v_got = 0 and v_missed is not null and longshore.await_span(v_missed) then
+                select c.taken, c.missed into v_got, v_missed
+                  from longshore.claim(p_token, p_number, v_open, p_types, p_want) c;
+            end if;
         end if;
         update longshore.session s
            set exchange = p_number, refused = p_refused,
-               is_waiting = p_want > 0 and v_got = 0
+               is_waiting = p_want > 0 and v_got = 0 and v_missed is null
          where s.token = p_token;
     end if;
     return query select
@@ -603,7 +627,8 @@ begin
         null::bytea[],
         jsonb_build_object('now', v_now, 'status', v_status, 'last', v_last,
                            'refused', v_refused, 'cancel', coalesce(v_cancel, '[]'),
-                           'paused', v_open is null)::text;
+                           'paused', v_open is null,
+                           'missed', v_got = 0 and v_missed is not null)::text;
     if v_got > 0 or v_status = 'repeated' then
         return query select * from longshore.claimed(p_token, p_number);
     end if;
