@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import asyncpg
 import pytest
@@ -40,6 +41,11 @@ async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
 
 def _told(queue: str) -> bytes:
     return encode([Group(Name.SUBMITTED, queue, "t", "default", bytes(16))])
+
+
+async def _write_slowly(name: str, delay_ms: int, connection: Connection) -> None:
+    await connection.execute(SQL.outbox_add, 1, _told(name))
+    await connection.execute("select pg_sleep(0.001 * $1)", delay_ms)
 
 
 async def _read(database: Database, after: int, limit: int = 100) -> list[tuple[int, str]]:
@@ -89,13 +95,7 @@ async def test_readers_beside_writers_never_see_a_smaller_position_appear(
 
     async def write(writer: int) -> None:
         for number in range(EACH):
-
-            async def body(connection: Connection, name: str) -> None:
-                await connection.execute(SQL.outbox_add, 1, _told(name))
-                await connection.execute("select pg_sleep(0.001 * ($1 % 3))", number + writer)
-
-            name = f"{writer}.{number}"
-            await database.transact(lambda connection, name=name: body(connection, name))
+            await database.transact(partial(_write_slowly, f"{writer}.{number}", number % 3))
 
     async def read() -> list[tuple[int, str]]:
         seen: list[tuple[int, str]] = []

@@ -18,7 +18,7 @@ __all__ = ["forget", "lapsed", "promote", "prune", "reclaim"]
 
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
-_MOST_BYTES = 64 << 20
+MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 
 
@@ -151,7 +151,7 @@ async def _prune_jobs(connection: Connection, state: State, before: int, limit: 
 
 
 async def _prune_dead(connection: Connection, now: int, before: int, limit: int) -> int:
-    spans = await connection.fetch(SQL.expire_dead, before, limit, _MOST_BYTES)
+    spans = await connection.fetch(SQL.expire_dead, before, limit, MOST_BYTES)
     if spans:
         groups = [group for span in spans for group in _purged(span)]
         await connection.execute(SQL.outbox_add, now, event.encode(groups))
