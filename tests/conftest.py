@@ -6,10 +6,10 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from longshore_lab.emptying import empty
 from longshore_lab.servers import PostgresServer, postgres_binaries
 
 pytest.register_assert_rewrite("longshore.testing.contract")
@@ -75,39 +75,10 @@ def postgres_url(postgres_server: PostgresServer) -> str:
     return url
 
 
-# A truncate makes new files for every table and index: 30 ms against 1 ms.
-EMPTY = """
-do $$
-declare
-    found record;
-begin
-    -- Whoever left a transaction open shall fail here, and not block the run.
-    set local lock_timeout = '5s';
-    for found in
-        select format('%I.%I', relnamespace::regnamespace, relname) as name, relkind
-          from pg_class
-         where relnamespace = 'longshore'::regnamespace and relkind in ('r', 'S')
-           and relname <> 'migration'
-    loop
-        if found.relkind = 'r' then
-            execute 'delete from ' || found.name;
-        else
-            perform setval(found.name, 1, false);
-        end if;
-    end loop;
-end
-$$
-"""
-
-
 @pytest.fixture
 async def empty_postgres_url(postgres_url: str) -> str:
     """The same database, with no row in any table of Longshore and all numbers from 1."""
-    connection = await asyncpg.connect(postgres_url)
-    try:
-        await connection.execute(EMPTY)
-    finally:
-        await connection.close()
+    await empty(postgres_url)
     return postgres_url
 
 

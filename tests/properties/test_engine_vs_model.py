@@ -1,9 +1,11 @@
 """Random histories, on an engine and on the model, have to look the same at every step."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import asyncpg
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -11,17 +13,24 @@ from hypothesis.stateful import run_state_machine_as_test
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
-from longshore.testing.machine import EngineMachine
+from longshore.testing.machine import Check, EngineMachine
 from longshore.testing.model import ModelEngine
+from longshore_lab.emptying import empty
 
 
 def in_memory(clock: ManualClock) -> Engine:
     return open_engine("sqlite://:memory:", clock=clock)
 
 
-def compare(opened: Callable[[ManualClock], Engine], *, examples: int, steps: int) -> None:
+def compare(
+    opened: Callable[[ManualClock], Engine],
+    *,
+    examples: int,
+    steps: int,
+    check: Check | None = None,
+) -> None:
     chosen = settings(max_examples=examples, stateful_step_count=steps)
-    run_state_machine_as_test(partial(EngineMachine, opened), settings=chosen)
+    run_state_machine_as_test(partial(EngineMachine, opened, check), settings=chosen)
 
 
 def test_the_model_agrees_with_itself():
@@ -41,6 +50,38 @@ def test_sqlite_in_a_file_agrees_with_the_model(tmp_path: Path):
         return open_engine(f"sqlite:///{next(files)}?synchronous=normal", clock=clock)
 
     compare(in_a_file, examples=8, steps=40)
+
+
+def on_postgres(url: str) -> Callable[[ManualClock], Engine]:
+    def opened(clock: ManualClock) -> Engine:
+        asyncio.run(empty(url))
+        return open_engine(url, clock=clock)
+
+    return opened
+
+
+def nothing_is_misplaced(url: str) -> Check:
+    async def check() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            found = await connection.fetch("select * from longshore.misplaced()")
+        finally:
+            await connection.close()
+        assert found == [], "every job is in exactly one place"
+
+    return check
+
+
+@pytest.mark.slow
+def test_postgres_agrees_with_the_model(postgres_url: str):
+    check = nothing_is_misplaced(postgres_url)
+    compare(on_postgres(postgres_url), examples=12, steps=30, check=check)
+
+
+@pytest.mark.prove
+def test_postgres_agrees_with_the_model_over_ten_thousand_steps(postgres_url: str):
+    check = nothing_is_misplaced(postgres_url)
+    compare(on_postgres(postgres_url), examples=200, steps=50, check=check)
 
 
 @pytest.mark.prove

@@ -1,6 +1,6 @@
 """A Hypothesis state machine that looks for a difference between an engine and the model."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from longshore.core import settle
-from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
+from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.schedule import DueSchedule, Firing, Overlap, Shot
 from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import LeaseLostError, LongshoreError
@@ -31,14 +31,18 @@ from longshore.testing.strategies import (
     job_options,
     pauses,
     retentions,
+    settlement_of,
+    some_of,
     some_queues,
     some_types,
     spans,
 )
 
-__all__ = ["EngineMachine"]
+__all__ = ["Check", "EngineMachine"]
 
-WAYS = ("succeed", "fail", "kill", "snooze", "release", "stop")
+Check = Callable[[], Awaitable[None]]
+"""Looks into an engine's store, and raises AssertionError when it is not sound."""
+
 NAMES = ("hourly", "nightly")
 
 has_jobs = precondition(lambda self: bool(self.jobs))
@@ -51,8 +55,11 @@ has_schedules = precondition(lambda self: self.has_schedules)
 class EngineMachine(RuleBasedStateMachine):
     """Any engine against the model: every rule does the same to both, and all must agree."""
 
-    def __init__(self, open_engine: Callable[[ManualClock], Engine]) -> None:
+    def __init__(
+        self, open_engine: Callable[[ManualClock], Engine], check: Check | None = None
+    ) -> None:
         super().__init__()
+        self._check = check
         self.clock = ManualClock()
         self.pair = Pair(open_engine(self.clock), ModelEngine(self.clock))
         self.pair.run(self.pair.engine.migrate())
@@ -72,6 +79,17 @@ class EngineMachine(RuleBasedStateMachine):
     def both_look_the_same(self) -> None:
         """Every job, count, session and schedule."""
         self.pair.compare()
+
+    @invariant()
+    def the_store_is_sound(self) -> None:
+        """What only the engine's own tables can tell."""
+        if self._check is not None:
+            self.pair.run(self._check())
+
+    @rule(kinds=st.lists(job_options, min_size=1, max_size=8), size=st.integers(1, 300))
+    def submit_many(self, kinds: list[dict[str, Any]], size: int) -> None:
+        """A large call of few kinds of jobs."""
+        self.submit([kinds[number * 7 % len(kinds)] for number in range(size)])
 
     @rule(batch=st.lists(job_options, min_size=1, max_size=30))
     def submit(self, batch: list[dict[str, Any]]) -> None:
@@ -115,7 +133,7 @@ class EngineMachine(RuleBasedStateMachine):
     def claim(self, data: st.DataObject, want: int, queues: list[str] | None) -> None:
         """A worker reports starts and claims."""
         session = data.draw(st.sampled_from(self.sessions))
-        started = [reference(claim) for claim in data.draw(_some(session.held))]
+        started = [reference(claim) for claim in data.draw(some_of(session.held))]
         self._or_lose(
             session, lambda: session.exchange(started=started, want=want, queues=queues)
         )
@@ -125,8 +143,8 @@ class EngineMachine(RuleBasedStateMachine):
     def settle(self, data: st.DataObject, want: int) -> None:
         """A worker settles some of what it holds, and may claim more in the same breath."""
         session = self._holder(data)
-        started = [reference(claim) for claim in data.draw(_some(session.held))]
-        ended = data.draw(_some(session.held, least=1))
+        started = [reference(claim) for claim in data.draw(some_of(session.held))]
+        ended = data.draw(some_of(session.held, least=1))
         settlements = [self._settlement(data, claim) for claim in ended]
         self._or_lose(
             session,
@@ -157,7 +175,7 @@ class EngineMachine(RuleBasedStateMachine):
         session = data.draw(st.sampled_from(self.sessions))
         every = [*self.sessions, *self.lost]
         others = [claim for one in every for claim in [*one.gone, *one.held]]
-        strange = [claim for claim in data.draw(_some(others)) if claim not in session.held]
+        strange = [claim for claim in data.draw(some_of(others)) if claim not in session.held]
         started = [reference(claim) for claim in strange]
         settlements = [settle.released(claim) for claim in [*strange, *session.held[:1]]]
         self._or_lose(
@@ -169,9 +187,9 @@ class EngineMachine(RuleBasedStateMachine):
     def renew(self, data: st.DataObject, back: int, compares: bool) -> None:
         """A renewal, with or without a list; the list may leave claims out, or be too long."""
         session = data.draw(st.sampled_from(self.sessions))
-        started = [reference(claim) for claim in data.draw(_some(session.held))]
+        started = [reference(claim) for claim in data.draw(some_of(session.held))]
         known = [*session.held, *session.gone[:2]]
-        holding = data.draw(_some(known)) if compares else None
+        holding = data.draw(some_of(known)) if compares else None
         number = max(session.number - back, 0)
         self._or_lose(
             session, lambda: session.renew(number=number, held=holding, started=started)
@@ -229,7 +247,7 @@ class EngineMachine(RuleBasedStateMachine):
         for session in self.sessions:
             self._reclaim(session.model.token, [], grace=10 * DAY)
         for lapsed in self.pair.lapsed():
-            decided = [settle.lost(held) for held in data.draw(_some(lapsed.held))]
+            decided = [settle.lost(held) for held in data.draw(some_of(lapsed.held))]
             self._reclaim(lapsed.token, decided, grace=0)
 
     @has_jobs
@@ -345,24 +363,7 @@ class EngineMachine(RuleBasedStateMachine):
             self.lost.append(session)
 
     def _settlement(self, data: st.DataObject, claim: Claim) -> Settlement:
-        now = self.clock.now()
-        at = {"started_at": now, "finished_at": now}
-        delay = data.draw(st.sampled_from([0, SECOND, MINUTE]))
-        match data.draw(st.sampled_from(WAYS)):
-            case "succeed":
-                return settle.succeeded(claim, started_at=now, finished_at=now, result=b"1")
-            case "fail":
-                return settle.failed(claim, Failure("E", "e", "t"), delay=delay, **at)
-            case "kill":
-                return settle.killed(claim, Failure("E", "e"), "no use", **at)
-            case "snooze":
-                return settle.snoozed(claim, delay, **at)
-            case "release":
-                return settle.released(
-                    claim, started_at=data.draw(st.sampled_from([None, now]))
-                )
-            case _:
-                return settle.cancelled(claim, "asked to", **at)
+        return settlement_of(data, claim, self.clock.now())
 
     def _firing(self, due: DueSchedule, misses: int, *, is_skipped: bool) -> Firing:
         schedule, first = due.schedule, due.schedule.next_due or 0
@@ -391,9 +392,3 @@ class EngineMachine(RuleBasedStateMachine):
             call()
         except LongshoreError:
             return
-
-
-def _some(claims: list[Any], *, least: int = 0) -> st.SearchStrategy[list[Any]]:
-    if not claims:
-        return st.just([])
-    return st.lists(st.sampled_from(claims), min_size=least, unique_by=lambda claim: claim.id)

@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from longshore.core.job import UniqueUntil
+from longshore.core import settle
+from longshore.core.job import Claim, Failure, Settlement, UniqueUntil
 from longshore.engine import JobFilter, Retention
 from longshore.testing.factories import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
@@ -16,6 +17,8 @@ __all__ = [
     "job_options",
     "pauses",
     "retentions",
+    "settlement_of",
+    "some_of",
     "some_queues",
     "some_types",
     "spans",
@@ -24,6 +27,7 @@ __all__ = [
 QUEUES = ("mail", "video")
 TYPES = ("a", "b", "c")
 TENANTS = ("acme", "other")
+WAYS = ("succeed", "fail", "kill", "snooze", "release", "stop")
 
 some_queues = st.lists(st.sampled_from(QUEUES), min_size=1, unique=True)
 some_types = st.lists(st.sampled_from(TYPES), min_size=1, unique=True)
@@ -70,3 +74,29 @@ _kept = st.sampled_from([0, MINUTE, HOUR, DAY])
 retentions = st.builds(
     Retention, succeeded=_kept, cancelled=_kept, dead=_kept, idempotency=_kept, outbox=_kept
 )
+
+
+def some_of(claims: list[Any], *, least: int = 0) -> st.SearchStrategy[list[Any]]:
+    """Some of these claims, each once."""
+    if not claims:
+        return st.just([])
+    return st.lists(st.sampled_from(claims), min_size=least, unique_by=lambda claim: claim.id)
+
+
+def settlement_of(data: st.DataObject, claim: Claim, now: int) -> Settlement:
+    """One way in which a worker may end this claim."""
+    at = {"started_at": now, "finished_at": now}
+    delay = data.draw(st.sampled_from([0, SECOND, MINUTE]))
+    match data.draw(st.sampled_from(WAYS)):
+        case "succeed":
+            return settle.succeeded(claim, started_at=now, finished_at=now, result=b"1")
+        case "fail":
+            return settle.failed(claim, Failure("E", "e", "t"), delay=delay, **at)
+        case "kill":
+            return settle.killed(claim, Failure("E", "e"), "no use", **at)
+        case "snooze":
+            return settle.snoozed(claim, delay, **at)
+        case "release":
+            return settle.released(claim, started_at=data.draw(st.sampled_from([None, now])))
+        case _:
+            return settle.cancelled(claim, "asked to", **at)

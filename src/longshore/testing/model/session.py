@@ -163,7 +163,6 @@ class ModelSession:
     def _asked_to_cancel(self) -> list[Reference]:
         return [row.reference for row in self._held() if row.job.cancel_requested]
 
-
     def _in_order(self, rows: Sequence[Row], queues: Sequence[str]) -> Iterator[Row]:
         """Queue after queue, as they were named; inside a queue by rank, then by arrival."""
         preferred, last = self._store.preferred, len(self._store.preferred)

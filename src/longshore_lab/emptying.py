@@ -1,0 +1,38 @@
+"""Make a database as if it had just been migrated, for the next test."""
+
+import asyncpg
+
+__all__ = ["empty"]
+
+# A truncate makes new files for every table and index: 30 ms against 1 ms.
+_EMPTY = """
+do $$
+declare
+    found record;
+begin
+    -- Whoever left a transaction open shall fail here, and not block the run.
+    set local lock_timeout = '5s';
+    for found in
+        select format('%I.%I', relnamespace::regnamespace, relname) as name, relkind
+          from pg_class
+         where relnamespace = 'longshore'::regnamespace and relkind in ('r', 'S')
+           and relname <> 'migration'
+    loop
+        if found.relkind = 'r' then
+            execute 'delete from ' || found.name;
+        else
+            perform setval(found.name, 1, false);
+        end if;
+    end loop;
+end
+$$
+"""
+
+
+async def empty(url: str) -> None:
+    """Delete every row of Longshore's tables, and let all numbers begin with 1."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(_EMPTY)
+    finally:
+        await connection.close()
