@@ -289,6 +289,8 @@ class Longshore:
         """Submit inside the transaction of the spec's connection, without awaiting."""
         answers = self._transactional().submit_on(spec.connection, [spec.job])
         if not isinstance(answers, list):
+            if inspect.iscoroutine(answers):
+                answers.close()
             raise ConfigError("this connection must be awaited; use `await task.submit(...)`")
         return self._accepted(spec, answers[0])
 

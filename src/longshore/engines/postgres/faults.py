@@ -15,7 +15,15 @@ from longshore.errors import (
     SchemaError,
 )
 
-__all__ = ["AGAIN", "DRIVER_ERRORS", "is_loss", "sqlstate", "translate", "translated"]
+__all__ = [
+    "AGAIN",
+    "DRIVER_ERRORS",
+    "is_loss",
+    "of_state",
+    "sqlstate",
+    "translate",
+    "translated",
+]
 
 AGAIN = (
     asyncpg.SerializationError,
@@ -83,7 +91,7 @@ def is_loss(error: BaseException) -> bool:
 def translate(error: Exception, place: str) -> LongshoreError:
     """What a driver's error means to a caller of the engine."""
     if isinstance(error, asyncpg.PostgresError):
-        return _of_server(error, place)
+        return of_state(error.sqlstate or "", error, place)
     if isinstance(error, asyncpg.ClientConfigurationError | ssl.SSLCertVerificationError):
         return ConfigError(f"{place}: {error}")
     if isinstance(error, asyncpg.DataError | OverflowError | UnicodeError):
@@ -98,8 +106,8 @@ def translate(error: Exception, place: str) -> LongshoreError:
     return EngineUnavailableError(f"{place}: the connection is gone ({error})")
 
 
-def _of_server(error: asyncpg.PostgresError, place: str) -> LongshoreError:
-    state = error.sqlstate or ""
+def of_state(state: str, error: Exception, place: str) -> LongshoreError:
+    """What an error of the server means, whichever driver brought it."""
     if state in _BUSY:
         return EngineBusyError(f"{place}: {_BUSY[state]}; try again")
     if state in _UNAVAILABLE:

@@ -68,6 +68,7 @@ class Statements:
     session_shorten: str
     sessions: str
     settle: str
+    store: str
     submit: str
     submit_keyed: str
     take_finished: str

@@ -1,0 +1,120 @@
+"""What submitting in a caller's transaction says to the server, whichever driver carries it.
+
+Each call and each answer is one JSON text in ASCII, so that neither the types that a driver
+knows nor the encoding of its connection matter.
+"""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from longshore.core.job import JobId, NewJob, Submitted, Verdict
+from longshore.engines.postgres import batch
+from longshore.errors import ConfigError
+
+__all__ = ["Dialogue", "submission"]
+
+Dialogue = Generator[str, str | None, list[Submitted]]
+"""Yields calls of `longshore.submit_json`, is sent their answers, returns the jobs' answers."""
+
+_MOST_BYTES = 16 << 20
+"""Payloads of one call."""
+_COLUMNS = (
+    "g_queue", "g_type", "g_tenant", "g_priority", "g_max_attempts", "g_timeout", "g_from",
+    "g_to", "g_weight", "g_ids", "g_attributes", "s_group", "s_lo", "s_hi", "s_run_at",
+    "s_delay", "p_ids", "p_payloads", "p_body",
+)  # fmt: skip
+_TEXTS = ("type", "queue", "tenant", "idempotency_key", "unique_key", "ordering_key", "trace")
+
+
+class _Answer(msgspec.Struct):
+    answers: list[tuple[str, Verdict]]
+    stored: bool
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def submission(store: str, now: int | None, jobs: Sequence[NewJob]) -> Dialogue:
+    """Ask for the jobs and store those that may come in.
+
+    A ConfigError is raised before anything is sent, or when the server is not `store`.
+    """
+    for job in jobs:
+        _check(job)
+    answers: list[Submitted] = []
+    for part in _parts(jobs):
+        answers += yield from _store(store, now, part)
+    return answers
+
+
+def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:
+    call = {"store": store, "now": now, "asked": _asked(jobs), "given": _given(jobs)}
+    told = _read((yield _encoded(call)))
+    answers = [
+        Submitted(JobId(bytes.fromhex(job_id.replace("-", ""))), verdict)
+        for job_id, verdict in told.answers
+    ]
+    if not told.stored:
+        pairs = zip(jobs, answers, strict=True)
+        accepted = [job for job, answer in pairs if answer.verdict is Verdict.ACCEPTED]
+        if accepted:
+            call = {"store": store, "now": now, "given": _given(accepted)}
+            _read((yield _encoded(call)))
+    return answers
+
+
+def _read(answer: str | None) -> _Answer:
+    if answer is None:
+        raise ConfigError("the connection leads to another database than the engine's")
+    return _answer.decode(answer)
+
+
+def _encoded(call: Mapping[str, object]) -> str:
+    return json.dumps(call, default=_hex, separators=(",", ":"))
+
+
+def _hex(value: object) -> str:
+    assert isinstance(value, bytes)
+    return f"\\x{value.hex()}"
+
+
+def _asked(jobs: list[NewJob]) -> dict[str, object]:
+    return {
+        "ids": [job.id.hex() for job in jobs],
+        "tenants": [job.tenant for job in jobs],
+        "keys": [job.idempotency_key for job in jobs],
+        "fingerprints": [job.fingerprint for job in jobs],
+        "uniques": [job.unique_key for job in jobs],
+    }
+
+
+def _given(jobs: list[NewJob]) -> dict[str, object]:
+    # The last column says whether to wake the workers, and here it is always so: who looks
+    # for them now does not see those that begin to wait before the commit.
+    *columns, _ = batch.columns(jobs, wakes=True)
+    given: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
+    given["p_ids"] = [job_id.hex() for job_id in given["p_ids"]]
+    return given
+
+
+def _parts(jobs: Sequence[NewJob]) -> Generator[list[NewJob]]:
+    part: list[NewJob] = []
+    weight = 0
+    for job in jobs:
+        if part and weight + len(job.payload) > _MOST_BYTES:
+            yield part
+            part, weight = [], 0
+        part.append(job)
+        weight += len(job.payload)
+    if part:
+        yield part
+
+
+def _check(job: NewJob) -> None:
+    """Refuse what the server would: its refusal would cost the caller's transaction."""
+    for text in (*(getattr(job, field) for field in _TEXTS), *job.tags):
+        if text is not None and "\0" in text:
+            raise ConfigError(f"{text!r:.80} cannot be stored: it has a zero byte")

@@ -1,0 +1,2 @@
+-- store: what tells this store from all others.
+select longshore.store()

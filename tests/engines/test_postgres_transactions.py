@@ -1,0 +1,481 @@
+"""Submitting inside the caller's own transaction, whatever driver the caller has."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.pool import NullPool
+
+from longshore import Longshore
+from longshore.core.job import NewJob, Submitted, Verdict
+from longshore.core.state import State
+from longshore.engine import JobFilter
+from longshore.engines.postgres.engine import PostgresEngine
+from longshore.engines.postgres.url import from_url
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineError,
+    EngineUnavailableError,
+    IdempotencyError,
+    JobNotFoundError,
+    SchemaError,
+)
+from longshore.runtime.ids import IdSource
+from longshore.testing.harness import eventually
+
+ids = IdSource()
+
+
+def a_job(**fields: Any) -> NewJob:
+    return NewJob(id=ids.make(), type="t", **fields)
+
+
+@pytest.fixture
+async def url(empty_postgres_url: str) -> str:
+    return empty_postgres_url
+
+
+@pytest.fixture
+async def engine(url: str) -> AsyncIterator[PostgresEngine]:
+    engine = from_url(url)
+    yield engine
+    await engine.close()
+
+
+class Way:
+    """A connection of one driver in a transaction, and how it is used."""
+
+    def __init__(self, connection: Any, execute: Any, commit: Any, rollback: Any) -> None:
+        self.connection = connection
+        self._execute, self._commit, self._rollback = execute, commit, rollback
+
+    async def execute(self, statement: str) -> None:
+        await _awaited(self._execute(statement))
+
+    async def submit(self, engine: PostgresEngine, jobs: list[NewJob]) -> list[Submitted]:
+        return await _awaited(engine.submit_on(self.connection, jobs))
+
+    async def commit(self) -> None:
+        await _awaited(self._commit())
+
+    async def rollback(self) -> None:
+        await _awaited(self._rollback())
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+@asynccontextmanager
+async def by_asyncpg(url: str) -> AsyncIterator[Way]:
+    connection = await asyncpg.connect(url)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield Way(connection, connection.execute, transaction.commit, transaction.rollback)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def by_asyncpg_pool(url: str) -> AsyncIterator[Way]:
+    async with asyncpg.create_pool(url, min_size=1) as pool, pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        yield Way(connection, connection.execute, transaction.commit, transaction.rollback)
+
+
+@asynccontextmanager
+async def by_psycopg(url: str) -> AsyncIterator[Way]:
+    with psycopg.connect(url) as one:
+        yield Way(one, one.execute, one.commit, one.rollback)
+
+
+@asynccontextmanager
+async def by_psycopg_begin(url: str) -> AsyncIterator[Way]:
+    """On autocommit, but in a transaction that the caller began; with rows of another kind."""
+    with psycopg.connect(
+        url,
+        autocommit=True,
+        row_factory=psycopg.rows.dict_row,
+        cursor_factory=psycopg.RawCursor,
+    ) as one:
+        one.execute("begin")
+        yield Way(
+            one, one.execute, lambda: one.execute("commit"), lambda: one.execute("rollback")
+        )
+
+
+@asynccontextmanager
+async def by_async_psycopg(url: str) -> AsyncIterator[Way]:
+    async with await psycopg.AsyncConnection.connect(url) as one:
+        yield Way(one, one.execute, one.commit, one.rollback)
+
+
+def _alchemical(url: str, driver: str) -> str:
+    return url.replace("postgresql://", f"postgresql+{driver}://", 1)
+
+
+def _text(execute: Callable[..., Any]) -> Callable[[str], Any]:
+    return lambda statement: execute(sqlalchemy.text(statement))
+
+
+@contextmanager
+def _sync_engine(url: str, **options: Any) -> Any:
+    engine = sqlalchemy.create_engine(_alchemical(url, "psycopg"), **options)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def by_core(url: str) -> AsyncIterator[Way]:
+    with _sync_engine(url) as engine, engine.connect() as one:
+        yield Way(one, _text(one.execute), one.commit, one.rollback)
+
+
+@asynccontextmanager
+async def by_orm(url: str) -> AsyncIterator[Way]:
+    with _sync_engine(url) as engine, Session(engine) as one:
+        yield Way(one, _text(one.execute), one.commit, one.rollback)
+
+
+@asynccontextmanager
+async def by_scoped_session(url: str) -> AsyncIterator[Way]:
+    with _sync_engine(url) as engine:
+        one = scoped_session(sessionmaker(engine))
+        yield Way(one, _text(one.execute), one.commit, one.rollback)
+        one.remove()
+
+
+def by_async_core(driver: str) -> Any:
+    @asynccontextmanager
+    async def way(url: str) -> AsyncIterator[Way]:
+        engine = create_async_engine(_alchemical(url, driver), poolclass=NullPool)
+        async with engine.connect() as one:
+            yield Way(one, _text(one.execute), one.commit, one.rollback)
+
+    return way
+
+
+def by_async_orm(driver: str) -> Any:
+    @asynccontextmanager
+    async def way(url: str) -> AsyncIterator[Way]:
+        engine = create_async_engine(_alchemical(url, driver), poolclass=NullPool)
+        async with AsyncSession(engine) as one:
+            yield Way(one, _text(one.execute), one.commit, one.rollback)
+
+    return way
+
+
+WAYS = {
+    "asyncpg": by_asyncpg,
+    "asyncpg pool": by_asyncpg_pool,
+    "psycopg": by_psycopg,
+    "psycopg in begin": by_psycopg_begin,
+    "async psycopg": by_async_psycopg,
+    "SQLAlchemy core": by_core,
+    "SQLAlchemy ORM": by_orm,
+    "SQLAlchemy scoped session": by_scoped_session,
+    "async SQLAlchemy core, psycopg": by_async_core("psycopg"),
+    "async SQLAlchemy core, asyncpg": by_async_core("asyncpg"),
+    "async SQLAlchemy ORM, psycopg": by_async_orm("psycopg"),
+    "async SQLAlchemy ORM, asyncpg": by_async_orm("asyncpg"),
+}
+every_way = pytest.mark.parametrize("by", WAYS.values(), ids=WAYS.keys())
+
+TABLE = "create table if not exists public.orders (id integer)"
+
+
+@every_way
+async def test_a_job_exists_exactly_if_the_callers_transaction_commits(
+    engine: PostgresEngine, url: str, by: Any
+) -> None:
+    kept, dropped = a_job(payload=b'{"a":"\xc3\xa4"}', tags=("ä", "b")), a_job()
+    async with by(url) as way:
+        await way.execute(TABLE)
+        await way.execute("truncate public.orders")
+        await way.execute("insert into public.orders values (1)")
+        (answer,) = await way.submit(engine, [kept])
+        with pytest.raises(JobNotFoundError):
+            await engine.get(kept.id)
+        await way.commit()
+    async with by(url) as way:
+        await way.execute("insert into public.orders values (2)")
+        await way.submit(engine, [dropped])
+        await way.rollback()
+
+    assert answer == Submitted(kept.id, Verdict.ACCEPTED)
+    stored = await engine.get(kept.id)
+    assert (stored.state, stored.payload, stored.tags) == (
+        State.READY,
+        kept.payload,
+        kept.tags,
+    )
+    with pytest.raises(JobNotFoundError):
+        await engine.get(dropped.id)
+    assert len(await engine.events(after=0, limit=10)) == 1
+    connection = await asyncpg.connect(url)
+    assert await connection.fetch("select id from public.orders") == [(1,)]
+    assert await connection.fetch("select * from longshore.misplaced()") == []
+    await connection.close()
+
+
+@every_way
+async def test_keys_hold_in_the_callers_transaction_and_leave_it_usable(
+    engine: PostgresEngine, url: str, by: Any
+) -> None:
+    """A refusal that failed would abort the transaction, and the caller's data with it."""
+    first = a_job(idempotency_key="k", fingerprint=b"1", unique_key="u")
+    await engine.submit([first])
+    same = a_job(idempotency_key="k", fingerprint=b"1")
+    other = a_job(idempotency_key="k", fingerprint=b"2")
+    twin, new = a_job(unique_key="u"), a_job(unique_key="v")
+
+    async with by(url) as way:
+        answers = await way.submit(engine, [first, same, other, twin, new, new])
+        (again,) = await way.submit(engine, [new])
+        await way.execute("select 1")
+        await way.commit()
+
+    assert [answer.verdict for answer in answers] == [
+        Verdict.REPEATED,
+        Verdict.REPEATED,
+        Verdict.CONFLICT,
+        Verdict.UNIQUE,
+        Verdict.ACCEPTED,
+        Verdict.REPEATED,
+    ]
+    assert {answer.id for answer in answers} == {first.id, new.id}
+    assert again == Submitted(new.id, Verdict.REPEATED)
+    assert (await engine.get(new.id)).state is State.READY
+    assert len((await engine.find(JobFilter(), limit=10)).jobs) == 2
+
+
+SETTINGS = "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings"
+
+
+@every_way
+async def test_nothing_stays_on_the_callers_connection(
+    engine: PostgresEngine, url: str, by: Any
+) -> None:
+    async with by(url) as way:
+        await way.execute("do 'begin end'")  # the language brings settings of its own
+        await way.execute("create temp table before as " + SETTINGS)
+        await way.submit(engine, [a_job()])
+        await way.execute("create temp table after as " + SETTINGS)
+        # Fails, and the test with it, unless both are alike.
+        await way.execute(
+            "select 1 / (select count(*) from before natural join after)::integer"
+        )
+        await way.commit()
+
+
+async def test_a_savepoint_of_the_callers_own_takes_the_job_back(
+    engine: PostgresEngine, url: str
+) -> None:
+    kept, dropped = a_job(), a_job(unique_key="u")
+    async with by_asyncpg(url) as way:
+        await way.submit(engine, [kept])
+        with pytest.raises(ZeroDivisionError):
+            async with way.connection.transaction():
+                await way.submit(engine, [dropped])
+                raise ZeroDivisionError
+        await way.commit()
+
+    assert [job.id for job in (await engine.find(JobFilter(), limit=10)).jobs] == [kept.id]
+    (answer,) = await engine.submit([a_job(unique_key="u")])
+    assert answer.verdict is Verdict.ACCEPTED
+
+
+async def test_without_a_transaction_the_promise_would_be_broken(
+    engine: PostgresEngine, url: str
+) -> None:
+    connection = await asyncpg.connect(url)
+    autocommit = psycopg.connect(url, autocommit=True)
+    other = await psycopg.AsyncConnection.connect(url, autocommit=True)
+
+    with pytest.raises(ConfigError, match="begin"):
+        await _awaited(engine.submit_on(connection, [a_job()]))
+    with pytest.raises(ConfigError, match="begin"):
+        engine.submit_on(autocommit, [a_job()])
+    with pytest.raises(ConfigError, match="begin"):
+        await _awaited(engine.submit_on(other, [a_job()]))
+    for driver in ("psycopg", "asyncpg"):
+        alchemist = create_async_engine(
+            _alchemical(url, driver), isolation_level="AUTOCOMMIT", poolclass=NullPool
+        )
+        async with alchemist.begin() as one:
+            with pytest.raises(ConfigError, match="begin"):
+                await _awaited(engine.submit_on(one, [a_job()]))
+    with (
+        _sync_engine(url, isolation_level="AUTOCOMMIT") as sync,
+        sync.begin() as one,
+        pytest.raises(ConfigError, match="begin"),
+    ):
+        engine.submit_on(one, [a_job()])
+
+    assert (await engine.find(JobFilter(), limit=10)).jobs == []
+    await connection.close()
+    autocommit.close()
+    await other.close()
+
+
+async def test_a_connection_to_another_database_is_refused(
+    engine: PostgresEngine, url: str, new_postgres_url: str
+) -> None:
+    """Also to one that has jobs, where they would go to the workers of others."""
+    for is_migrated in (False, True):
+        async with by_asyncpg(new_postgres_url) as way:
+            with pytest.raises(ConfigError if is_migrated else SchemaError):
+                await way.submit(engine, [a_job()])
+            if is_migrated:
+                await way.execute("select 1")
+        with (
+            psycopg.connect(new_postgres_url) as one,
+            pytest.raises(ConfigError if is_migrated else SchemaError),
+        ):
+            engine.submit_on(one, [a_job()])
+        neighbour = from_url(new_postgres_url)
+        await neighbour.migrate()
+        await neighbour.close()
+
+    # The connection was wrong, and nothing else.
+    async with by_asyncpg(url) as way:
+        await way.submit(engine, [a_job()])
+
+
+async def test_something_that_is_no_connection_is_refused(engine: PostgresEngine) -> None:
+    sqlite = sqlalchemy.create_engine("sqlite://")
+    for connection in (object(), "postgresql://", sqlite):
+        with pytest.raises(ConfigError, match="asyncpg or psycopg"):
+            engine.submit_on(connection, [a_job()])
+    with sqlite.connect() as one, pytest.raises(ConfigError, match="sqlite"):
+        engine.submit_on(one, [a_job()])
+    sqlite.dispose()
+
+
+@pytest.mark.parametrize("fields", [{"queue": "\ud800"}, {"unique_key": "a\0b"}])
+async def test_what_cannot_be_stored_is_refused_before_it_costs_the_transaction(
+    engine: PostgresEngine, url: str, fields: Any
+) -> None:
+    good = a_job()
+    async with by_asyncpg(url) as way:
+        with pytest.raises(ConfigError):
+            await way.submit(engine, [a_job(), a_job(**fields)])
+        await way.submit(engine, [good])
+        await way.commit()
+
+    assert [job.id for job in (await engine.find(JobFilter(), limit=10)).jobs] == [good.id]
+
+
+@pytest.mark.parametrize("encoding", ["latin1", "sql_ascii", "utf8"])
+async def test_the_encoding_of_a_connection_does_not_matter(
+    engine: PostgresEngine, url: str, encoding: str
+) -> None:
+    job = a_job(tags=("日本",), payload='{"name":"日本"}'.encode())
+    with psycopg.connect(url, client_encoding=encoding) as one:
+        engine.submit_on(one, [job])
+
+    stored = await engine.get(job.id)
+    assert (stored.tags, stored.payload) == (job.tags, job.payload)
+
+
+async def test_many_and_heavy_jobs_travel_in_parts(engine: PostgresEngine, url: str) -> None:
+    jobs = [a_job(payload=b"[%s]" % (b"1" * 1_000_000)) for _ in range(20)]
+    jobs += [a_job(queue=f"q{n % 3}", delay=n % 2, priority=1 + n % 9) for n in range(1_000)]
+    with psycopg.connect(url) as one:
+        answers = engine.submit_on(one, jobs)
+
+    assert [answer.id for answer in answers] == [job.id for job in jobs]
+    assert {answer.verdict for answer in answers} == {Verdict.ACCEPTED}
+    assert sum(one.ready + one.scheduled for one in await engine.counts()) == len(jobs)
+
+
+async def test_a_key_that_someone_holds_is_waited_for_as_long_as_the_caller_allows(
+    engine: PostgresEngine, url: str
+) -> None:
+    async with by_asyncpg(url) as holder, by_asyncpg(url) as way:
+        await holder.submit(engine, [a_job(unique_key="u")])
+        await way.execute("set local lock_timeout = '10ms'")
+        with pytest.raises(EngineBusyError):
+            await way.submit(engine, [a_job(unique_key="u")])
+    with psycopg.connect(url) as one:
+        one.execute("set transaction read only")
+        with pytest.raises(EngineUnavailableError, match="read-only"):
+            engine.submit_on(one, [a_job()])
+        with pytest.raises(EngineError, match="aborted"):
+            engine.submit_on(one, [a_job()])
+    with pytest.raises(EngineUnavailableError, match="closed"):
+        engine.submit_on(one, [a_job()])
+
+
+async def test_a_waiting_worker_hears_of_the_commit(engine: PostgresEngine, url: str) -> None:
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=30_000_000
+    )
+    await session.exchange(1, want=1)
+    waiting = asyncio.ensure_future(session.wait(30.0))
+    await eventually(lambda: engine._database.waker.is_listening)  # pyright: ignore
+    async with by_asyncpg(url) as way:
+        # The wake-up that follows a look at an empty queue is over by then.
+        await asyncio.wait([waiting], timeout=0.1)
+        waiting = waiting if not waiting.done() else asyncio.ensure_future(session.wait(30.0))
+        await way.submit(engine, [a_job()])
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await way.commit()
+
+    async with asyncio.timeout(5):
+        await waiting
+    assert len((await session.exchange(2, want=1)).claims) == 1
+    await session.close()
+
+
+async def test_the_sdk_submits_on_a_connection_with_and_without_await(url: str) -> None:
+    app = Longshore(url)
+
+    @app.task
+    async def ship(order: int) -> None: ...
+
+    async with app:
+        async with by_asyncpg(url) as way:
+            first = await ship.using(connection=way.connection).submit(1)
+            await way.commit()
+            with pytest.raises(ConfigError, match="await"):
+                app.submit_here(ship.using(connection=way.connection).spec(2))
+        with psycopg.connect(url) as one:
+            second = app.sync.submit(ship.using(connection=one, key="k").spec(3))
+            with pytest.raises(IdempotencyError):
+                app.sync.submit(ship.using(connection=one, key="k").spec(4))
+        states = [(await handle.get()).state for handle in (first, second)]
+
+    assert states == [State.READY, State.READY]
+
+
+async def test_a_process_that_never_awaits_submits_on_psycopg(url: str) -> None:
+    app = Longshore(url)
+
+    @app.task
+    def ship(order: int) -> None: ...
+
+    def serve() -> State:
+        app.sync.open()
+        try:
+            with psycopg.connect(url) as one:
+                handle = app.sync.submit(ship.using(connection=one).spec(1))
+            return app.sync.get(handle).state
+        finally:
+            app.sync.close()
+
+    assert await asyncio.to_thread(serve) is State.READY
