@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Pyright runs from its pinned wheel and asks no server for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo dev test lint check prove bench format docs clean
+.PHONY: help setup demo dev test lint check prove bench compare format docs clean
 
 help: ## Print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -48,6 +48,9 @@ prove: setup ## Minutes of faults and random histories, looking for a lost or do
 
 bench: setup ## Measure throughput and latency on this machine
 	$(BIN)/longshore bench $(ARGS)
+
+compare: setup ## Measure beside other queues; PEERS="rq celery" for some, QUICK=1 for a try
+	$(BIN)/python -m bench.compare $(if $(PEERS),--peers $(PEERS)) $(if $(QUICK),--quick) $(ARGS)
 
 format: setup ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .

@@ -1,0 +1,180 @@
+"""One peer's trial: submit, drain, ping, kill. Every phase has a deadline."""
+
+import tempfile
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.compare.catalogue import Peer
+from bench.compare.cpu import cpu_seconds
+from bench.compare.crew import Crew, PeerError
+from bench.compare.environments import Environment
+from bench.compare.stores import Store
+
+__all__ = ["Figures", "Sizes", "Trial"]
+
+_PHASE_SECONDS = 50.0
+_START_SECONDS = 30.0
+_LOOK_SECONDS = 0.005
+_SETTLE_SECONDS = 1.0
+"""After the last handler: what is still to be settled counts as processor time of the drain."""
+_SKIPPED_PINGS = 20
+
+Measuring = Callable[[], AbstractContextManager[object]]
+"""Held while the machine has to be quiet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    one_seconds: float = 3.0
+    share: float = 1.0
+    """Of the jobs that the catalogue names."""
+    pings: int = 250
+    kill: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Figures:
+    """What a trial found; None where it did not come so far."""
+
+    peer: str
+    store: str
+    submit_one_per_s: float | None = None
+    submit_bulk_per_s: float | None = None
+    drain_per_s: float | None = None
+    drained: int = 0
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    cpu_ms_per_1000: dict[str, float] = field(default_factory=dict)
+    """By producer, workers and server."""
+    rerun_after_s: float | None = None
+    waited_s: float = 0.0
+    """How long the job of the killed worker was waited for."""
+    problems: list[str] = field(default_factory=list)
+
+
+class Trial:
+    """Runs one peer against a fresh store."""
+
+    def __init__(self, peer: Peer, store: Store, sizes: Sizes) -> None:
+        self._peer = peer
+        self._store = store
+        self._sizes = sizes
+        self._figures = Figures(peer=peer.name, store=peer.store)
+
+    def run(self, environment: Environment, measuring: Measuring) -> Figures:
+        """All phases; what fails is said in `problems`, and what was found before is kept."""
+        with tempfile.TemporaryDirectory(prefix="compare-", dir=_shared_memory()) as name:
+            self._folder = Path(name)
+            self._crew = Crew(self._peer, environment, self._store, self._folder)
+            try:
+                self._phases(measuring)
+            except PeerError as error:
+                self._figures.problems.append(str(error))
+            finally:
+                self._crew.stop()
+        return self._figures
+
+    def _phases(self, measuring: Measuring) -> None:
+        self._crew.call("setup", seconds=_START_SECONDS)
+        with measuring():
+            submitted = self._submit()
+        with measuring():
+            self._drain(submitted)
+        with measuring():
+            self._ping()
+        self._crew.stop()
+        if self._sizes.kill:
+            self._kill()
+
+    def _submit(self) -> int:
+        one = self._crew.call("one", self._sizes.one_seconds, seconds=_PHASE_SECONDS)
+        self._figures.submit_one_per_s = one["jobs"] / one["seconds"]
+        jobs = max(int(self._peer.jobs * self._sizes.share) - one["submitted"], 1_000)
+        server = self._server_cpu()
+        bulk = self._crew.call("bulk", jobs, seconds=_PHASE_SECONDS)
+        self._figures.submit_bulk_per_s = bulk["jobs"] / bulk["seconds"]
+        self._add_cpu("producer", bulk["cpu_seconds"], jobs)
+        self._add_cpu("server", self._server_cpu() - server, jobs)
+        return int(one["submitted"]) + jobs
+
+    def _drain(self, submitted: int) -> None:
+        server = self._server_cpu()
+        self._crew.start()
+        first = self._await(self._counted, "no job began")
+        began, used = time.perf_counter(), self._crew.cpu_seconds()
+        deadline = began + _PHASE_SECONDS
+        while (done := self._counted()) < submitted and time.perf_counter() < deadline:
+            self._crew.check()
+            time.sleep(_LOOK_SECONDS)
+        seconds = time.perf_counter() - began
+        self._figures.drained = done
+        self._figures.drain_per_s = (done - first) / seconds
+        if done < submitted:
+            self._figures.problems.append(f"{submitted - done} jobs left after {seconds:.0f} s")
+        time.sleep(_SETTLE_SECONDS)
+        self._add_cpu("workers", self._crew.cpu_seconds() - used, done - first)
+        self._add_cpu("server", self._server_cpu() - server, done)
+
+    def _ping(self) -> None:
+        times, pause = self._sizes.pings + _SKIPPED_PINGS, self._peer.poll_seconds
+        said = self._crew.call("ping", times, pause, seconds=_PHASE_SECONDS)
+        if "lost_after" in said:
+            self._figures.problems.append(f"ping {said['lost_after']} did not start in 15 s")
+        waits = array("Q")
+        waits.frombytes((self._folder / "pings").read_bytes())
+        ordered = sorted(waits[_SKIPPED_PINGS:])
+        if ordered:
+            self._figures.p50_ms = ordered[len(ordered) // 2] / 1e6
+            self._figures.p99_ms = ordered[len(ordered) * 99 // 100] / 1e6
+
+    def _kill(self) -> None:
+        """Kill the worker that runs a job, start it anew at once, and wait for the job."""
+        self._crew.start()
+        self._crew.call("hang", seconds=_START_SECONDS)
+        self._await(lambda: len(self._starts()), "the job that hangs did not begin")
+        killed = time.monotonic_ns()
+        self._crew.kill(self._starts()[0][0])
+        self._figures.waited_s = self._peer.wait_seconds
+        deadline = time.monotonic() + self._peer.wait_seconds
+        while len(self._starts()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for _, started in self._starts()[1:2]:
+            self._figures.rerun_after_s = (started - killed) / 1e9
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Process and instant of each start of the job that hangs."""
+        path = self._folder / "hangs"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(int(pid), int(at)) for pid, at in (line.split() for line in lines)]
+
+    def _counted(self) -> int:
+        cells = (path.read_bytes() for path in self._folder.glob("counts.*"))
+        return sum(int.from_bytes(cell, "little") for cell in cells)
+
+    def _await(self, number: Callable[[], int], otherwise: str) -> int:
+        """The number, once it is over zero."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not (found := number()):
+            self._crew.check()
+            if time.monotonic() > deadline:
+                raise PeerError(otherwise)
+            time.sleep(_LOOK_SECONDS)
+        return found
+
+    def _server_cpu(self) -> float:
+        return cpu_seconds(list(self._store.pids))
+
+    def _add_cpu(self, who: str, seconds: float, jobs: int) -> None:
+        used = self._figures.cpu_ms_per_1000
+        used[who] = used.get(who, 0.0) + seconds * 1e6 / max(jobs, 1)
+
+
+def _shared_memory() -> str | None:
+    """The counts are in memory, so that they do not wait for the disk under trial."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
