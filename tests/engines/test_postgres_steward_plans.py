@@ -1,0 +1,123 @@
+"""What the ticks look at, on empty and on freshly filled tables.
+
+A plan that reads a whole table would pass every test but this one. The server tells the plans
+of the statements inside its functions as well.
+"""
+
+import re
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.sql import SQL
+
+TELL_PLANS = """
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set client_min_messages = log
+"""
+FILL = """
+    insert into longshore.segment
+    select s, 'q', 't', 'x', 5, 1, null, 1, 10, 10, decode(repeat('00', 160), 'hex'),
+           array_fill('a'::bytea, array[10]), null
+      from generate_series(1, 2000) s;
+    insert into longshore.scheduled
+        (run_at, segment, lo, hi, size, weight, queue, type, rank)
+    select s, s, 0, 10, 10, 1, 'q', 't', 1 from generate_series(1, 2000) s;
+    insert into longshore.finished
+        (segment, lo, hi, size, state, run_at, delivery, attempt, failures, crashes, lapses,
+         finished_at, finished)
+    select s, 0, 10, 10, case when s % 2 = 0 then 'dead' else 'succeeded' end, 1, 1, 1, 0, 0,
+           0, s, array_fill(s::bigint, array[10])
+      from generate_series(1, 2000) s;
+    insert into longshore.locator
+    select gen_random_uuid(), s, 0 from generate_series(1, 2000) s;
+    insert into longshore.outbox (at, body, position, published_at)
+    select s, 'a', case when s < 1500 then s end, case when s < 1000 then s end
+      from generate_series(1, 2000) s;
+    select setval('longshore.outbox_position', 5000);
+    insert into longshore.idempotency
+    select 'x', s::text, 'a', gen_random_uuid(), s from generate_series(1, 2000) s;
+    insert into longshore.firing select 'x', 'a', s, null from generate_series(1, 2000) s;
+    insert into longshore.result select s, 0, 'a' from generate_series(1, 2000) s;
+    insert into longshore.attempt
+    select s, 0, 1, 1, 'failed' from generate_series(1, 2000) s;
+    insert into longshore.uniqueness
+    select 'x', s::text, gen_random_uuid() from generate_series(1, 2000) s;
+"""
+NOW = 1_900_000_000_000_000
+
+
+class Plans:
+    """One connection, and the plans of what it ran."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told: list[str] = []
+        connection.add_log_listener(self._hear)
+
+    async def of(self, statement: str, *args: object) -> str:
+        self._told.clear()
+        prepared = await self._connection.prepare(statement)
+        self._told.clear()  # the driver asks about types, too
+        await prepared.fetch(*args)
+        await self._connection.execute("select 1")  # the server tells of a statement at its end
+        return "\n".join(self._told)
+
+    def _hear(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
+        _, found, plan = (message.message or "").partition("plan:")
+        if found:
+            self._told.append(plan)
+
+
+@pytest.fixture
+async def connection(empty_postgres_url: str) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(empty_postgres_url)
+    try:
+        await connection.execute(TELL_PLANS)
+    except asyncpg.UndefinedFileError:
+        pytest.skip("this server cannot tell the plans inside its functions")
+    else:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "arguments", "indexes"),
+    [
+        (SQL.next_due, [NOW], {"scheduled_due"}),
+        (SQL.promote, [NOW, 10], {"scheduled_due", "segment_pkey"}),
+        (SQL.expire, ["succeeded", NOW, 10], {"finished_age", "segment_pkey"}),
+        (SQL.expire_dead, [NOW, 10, 1 << 20], {"finished_age", "segment_pkey"}),
+        (
+            SQL.forget,
+            [[1, 2], [0, 0], [10, 10], [None, None]],
+            {"locator_pkey", "uniqueness_id", "result_pkey", "attempt_pkey", "segment_pkey"}
+            | {"finished_segment", "claim_segment", "ready_segment", "scheduled_segment"},
+        ),
+        (SQL.prune_old, [NOW, NOW, NOW, 10], {"idempotency_age", "outbox_age", "firing_age"}),
+        (SQL.outbox_after, [0, 10], {"outbox_fresh", "outbox_order"}),
+        (SQL.outbox_unpublished, [10], {"outbox_fresh", "outbox_unpublished"}),
+        (SQL.outbox_published, [NOW, [1, 2, 3]], {"outbox_unpublished"}),
+    ],
+    ids=lambda value: value.split()[1] if isinstance(value, str) else "",
+)
+async def test_every_tick_reads_its_indexes_and_nothing_else(
+    connection: Connection, statement: str, arguments: list[object], indexes: set[str]
+) -> None:
+    plans = Plans(connection)
+    turn = connection.transaction()
+    await turn.start()
+
+    empty = await plans.of(statement, *arguments)
+    await connection.execute(FILL)
+    filled = await plans.of(statement, *arguments)
+    await turn.rollback()
+
+    for plan in (empty, filled):
+        assert not re.findall(r"Seq Scan on .*|Bitmap .*|Sort  .*", plan)
+        assert indexes <= set(re.findall(r"Scan using (\w+)", plan))
