@@ -96,7 +96,7 @@ class Runner:
         self._number = number
         self._load = Load(plan)
         self._settings = WorkerSettings(
-            queues=(plan.queue,),
+            queues=plan.queues,
             concurrency=plan.concurrency,
             claim_batch=plan.claim_batch,
         )

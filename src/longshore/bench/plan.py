@@ -8,6 +8,8 @@ from longshore.errors import ConfigError
 
 __all__ = ["Mode", "Plan", "Profile"]
 
+_REAL_QUEUES = 4
+
 
 class Mode(StrEnum):
     """What is measured."""
@@ -27,6 +29,9 @@ class Profile(StrEnum):
     """Nothing, in a coroutine: the cost of the queue itself."""
     MIX = "mix"
     """70 % take 1–5 ms, 20 % 200 ms–2 s, 5 % fail once and then succeed, 5 % always fail."""
+    REAL = "real"
+    """4 queues, 20 types, 50 tenants, 3 priorities, 30 % with an idempotency key, 10 % with one
+    of 1,000 ordering keys, 200 bytes of result."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +49,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     callers: int = 8
     """How many submit calls are under way at once."""
     depth: int = 5_000
-    """Steady: submit no more while this many jobs wait."""
+    """Steady: submit no more while this many jobs are not finished."""
     processes: int = 1
     """Worker processes."""
     concurrency: int = 256
@@ -52,6 +57,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes: int = 100
     queue: str = "longshore-bench"
     """One of its own for every run: it meets neither users' jobs nor an earlier run's."""
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Every queue its jobs go to."""
+        if self.profile is not Profile.REAL:
+            return (self.queue,)
+        return tuple(f"{self.queue}-{number}" for number in range(_REAL_QUEUES))
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""

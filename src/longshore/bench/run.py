@@ -7,12 +7,14 @@ import tempfile
 import time
 from array import array
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import msgspec
 
 from longshore.bench.board import Board
 from longshore.bench.plan import Mode, Plan
+from longshore.bench.server import server_of
 from longshore.core.state import State
 from longshore.core.view import JobFilter
 from longshore.engines import open_engine
@@ -82,8 +84,8 @@ async def _tidy(plan: Plan) -> None:
     """Cancel what the benchmark left: nobody would ever run it."""
     engine = open_engine(plan.url)
     try:
-        for state in (State.READY, State.SCHEDULED):
-            which = JobFilter(queue=plan.queue, state=state)
+        for queue, state in product(plan.queues, (State.READY, State.SCHEDULED)):
+            which = JobFilter(queue=queue, state=state)
             while jobs := (await engine.find(which, limit=_TIDIED)).jobs:
                 await engine.cancel([job.id for job in jobs], reason="the benchmark is over")
     finally:
@@ -99,6 +101,7 @@ class _Stage:
         self._report = report
         self._board = Board(folder / "board")
         self._workers = range(1, plan.processes + 1)
+        self._server = asyncio.run(server_of(plan.url))
         roles = ["producer"] + ["worker"] * plan.processes
         self._processes = [
             subprocess.Popen(
@@ -162,26 +165,26 @@ class _Stage:
         goal = self._plan.jobs if is_drain else max(self._plan.jobs // 100, 1)
         if is_drain:
             self._wait("submitting", _STALLED_SECONDS, lambda: self._board.count(0) / goal)
-        used = self._cpu() if not is_drain else [0] * len(self._processes)
-        before = [self._board.cpu(one) for one in self._workers]
+        used = self._cpu()
+        if is_drain:
+            used[0] = 0  # what the producer used, it used before
         self._board.phase = _GO
         began = time.perf_counter()
         self._wait("running", _STALLED_SECONDS, lambda: self._finished() / goal)
         seconds = time.perf_counter() - began
-        if is_drain:
-            used = [0, *before]
         return goal, seconds, self._cpu_per_job(used, goal)
 
     def _finished(self) -> int:
         return sum(self._board.count(one) for one in self._workers)
 
     def _cpu(self) -> list[int]:
-        return [self._board.cpu(one) for one in range(len(self._processes))]
+        actors = [self._board.cpu(one) for one in range(len(self._processes))]
+        return [*actors, self._server.cpu()]
 
     def _cpu_per_job(self, before: list[int], jobs: int) -> CpuPerJob:
         used = [now - then for now, then in zip(self._cpu(), before, strict=True)]
-        count = max(jobs, 1)
-        return CpuPerJob(round(used[0] / count, 2), round(sum(used[1:]) / count, 2), 0.0)
+        producer, *workers, server = (round(one / max(jobs, 1), 2) for one in used)
+        return CpuPerJob(producer, round(sum(workers), 2), server)
 
     def _all_ready(self) -> float:
         ready = sum(self._board.is_ready(one) for one in range(len(self._processes)))

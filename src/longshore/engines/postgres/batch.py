@@ -44,7 +44,7 @@ def columns(
 ) -> tuple[object, ...]:
     """The arguments of `longshore.submit`, behind the clock. `extra` events follow."""
     segments: list[tuple[object, ...]] = []
-    spans: list[tuple[int, int, int, int | None, int]] = []
+    spans: list[tuple[object, ...]] = []
     ids: list[bytes] = []
     payloads: list[bytes] = []
     groups: list[Group] = []
@@ -54,7 +54,8 @@ def columns(
             lo = len(ids) - start
             ids += [job.id for job in span]
             payloads += [job.payload for job in span]
-            spans.append((number, lo, lo + len(span), span[0].run_at, span[0].delay))
+            due = (span[0].run_at, span[0].delay)
+            spans.append((number, lo, lo + len(span), *due, first.queue, first.type))
         joined = b"".join(ids[start:])
         segments.append(
             (
@@ -73,7 +74,7 @@ def columns(
         )
         groups.append(Group(Name.SUBMITTED, first.queue, first.type, first.tenant, joined))
     body = encode([*groups, *extra])
-    return (*_turned(segments, 11), *_turned(spans, 5), ids, payloads, body, wakes)
+    return (*_turned(segments, 11), *_turned(spans, 7), ids, payloads, body, wakes)
 
 
 def _cut(spans: list[list[NewJob]]) -> list[list[list[NewJob]]]:

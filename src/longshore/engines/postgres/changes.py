@@ -41,7 +41,6 @@ class Changes:
         """Requests to cancel that concern nobody any more."""
         self._claims: list[tuple[int, int, bytes | None, int]] = []
         self._rows: list[tuple[object, ...]] = []
-        self._counters: list[int] = []
         self._started: list[int] = []
         self._finished: list[int] = []
         self._ready: list[dict[str, object]] = []
@@ -72,8 +71,8 @@ class Changes:
         self._started += started
         self._finished += finished
         where = (span.segment, span.lo, span.hi, mask, span.run_at, span.delivery)
-        self._rows.append((*where, begin, len(self._started)))
-        self._counters += (span.attempt + 1, span.failures, span.crashes, span.lapses)
+        counters = (span.attempt + 1, span.failures, span.crashes, span.lapses)
+        self._rows.append((*where, *counters, begin, len(self._started)))
 
     def end(
         self, facts: dict[str, object], span: HeldSpan, one: Settlement, state: State
@@ -130,12 +129,9 @@ class Changes:
 
     def arguments(self, entry: int) -> tuple[object, ...]:
         """Everything behind token, clock and worker; the journal's row gets this number."""
-        rows = _turned(self._rows, 8)
         return (
             *_turned(self._claims, 4),
-            *rows[:6],
-            self._counters,
-            *rows[6:],
+            *_turned(self._rows, 12),
             self._started,
             self._finished,
             entry if self.journal else None,

@@ -48,7 +48,7 @@ create function longshore.submit(
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+    s_queue text[], s_type text[], p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -66,10 +66,9 @@ begin
     select s.created_at into v_arrival from longshore.segment s order by s.segment desc limit 1;
     v_arrival := greatest(v_now, v_arrival);
     v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
-    for g in 1 .. cardinality(g_queue) loop
-        v_segments := v_segments || (((v_since / 60000000) << 26)
-            | (nextval('longshore.segment_number') & 67108863));
-    end loop;
+    select array_agg(((v_since / 60000000) << 26)
+                     | (nextval('longshore.segment_number') & 67108863))
+      into v_segments from generate_series(1, cardinality(g_queue));
 
     insert into longshore.locator (id, segment, ordinal)
     select p_ids[i], v_segments[g], i - g_from[g] - 1
@@ -81,26 +80,41 @@ begin
         raise exception 'an id is known' using errcode = 'LS001';
     end if;
 
-    insert into longshore.segment
-    select v_segments[g], g_queue[g], g_type[g], g_tenant[g], g_priority[g], g_max_attempts[g],
-           g_timeout[g], v_arrival, g_to[g] - g_from[g], g_weight[g], g_ids[g],
-           p_payloads[g_from[g] + 1 : g_to[g]], g_attributes[g]::jsonb
-      from generate_series(1, cardinality(g_queue)) g;
+    -- A text or bytea array is walked from its beginning for every element: hence unnest.
+    if cardinality(p_payloads) = cardinality(g_queue) then
+        insert into longshore.segment
+        select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
+               v_arrival, 1, t.weight, t.ids, array[t.payload], t.attributes::jsonb
+          from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
+                      g_timeout, g_weight, g_ids, p_payloads, g_attributes)
+               as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
+                     ids, payload, attributes);
+    else
+        insert into longshore.segment
+        select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
+               v_arrival, t.stop - t.start, t.weight, t.ids,
+               p_payloads[t.start + 1 : t.stop], t.attributes::jsonb
+          from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
+                      g_timeout, g_weight, g_ids, g_from, g_to, g_attributes)
+               as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
+                     ids, start, stop, attributes);
+    end if;
 
     with span as materialized (
-        select s_group[i] as g, s_lo[i] as lo, s_hi[i] as hi,
-               coalesce(s_run_at[i], v_now + s_delay[i]) as due
-          from generate_series(1, cardinality(s_group)) i
+        select v_segments[s.g] as segment, s.lo, s.hi, g_weight[s.g] as weight, s.queue, s.type,
+               g_priority[s.g]::bigint << 52 as urgency,
+               coalesce(s.run_at, v_now + s.delay) as due
+          from unnest(s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type)
+               as s (g, lo, hi, run_at, delay, queue, type)
     ), later as (
         insert into longshore.scheduled
             (run_at, segment, lo, hi, size, weight, queue, type, rank)
-        select due, v_segments[g], lo, hi, hi - lo, g_weight[g], g_queue[g], g_type[g],
-               (g_priority[g]::bigint << 52) + least(greatest(due - c_epoch, 0), c_band - 1)
+        select due, segment, lo, hi, hi - lo, weight, queue, type,
+               urgency + least(greatest(due - c_epoch, 0), c_band - 1)
           from span where due > v_now
     )
     insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
-    select g_queue[g], g_type[g], (g_priority[g]::bigint << 52) + c_band + v_since,
-           v_segments[g], lo, hi, hi - lo, g_weight[g], v_arrival
+    select queue, type, urgency + c_band + v_since, segment, lo, hi, hi - lo, weight, v_arrival
       from span where due <= v_now;
     get diagnostics v_count = row_count;
 
@@ -120,6 +134,7 @@ create function longshore.admit(
     p_now bigint, p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[],
     p_uniques text[]
 ) returns table (id uuid, verdict text) language plpgsql
+    set lock_timeout = '200ms'
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
 as $$
@@ -178,7 +193,8 @@ begin
 end
 $$;
 
--- Submit jobs with keys. Raises LS003, and stores nothing, unless all of them may come in.
+-- Submit jobs with keys. Raises LS003, and stores nothing, if one of the keys is known: then
+-- `admit` has to look at each.
 -- Whoever holds one of the keys in an open transaction is not waited for longer than this.
 create function longshore.submit_keyed(
     p_tenants text[], p_keys text[], p_fingerprints bytea[], p_uniques text[],
@@ -187,18 +203,35 @@ create function longshore.submit_keyed(
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+    s_queue text[], s_type text[], p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set lock_timeout = '200ms'
 as $$
+declare
+    v_count integer;
 begin
-    if exists (select from longshore.admit(p_now, p_ids, p_tenants, p_keys, p_fingerprints,
-                                           p_uniques) a where a.verdict <> 'accepted') then
+    -- In the order of the keys, so that two batches do not wait for each other in a circle.
+    insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
+    select t.tenant, t.key, t.fingerprint, t.id, longshore.clock(p_now)
+      from unnest(p_tenants, p_keys, p_fingerprints, p_ids) as t (tenant, key, fingerprint, id)
+     where t.key is not null order by t.tenant, t.key
+    on conflict do nothing;
+    get diagnostics v_count = row_count;
+    if v_count < (select count(k) from unnest(p_keys) k) then
+        raise exception 'not all may come in' using errcode = 'LS003';
+    end if;
+    insert into longshore.uniqueness (tenant, key, id)
+    select t.tenant, t.key, t.id from unnest(p_tenants, p_uniques, p_ids) as t (tenant, key, id)
+     where t.key is not null order by t.tenant, t.key
+    on conflict do nothing;
+    get diagnostics v_count = row_count;
+    if v_count < (select count(k) from unnest(p_uniques) k) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
     return longshore.submit(p_now, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
                             g_timeout, g_from, g_to, g_weight, g_ids, g_attributes, s_group,
-                            s_lo, s_hi, s_run_at, s_delay, p_ids, p_payloads, p_body, p_wakes);
+                            s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, p_ids, p_payloads,
+                            p_body, p_wakes);
 end
 $$;
 
@@ -211,7 +244,8 @@ create function longshore.settle(
     p_token bigint, p_now bigint, p_worker text,
     c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
     f_segment bigint[], f_lo smallint[], f_hi smallint[], f_mask bytea[], f_run_at bigint[],
-    f_delivery integer[], f_counters integer[], f_from integer[], f_to integer[],
+    f_delivery integer[], f_attempt integer[], f_failures integer[], f_crashes integer[],
+    f_lapses integer[], f_from integer[], f_to integer[],
     p_started bigint[], p_finished bigint[],
     j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
     j_started bigint[], j_finished bigint[], p_forget bigint[],
@@ -223,37 +257,55 @@ create function longshore.settle(
     set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-    v_count integer;
+    v_gone       tid[];
+    v_gone_count integer;
+    v_kept       record;
 begin
     if cardinality(c_number) > 0 then
-        with change as materialized (
+        -- `offset 0` keeps the order of the join: from the changes to the claims.
+        select array_agg(k.tid) into v_gone
+          from unnest(c_number, c_part, c_rest) as c (number, part, rest)
+         cross join lateral (
+               select x.ctid as tid from longshore.claim x
+                where x.token = p_token and x.number = c.number and x.part = c.part
+               offset 0) k
+         where c.rest is null;
+        delete from longshore.claim k where k.ctid = any (v_gone);
+        get diagnostics v_gone_count = row_count;
+        for v_kept in
             select * from unnest(c_number, c_part, c_rest, c_size) as t (number, part, rest, size)
-        ), gone as (
-            delete from longshore.claim k using change c
-             where c.rest is null
-               and k.token = p_token and k.number = c.number and k.part = c.part
-            returning 1
-        ), kept as (
-            update longshore.claim k set mask = c.rest, size = c.size from change c
-             where c.rest is not null
-               and k.token = p_token and k.number = c.number and k.part = c.part
-            returning 1
-        )
-        select (select count(*) from gone) + (select count(*) from kept) into v_count;
-        if v_count < cardinality(c_number) then
+             where t.rest is not null
+        loop
+            update longshore.claim k set mask = v_kept.rest, size = v_kept.size
+             where k.token = p_token and k.number = v_kept.number and k.part = v_kept.part;
+            if found then
+                v_gone_count := v_gone_count + 1;
+            end if;
+        end loop;
+        if v_gone_count < cardinality(c_number) then
             raise exception 'claims are not as the session knows them' using errcode = 'LS002';
         end if;
     end if;
     if cardinality(f_segment) > 0 then
         insert into longshore.finished
-        select f_segment[i], f_lo[i], f_hi[i], f_to[i] - f_from[i], f_mask[i], 'succeeded',
-               f_run_at[i], f_delivery[i],
-               f_counters[4 * i - 3], f_counters[4 * i - 2], f_counters[4 * i - 1],
-               f_counters[4 * i],
-               (select min(t) from unnest(p_finished[f_from[i] + 1 : f_to[i]]) t),
-               p_started[f_from[i] + 1 : f_to[i]], p_finished[f_from[i] + 1 : f_to[i]],
-               null, p_worker
-          from generate_series(1, cardinality(f_segment)) i;
+            (segment, lo, hi, size, mask, state, run_at, delivery, attempt, failures, crashes,
+             lapses, finished_at, started, finished, worker)
+        select t.segment, t.lo, t.hi, t.stop - t.start, t.mask, 'succeeded', t.run_at,
+               t.delivery, t.attempt, t.failures, t.crashes, t.lapses,
+               case when t.stop - t.start = 1 then p_finished[t.stop]
+                    else (select min(x) from unnest(p_finished[t.start + 1 : t.stop]) x) end,
+               case when t.stop - t.start = 1 then array[p_started[t.stop]]
+                    else p_started[t.start + 1 : t.stop] end,
+               case when t.stop - t.start = 1 then array[p_finished[t.stop]]
+                    else p_finished[t.start + 1 : t.stop] end,
+               p_worker
+          from unnest(f_segment, f_lo, f_hi, f_mask, f_run_at, f_delivery, f_attempt,
+                      f_failures, f_crashes, f_lapses, f_from, f_to)
+               as t (segment, lo, hi, mask, run_at, delivery, attempt, failures, crashes,
+                     lapses, start, stop);
+        if exists (select from longshore.journal j where j.token = p_token and j.entry < 0) then
+            perform longshore.settle_purged(p_token, f_segment);
+        end if;
     end if;
     if j_entry is not null then
         insert into longshore.journal
@@ -549,7 +601,8 @@ create function longshore.exchange(
     p_queues text[], p_types text[], p_want integer, p_settles boolean, p_worker text,
     c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
     f_segment bigint[], f_lo smallint[], f_hi smallint[], f_mask bytea[], f_run_at bigint[],
-    f_delivery integer[], f_counters integer[], f_from integer[], f_to integer[],
+    f_delivery integer[], f_attempt integer[], f_failures integer[], f_crashes integer[],
+    f_lapses integer[], f_from integer[], f_to integer[],
     p_started bigint[], p_finished bigint[],
     j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
     j_started bigint[], j_finished bigint[], p_forget bigint[],
@@ -602,8 +655,8 @@ begin
         if p_settles then
             perform longshore.settle(
                 p_token, v_now, p_worker, c_number, c_part, c_rest, c_size, f_segment, f_lo,
-                f_hi, f_mask, f_run_at, f_delivery, f_counters, f_from, f_to, p_started,
-                p_finished, j_entry, j_handles, j_deliveries, j_kinds, j_started, j_finished,
+                f_hi, f_mask, f_run_at, f_delivery, f_attempt, f_failures, f_crashes, f_lapses,
+                f_from, f_to, p_started, p_finished, j_entry, j_handles, j_deliveries, j_kinds, j_started, j_finished,
                 p_forget, r_handle, r_result, p_rare, p_body);
         end if;
         if p_want > 0 and v_open is not null then

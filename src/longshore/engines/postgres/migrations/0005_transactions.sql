@@ -54,6 +54,7 @@ begin
             longshore.texts(g -> 's_lo')::smallint[], longshore.texts(g -> 's_hi')::smallint[],
             longshore.texts(g -> 's_run_at')::bigint[],
             longshore.texts(g -> 's_delay')::bigint[],
+            longshore.texts(g -> 's_queue'), longshore.texts(g -> 's_type'),
             longshore.texts(g -> 'p_ids')::uuid[], longshore.texts(g -> 'p_payloads')::bytea[],
             (g ->> 'p_body')::bytea, true);
     end if;
@@ -80,7 +81,7 @@ begin
     end if;
     insert into longshore.journal
     values (p_token, p_entry, v_now, array[p_handle], array[p_delivery], array[1],
-            array[p_started], array[v_now]);
+            array[least(p_started, v_now)], array[v_now]);
     if p_result is not null then
         insert into longshore.result values (p_handle >> 12, p_handle & 4095, p_result);
     end if;
