@@ -1,6 +1,7 @@
 """Several schedulers on one PostgreSQL: spans are moved, cut and buried once."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -125,6 +126,58 @@ async def test_a_scheduler_goes_on_behind_what_another_holds(
 
     assert (promoted, again) == (Promoted(1, 0), Promoted(0, 0))
     assert await _made_ready(engine) == [later.id]
+    assert await engine.promote(limit=10) == Promoted(1, None)
+
+
+async def test_an_old_snapshot_does_not_slow_down_the_look_for_what_is_due(
+    engine: Engine, clock: ManualClock, other: Connection
+) -> None:
+    """Entries of promoted jobs stay in the index: one look passes over them, not every one."""
+    explain = "explain (analyze, buffers, format json) select longshore.next_due($1)"
+
+    async def pages_read() -> int:
+        (plan,) = json.loads(await other.fetchval(explain, clock.now()))
+        return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+
+    async with other.transaction():
+        await other.execute(
+            """
+            insert into longshore.scheduled
+                (run_at, segment, lo, hi, size, weight, queue, type, rank)
+            select $1::bigint - s, s, 0, 1, 1, 1, 'q', 't', 1 from generate_series(1, 50000) s
+            """,
+            clock.now() - MINUTE,
+        )
+        await other.execute("delete from longshore.scheduled")
+
+        first, *later = [await pages_read() for _ in range(4)]
+
+    assert max(later) * 10 < first
+
+
+async def test_a_job_that_was_committed_long_after_its_due_time_is_found(
+    engine: Engine, clock: ManualClock, other: Connection
+) -> None:
+    await engine.submit([a_job(delay=1)])
+    clock.advance(MINUTE)
+    await other.execute("select setval('longshore.due_from', $1)", clock.now() - SECOND)
+    await other.execute("select setval('longshore.due_all_at', $1)", clock.now() + SECOND)
+    early = await engine.promote(limit=10)
+    clock.advance(SECOND)
+
+    assert early == Promoted(0, None)
+    assert await engine.promote(limit=10) == Promoted(1, None)
+
+
+async def test_a_clock_set_back_hides_nothing_that_is_due(
+    engine: Engine, clock: ManualClock, other: Connection
+) -> None:
+    await other.execute("select setval('longshore.due_from', $1)", clock.now() - SECOND)
+    await other.execute("select setval('longshore.due_all_at', $1)", clock.now() + HOUR)
+    clock.step(-MINUTE)
+    await engine.submit([a_job(delay=1)])
+    clock.advance(1)
+
     assert await engine.promote(limit=10) == Promoted(1, None)
 
 

@@ -30,6 +30,46 @@ begin
 end
 $$;
 
+-- Promoted jobs leave the front of the index by due time. While an old snapshot is open their
+-- entries stay there, and a look for the next job would pass over all of them: 250 ms for a
+-- million. So a look that took long notes from where on the next ones begin, and when one of
+-- them has to see all: a transaction that was open for long may bring jobs due before that.
+-- Notes are sequences, since whoever looks waits for nobody.
+create sequence longshore.due_from;
+create sequence longshore.due_all_at;
+
+create function longshore.due_from(p_now bigint) returns bigint language sql volatile as $$
+    select case when p_now < n.all_at and p_now >= n.due_from then n.due_from else 0 end
+      from (select coalesce(pg_sequence_last_value('longshore.due_from'), 0) as due_from,
+                   coalesce(pg_sequence_last_value('longshore.due_all_at'), 0) as all_at) n
+$$;
+
+-- When the next scheduled job is due; null when there is none.
+create function longshore.next_due(p_now bigint, out now bigint, out due bigint)
+language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+    c_second constant bigint := 1000000;
+    v_begin  timestamptz := clock_timestamp();
+    v_from   bigint;
+    v_took   bigint;
+begin
+    now := longshore.clock(p_now);
+    v_from := longshore.due_from(now);
+    select s.run_at into due from longshore.scheduled s where s.run_at >= v_from
+     order by s.run_at limit 1;
+    v_took := extract(epoch from clock_timestamp() - v_begin) * c_second;
+    if v_took > c_second / 500 then
+        perform setval('longshore.due_from', greatest(least(due, now) - 2 * c_second, 1));
+        if v_from = 0 then
+            perform setval('longshore.due_all_at', now + greatest(5 * c_second, 20 * v_took));
+        end if;
+    end if;
+end
+$$;
+
 -- Make up to p_limit due jobs ready, earliest due first: whole spans, and the front of the one
 -- that would be too much. Returns the spans, with the ids from `lo` to `hi`.
 -- What other schedulers hold is passed over. If that is all there is, they are waited for: they
@@ -46,6 +86,7 @@ returns table (
 as $$
 declare
     v_now   bigint := longshore.clock(p_now);
+    v_from  bigint := longshore.due_from(v_now);
     v_left  integer := p_limit;
     v_whole tid[] := '{}';
     v_cut   tid;
@@ -53,7 +94,8 @@ declare
 begin
     for v_round in 1 .. 2 loop
         for v_due in
-            select s.ctid as tid, s.size from longshore.scheduled s where s.run_at <= v_now
+            select s.ctid as tid, s.size from longshore.scheduled s
+             where s.run_at >= v_from and s.run_at <= v_now
              order by s.run_at, s.segment, s.lo for update skip locked
         loop
             exit when v_left <= 0;
@@ -66,7 +108,8 @@ begin
         end loop;
         exit when v_left < p_limit or v_cut is not null or v_round = 2;
         begin
-            perform from longshore.scheduled s where s.run_at <= v_now
+            perform from longshore.scheduled s
+              where s.run_at >= v_from and s.run_at <= v_now
               order by s.run_at, s.segment, s.lo limit 1 for update;
             exit when not found;
         exception when lock_not_available then
