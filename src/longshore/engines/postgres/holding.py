@@ -128,7 +128,8 @@ class Book:
         }
         columns = ("handles", "deliveries", "kinds", "started", "finished")
         for row in journal:
-            self.entry = row["entry"]
+            entry = row["entry"]
+            self.entry = max(entry, 0)
             told_of: set[HeldSpan] = set()
             told = zip(*(row[name] for name in columns), strict=True)
             for handle, delivery, kind, started, finished in told:
@@ -137,12 +138,14 @@ class Book:
                     told_of.add(span)
                     at = started if started is not None else row["at"]
                     self._recall(span, handle, kind, (at, finished))
+                    if kind != STARTED:
+                        del spans[handle, delivery]
             if told_of:
-                self.mentions[self.entry] = len(told_of)
+                self.mentions[entry] = len(told_of)
                 for span in told_of:
-                    span.entries.add(self.entry)
+                    span.entries.add(entry)
             else:
-                self.forgettable.append(self.entry)
+                self.forgettable.append(entry)
 
     def _recall(self, span: HeldSpan, handle: int, kind: int, times: tuple[int, int]) -> None:
         place = handle - (span.segment << ORDINAL_BITS)

@@ -35,8 +35,6 @@ __all__ = [
 _NEWEST = 2**63 - 1
 _FIRST_LOOK, _LONGEST_LOOK = 512, 16_384
 """Spans that one look of a listing goes through, at first and when it finds little."""
-_FOLDED = 10_000
-"""Rows of the tally that one call puts together."""
 _json = msgspec.json.Encoder()
 
 
@@ -139,32 +137,10 @@ async def cancel(
         asked = [
             job for job in jobs if job["state"] == State.RUNNING and not job["cancel_requested"]
         ]
-        taken = parts(waiting, spans)
-        await take(connection, taken)
         now = await _now(connection, database)
-        await connection.executemany(
-            SQL.cancelled_add,
-            [
-                (
-                    *part.placed(),
-                    part.span["run_at"],
-                    part.span["rank"],
-                    *_counters(part),
-                    [job["started_at"] for job in part.jobs],
-                    now,
-                    reason,
-                )
-                for part in taken
-            ],
-        )
-        await connection.executemany(
-            SQL.request_add,
-            [(job["token"], job["handle"], job["delivery"], reason) for job in asked],
-        )
-        if asked:
-            # Those who hold what is to be cancelled wait too, and must hear of it soon.
-            await connection.execute(SQL.wake)
-        details = {"reason": reason}
+        await _end(connection, parts(waiting, spans), now, reason)
+        await _ask(connection, asked, reason)
+        details: dict[str, object] = {"reason": reason}
         groups = [_event(Name.CANCELLED, job, details) for job in waiting]
         groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
         return await _told(connection, now, groups, job_ids)
@@ -250,6 +226,36 @@ async def quiet(database: Database, token: int) -> None:
     await database.fetch(SQL.session_quiet, token)
 
 
+async def _end(connection: Connection, waiting: list[Part], now: int, reason: str) -> None:
+    """Cancel what no session holds."""
+    await take(connection, waiting)
+    await connection.executemany(
+        SQL.cancelled_add,
+        [
+            (
+                *part.placed(),
+                part.span["run_at"],
+                part.span["rank"],
+                *_counters(part),
+                [job["started_at"] for job in part.jobs],
+                now,
+                reason,
+            )
+            for part in waiting
+        ],
+    )
+
+
+async def _ask(connection: Connection, running: list[Record], reason: str) -> None:
+    """Leave requests to stop for the holders, who wait too and must hear of it soon."""
+    if running:
+        await connection.executemany(
+            SQL.request_add,
+            [(job["token"], job["handle"], job["delivery"], reason) for job in running],
+        )
+        await connection.execute(SQL.wake)
+
+
 async def _make_ready(
     database: Database, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
 ) -> list[Job]:
@@ -297,7 +303,7 @@ async def _set_pause(
 
 
 async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
-    found = await database.fetch(SQL.job_by_id, job_id, tenant)
+    found = await database.fetch(SQL.jobs_by_id, [job_id], tenant)
     if not found:
         raise JobNotFoundError(ids.text(job_id))
     return found[0]

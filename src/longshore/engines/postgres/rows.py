@@ -16,7 +16,7 @@ _AS_STORED = [
 
 
 def job(row: Record) -> Job:
-    """A job from a row of `longshore.seen`."""
+    """A job from a row of `longshore.known`."""
     fields = {name: row[name] for name in _AS_STORED}
     return Job(
         **fields,

@@ -22,6 +22,7 @@ select j.token, t.handle >> 12 as segment, (t.handle & 4095)::integer as ordinal
 
 -- Where the jobs of a segment are: all of them, or the one of p_ordinal. A claimed job that its
 -- holder's journal calls finished is where the journal says. `span` is the row in table `home`.
+-- That ordinals lie between `lo` and `hi` is said twice: the planner thinks of fewer rows then.
 create function longshore.places(p_segment bigint, p_ordinal integer)
 returns table (
     segment bigint, ordinal integer, home text, span tid, state text, run_at bigint,
@@ -35,7 +36,8 @@ returns table (
       from longshore.ready r
      cross join lateral generate_series(greatest(r.lo, p_ordinal),
                                         least(r.hi - 1, p_ordinal)) as o (ordinal)
-     where r.segment = p_segment and longshore.has(r.mask, o.ordinal)
+     where r.segment = p_segment and o.ordinal >= r.lo and o.ordinal < r.hi
+       and longshore.has(r.mask, o.ordinal)
     union all
     select r.segment, o.ordinal, 'scheduled', r.ctid, 'scheduled', r.run_at, r.delivery,
            r.attempt, r.failures, r.crashes, r.lapses, null, null, null, null, null,
@@ -43,7 +45,8 @@ returns table (
       from longshore.scheduled r
      cross join lateral generate_series(greatest(r.lo, p_ordinal),
                                         least(r.hi - 1, p_ordinal)) as o (ordinal)
-     where r.segment = p_segment and longshore.has(r.mask, o.ordinal)
+     where r.segment = p_segment and o.ordinal >= r.lo and o.ordinal < r.hi
+       and longshore.has(r.mask, o.ordinal)
     union all
     select r.segment, o.ordinal, 'finished', r.ctid, r.state, r.run_at, r.delivery,
            r.attempt, r.failures, r.crashes, r.lapses,
@@ -52,7 +55,8 @@ returns table (
       from longshore.finished r
      cross join lateral generate_series(greatest(r.lo, p_ordinal),
                                         least(r.hi - 1, p_ordinal)) as o (ordinal)
-     where r.segment = p_segment and longshore.has(r.mask, o.ordinal)
+     where r.segment = p_segment and o.ordinal >= r.lo and o.ordinal < r.hi
+       and longshore.has(r.mask, o.ordinal)
     union all
     select c.segment, o.ordinal, 'claim', c.ctid,
            case when t.kind = 1 then 'succeeded' else 'running' end, c.run_at, c.delivery,
@@ -69,13 +73,12 @@ returns table (
              from longshore.told t
             where t.token = c.token and t.segment = c.segment and t.delivery = c.delivery
             group by t.ordinal) t on t.ordinal = o.ordinal
-     where c.segment = p_segment and longshore.has(c.mask, o.ordinal)
-       and coalesce(t.kind, 0) < 2
+     where c.segment = p_segment and o.ordinal >= c.lo and o.ordinal < c.hi
+       and longshore.has(c.mask, o.ordinal) and coalesce(t.kind, 0) < 2
 $$;
 
--- Everything known of the jobs of a segment: all of them, or the one of p_ordinal.
-create function longshore.seen(p_segment bigint, p_ordinal integer)
-returns table (
+-- All that is known of a job. `home` and `span` say where it is; `token` is its holder's.
+create type longshore.known as (
     segment bigint, ordinal integer, handle bigint, id uuid, type text, queue text,
     tenant text, state text, priority smallint, payload bytea, run_at bigint,
     created_at bigint, max_attempts integer, timeout bigint, delivery integer,
@@ -83,10 +86,17 @@ returns table (
     finished_at bigint, result bytea, failure text, reason text, worker text,
     cancel_requested boolean, unique_key text, idempotency_key text, ordering_key text,
     trace text, tags text, home text, span tid, token bigint, last_worker text
-) language sql stable as $$
+);
+
+-- All that is known of the jobs of a segment: of every one, or of that of p_ordinal, whose
+-- payload a caller may have at hand.
+create function longshore.seen(
+    p_segment bigint, p_ordinal integer default null, p_payload bytea default null
+) returns setof longshore.known language sql stable as $$
     select p.segment, p.ordinal, p.segment << 12 | p.ordinal,
            encode(substring(s.ids from p.ordinal * 16 + 1 for 16), 'hex')::uuid,
-           s.type, s.queue, s.tenant, p.state, s.priority, s.payloads[p.ordinal + 1],
+           s.type, s.queue, s.tenant, p.state, s.priority,
+           coalesce(p_payload, s.payloads[p.ordinal + 1]),
            p.run_at, s.created_at, s.max_attempts, s.timeout, p.delivery, p.attempt,
            p.failures, p.crashes, p.lapses,
            case when p.home in ('finished', 'claim') then p.started_at
@@ -113,6 +123,15 @@ returns table (
        and q.delivery = p.delivery and p.state = 'running'
 $$;
 
+-- Whether a span holds one of these jobs.
+create function longshore.has_any(
+    p_segment bigint, p_lo integer, p_hi integer, p_mask bytea, p_handles bigint[]
+) returns boolean language sql immutable as $$
+    select exists (select from unnest(p_handles) h
+                    where h >= p_segment * 4096 + p_lo and h < p_segment * 4096 + p_hi
+                      and longshore.has(p_mask, (h & 4095)::integer))
+$$;
+
 create function longshore.moment(p_at bigint) returns timestamptz language sql immutable as $$
     select timestamptz 'epoch' + p_at * interval '1 microsecond'
 $$;
@@ -131,7 +150,7 @@ select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
        j.worker, j.cancel_requested, j.unique_key, j.idempotency_key, j.ordering_key, j.trace,
        j.tags::jsonb as tags, g.segment, j.ordinal
   from longshore.segment g
- cross join lateral longshore.seen(g.segment, null) j
+ cross join lateral longshore.seen(g.segment) j
   join longshore.locator l
     on l.id = j.id and l.segment = g.segment and l.ordinal = j.ordinal;
 
@@ -173,7 +192,8 @@ returns table (segment bigint, ordinal integer, id uuid, places text[]) language
     select l.segment, l.ordinal, l.id, array['not in its segment']
       from longshore.locator l left join longshore.segment s using (segment)
      where s.segment is null
-        or encode(substring(s.ids from l.ordinal * 16 + 1 for 16), 'hex')::uuid <> l.id
+        or encode(substring(s.ids from l.ordinal * 16 + 1 for 16), 'hex')
+           <> replace(l.id::text, '-', '')
     union all
     select p.segment, null, null, array[p.home, 'size']
       from span p
@@ -221,6 +241,69 @@ begin
 end
 $$;
 
+-- Jobs that were deleted while the spans in which they succeeded were claimed, and which these
+-- spans brought back just now, go for good.
+create function longshore.settle_purged(p_token bigint, p_segments bigint[]) returns void
+language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_part record;
+begin
+    for v_part in
+        select f.ctid as span, f.segment, array_agg(t.ordinal) as ordinals,
+               array_agg(j.entry) as entries
+          from longshore.journal j
+         cross join lateral (
+               select j.handles[1] >> 12 as segment, (j.handles[1] & 4095)::integer as ordinal,
+                      j.deliveries[1] as delivery) t
+          join longshore.finished f
+            on f.segment = t.segment and f.delivery = t.delivery and f.state = 'succeeded'
+           and t.ordinal >= f.lo and t.ordinal < f.hi and longshore.has(f.mask, t.ordinal)
+         where j.token = p_token and j.entry < 0 and j.kinds[1] = 3
+           and t.segment = any (p_segments)
+         group by f.ctid, f.segment
+    loop
+        perform longshore.take_finished(v_part.span, v_part.ordinals);
+        delete from longshore.journal j
+         where j.token = p_token and j.entry = any (v_part.entries);
+        perform longshore.forget(array[v_part.segment], array[0::smallint],
+                                 array[0::smallint], array[null::bytea]);
+    end loop;
+end
+$$;
+
+-- The jobs of these ids, of those that the tenant may see. Settings pin the plans.
+create function longshore.look(p_ids uuid[], p_tenant text) returns setof longshore.known
+language plpgsql stable
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+    return query
+    select j.*
+      from unnest(p_ids) as w (id)
+      join longshore.locator l on l.id = w.id
+     cross join lateral longshore.seen(l.segment, l.ordinal) j
+     where p_tenant is null or j.tenant = p_tenant;
+end
+$$;
+
+-- Whether a listing may find something in a segment.
+create function longshore.fits(
+    p_segment longshore.segment, p_queue text, p_type text, p_tenant text, p_tag text
+) returns boolean language sql immutable as $$
+    select (p_queue is null or p_segment.queue = p_queue)
+       and (p_type is null or p_segment.type = p_type)
+       and (p_tenant is null or p_segment.tenant = p_tenant)
+       and (p_tag is null or coalesce(jsonb_path_exists(
+            p_segment.attributes, '$.*.tags[*] ? (@ == $tag)',
+            jsonb_build_object('tag', p_tag)), false))
+$$;
+
 -- Segments, newest first from p_before, that may hold what a listing looks for, until they have
 -- p_want jobs. Looks at p_scan spans at most; the next look begins at `beyond`, null at the end.
 create function longshore.candidates(
@@ -238,38 +321,65 @@ declare
     v_more     integer[];
     v_last     bigint;
 begin
+    -- A size of 0 says that the segment does not fit.
     if p_state is null then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select s.segment, s.size from longshore.segment s
-                 where s.segment <= p_before order by s.segment desc limit p_scan) x;
+          from (select s.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then s.size else 0 end as size
+                  from longshore.segment s
+                 where s.segment <= p_before
+                 order by s.segment desc limit p_scan) x;
     elsif p_state = 'ready' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select r.segment, r.size from longshore.ready r
-                 where r.segment <= p_before order by r.segment desc limit p_scan) x;
+          from (select r.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then r.size else 0 end as size
+                  from longshore.ready r join longshore.segment s on s.segment = r.segment
+                 where r.segment <= p_before
+                 order by r.segment desc limit p_scan) x;
     elsif p_state = 'scheduled' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select r.segment, r.size from longshore.scheduled r
-                 where r.segment <= p_before order by r.segment desc limit p_scan) x;
+          from (select r.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then r.size else 0 end as size
+                  from longshore.scheduled r join longshore.segment s on s.segment = r.segment
+                 where r.segment <= p_before
+                 order by r.segment desc limit p_scan) x;
     elsif p_state = 'running' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select c.segment, c.size from longshore.claim c
-                 where c.segment <= p_before order by c.segment desc limit p_scan) x;
+          from (select c.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then c.size else 0 end as size
+                  from longshore.claim c join longshore.segment s on s.segment = c.segment
+                 where c.segment <= p_before
+                 order by c.segment desc limit p_scan) x;
     elsif p_state = 'succeeded' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select f.segment, f.size from longshore.finished f
+          from (select f.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then f.size else 0 end as size
+                  from longshore.finished f join longshore.segment s on s.segment = f.segment
                  where f.segment <= p_before and f.state = 'succeeded'
                  order by f.segment desc limit p_scan) x;
         select array_agg(x.segment), array_agg(x.size) into v_told, v_more
-          from (select t.segment, count(*)::integer as size from longshore.told t
-                 where t.segment <= p_before and t.kind = 1
-                 group by t.segment order by t.segment desc limit p_scan) x;
+          from (select t.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then t.size else 0 end as size
+                  from (select t.segment, count(*)::integer as size from longshore.told t
+                         where t.segment <= p_before and t.kind = 1 group by t.segment) t
+                  join longshore.segment s on s.segment = t.segment
+                 order by t.segment desc limit p_scan) x;
     else
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select f.segment, f.size from longshore.finished f
+          from (select f.segment,
+                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                            then f.size else 0 end as size
+                  from longshore.finished f join longshore.segment s on s.segment = f.segment
                  where f.segment <= p_before and f.state = p_state and f.state <> 'succeeded'
                  order by f.segment desc limit p_scan) x;
     end if;
-    -- What one source was asked for in vain is not known of the other.
+    -- What lies behind the last span of a source is not known.
     if cardinality(v_segments) = p_scan then
         v_last := v_segments[p_scan];
     end if;
@@ -279,35 +389,148 @@ begin
     with found as (
         select t.segment, sum(t.size) as size
           from unnest(v_segments || v_told, v_sizes || v_more) as t (segment, size)
-         where v_last is null or t.segment >= v_last
+         where t.size > 0 and (v_last is null or t.segment >= v_last)
          group by t.segment
-    ), fit as (
-        select f.segment, f.size, sum(f.size) over (order by f.segment desc) as total
-          from found f join longshore.segment s on s.segment = f.segment
-         where (p_queue is null or s.queue = p_queue)
-           and (p_type is null or s.type = p_type)
-           and (p_tenant is null or s.tenant = p_tenant)
-           and (p_tag is null or jsonb_path_exists(
-                s.attributes, '$.*.tags[*] ? (@ == $tag)', jsonb_build_object('tag', p_tag)))
-    ), enough as materialized (
-        select f.segment from fit f where f.total - f.size < p_want
+    ), counted as materialized (
+        select f.segment, sum(f.size) over (order by f.segment desc) - f.size as before
+          from found f
     )
-    select array_agg(e.segment),
-           case when exists (select from fit f where f.total - f.size >= p_want)
-                then min(e.segment) - 1 else v_last - 1 end
+    select array_agg(c.segment) filter (where c.before < p_want),
+           case when bool_or(c.before >= p_want)
+                then min(c.segment) filter (where c.before < p_want) - 1 else v_last - 1 end
       into segments, beyond
-      from enough e;
+      from counted c;
+end
+$$;
+
+-- Some jobs of a listing, newest first, below the handle p_before: at most p_limit, after a look
+-- at p_scan spans at most. The next look begins at segment `beyond`. If none is found there is
+-- one row without a job.
+-- A segment's payloads are read once for all its jobs.
+create function longshore.find(
+    p_state text, p_queue text, p_type text, p_tenant text, p_tag text, p_before bigint,
+    p_limit integer, p_scan integer
+) returns table (beyond bigint, job longshore.known) language plpgsql stable
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_look   record;
+    v_places bigint[];
+begin
+    v_look := longshore.candidates(p_state, p_queue, p_type, p_tenant, p_tag,
+                                   (p_before - 1) >> 12, p_limit, p_scan);
+    v_places := array(
+        select p.segment << 12 | p.ordinal
+          from unnest(v_look.segments) as g (segment)
+          join longshore.segment s on s.segment = g.segment
+         cross join lateral longshore.places(g.segment, null) p
+         where (p.segment << 12 | p.ordinal) < p_before
+           and (p_state is null or p.state = p_state)
+           and (p_tag is null or s.attributes -> p.ordinal::text -> 'tags' ? p_tag)
+         order by p.segment desc, p.ordinal desc limit p_limit);
+    if v_places = '{}' then
+        return query select v_look.beyond, null::longshore.known;
+        return;
+    end if;
+    return query
+    with picked as materialized (
+        select h >> 12 as segment, (h & 4095)::integer as ordinal
+          from unnest(v_places) h
+    ), content as materialized (
+        select g.segment, y.place - 1 as ordinal, y.payload
+          from (select p.segment, array_agg(p.ordinal) as ordinals from picked p
+                 group by p.segment) g
+          join longshore.segment s on s.segment = g.segment
+         cross join lateral unnest(s.payloads) with ordinality as y (payload, place)
+         where y.place - 1 = any (g.ordinals)
+    )
+    select v_look.beyond, j
+      from content y
+     cross join lateral longshore.seen(y.segment, y.ordinal::integer, y.payload) j
+     order by y.segment desc, y.ordinal desc;
+end
+$$;
+
+-- Lock the spans in which these jobs wait or lie, and the sessions that hold them: they stay as
+-- they are until the transaction ends. A session is a row with its token alone.
+create function longshore.hold(p_ids uuid[])
+returns table (
+    home text, span tid, token bigint, segment bigint, lo smallint, hi smallint, mask bytea,
+    run_at bigint, rank bigint, is_replayed boolean
+) language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_segments bigint[];
+    v_handles  bigint[];
+begin
+    select array_agg(distinct l.segment), array_agg(l.segment << 12 | l.ordinal)
+      into v_segments, v_handles
+      from unnest(p_ids) as w (id) join longshore.locator l on l.id = w.id;
+    return query
+    select 'ready', r.ctid, null::bigint, r.segment, r.lo, r.hi, r.mask, r.run_at, r.rank,
+           r.is_replayed
+      from longshore.ready r
+     where r.segment = any (v_segments)
+       and longshore.has_any(r.segment, r.lo, r.hi, r.mask, v_handles)
+     order by r.segment, r.hi for update;
+    return query
+    select 'scheduled', r.ctid, null::bigint, r.segment, r.lo, r.hi, r.mask, r.run_at, r.rank,
+           r.is_replayed
+      from longshore.scheduled r
+     where r.segment = any (v_segments)
+       and longshore.has_any(r.segment, r.lo, r.hi, r.mask, v_handles)
+     order by r.segment, r.hi for update;
+    return query
+    select 'finished', r.ctid, null::bigint, r.segment, r.lo, r.hi, r.mask, r.run_at, r.rank,
+           false
+      from longshore.finished r
+     where r.segment = any (v_segments)
+       and longshore.has_any(r.segment, r.lo, r.hi, r.mask, v_handles)
+     order by r.segment, r.hi for update;
+    return query
+    select 'claim', null::tid, s.token, null::bigint, null::smallint, null::smallint,
+           null::bytea, null::bigint, null::bigint, null::boolean
+      from longshore.session s
+     where s.token = any (array(
+           select c.token from longshore.claim c
+            where c.segment = any (v_segments)
+              and longshore.has_any(c.segment, c.lo, c.hi, c.mask, v_handles)))
+     order by s.token for share;
 end
 $$;
 
 -- How many jobs are finished, by queue, tenant and state: the sum of what every change of the
--- spans has added. Rows are only ever added, so nobody waits for anybody; `fold` adds them up.
+-- spans has added. Rows are only ever added, so nobody waits for anybody; now and then they are put together.
 create table longshore.tally (
     queue  text collate "C" not null,
     tenant text collate "C" not null,
     state  text   not null,
     jobs   bigint not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- Put up to p_limit rows of the tally together. Returns how many there were.
+create function longshore.fold(p_limit integer) returns integer language plpgsql as $$
+declare
+    v_count integer;
+begin
+    with gone as (
+        delete from longshore.tally t where t.ctid = any (array(
+            select x.ctid from longshore.tally x limit p_limit for update skip locked))
+        returning t.*
+    ), kept as (
+        insert into longshore.tally
+        select g.queue, g.tenant, g.state, sum(g.jobs) from gone g
+         group by g.queue, g.tenant, g.state having sum(g.jobs) <> 0
+    )
+    select count(*) into v_count from gone;
+    return v_count;
+end
+$$;
 
 create function longshore.count_finished() returns trigger language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -319,6 +542,9 @@ begin
         select s.queue, s.tenant, n.state, sum(n.size)
           from fresh n join longshore.segment s using (segment)
          group by s.queue, s.tenant, n.state;
+        if random() < 0.004 then
+            perform longshore.fold(4096);
+        end if;
     elsif tg_op = 'DELETE' then
         insert into longshore.tally
         select s.queue, s.tenant, o.state, -sum(o.size)
@@ -345,22 +571,3 @@ create trigger finished_delete after delete on longshore.finished
 create trigger finished_update after update on longshore.finished
     referencing old table as former new table as fresh
     for each statement execute function longshore.count_finished();
-
--- Put up to p_limit rows of the tally together. Returns how many there were.
-create function longshore.fold(p_limit integer) returns integer language plpgsql as $$
-declare
-    v_count integer;
-begin
-    with gone as (
-        delete from longshore.tally t where t.ctid = any (array(
-            select x.ctid from longshore.tally x limit p_limit for update skip locked))
-        returning t.*
-    ), kept as (
-        insert into longshore.tally
-        select g.queue, g.tenant, g.state, sum(g.jobs) from gone g
-         group by g.queue, g.tenant, g.state having sum(g.jobs) <> 0
-    )
-    select count(*) into v_count from gone;
-    return v_count;
-end
-$$;

@@ -22,11 +22,9 @@ class Statements:
     expire: str
     expire_dead: str
     firing_add: str
-    fold: str
     forget: str
     forget_session: str
     hold: str
-    job_by_id: str
     job_find: str
     jobs_by_id: str
     journal_of: str

@@ -1,2 +1,0 @@
--- fold: put rows of the tally together. most rows
-select longshore.fold($1)

@@ -1,0 +1,379 @@
+"""Single jobs in spans: where they are, how they are taken out, and what looking costs."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from longshore.core import ids, settle
+from longshore.core.job import Claim, JobId
+from longshore.core.state import State
+from longshore.engine import Engine, JobFilter
+from longshore.engines import open_engine
+from longshore.engines.postgres.connecting import Connection
+from longshore.errors import IllegalTransitionError, JobNotFoundError
+from longshore.runtime.clock import ManualClock
+from longshore.testing.factories import HOUR, SECOND, a_job
+from longshore.testing.manual import LEASE, ManualWorker, a_worker, reclaim_lapsed
+
+MANY = 40_000
+"""Jobs that were submitted one by one."""
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def engine(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
+    engine = open_engine(empty_postgres_url, clock=clock)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def db(empty_postgres_url: str) -> AsyncIterator[Connection]:
+    """Someone with psql."""
+    connection = await asyncpg.connect(empty_postgres_url)
+    yield connection
+    await connection.close()
+
+
+async def _submitted(engine: Engine, count: int) -> list[JobId]:
+    jobs = [a_job() for _ in range(count)]
+    await engine.submit(jobs)
+    return [job.id for job in jobs]
+
+
+async def _succeed(worker: ManualWorker, *claims: Claim) -> None:
+    now = await worker.engine.now()
+    await worker.settle(
+        *(settle.succeeded(claim, started_at=now, finished_at=now) for claim in claims)
+    )
+
+
+async def _misplaced(db: Connection) -> list[object]:
+    return await db.fetch("select * from longshore.misplaced()")
+
+
+async def test_cancelling_in_the_middle_of_a_span_leaves_the_others_claimable(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 20)
+
+    await engine.cancel([jobs[3], jobs[11], jobs[19]], reason="changed my mind")
+
+    worker = await a_worker(engine)
+    left = [job for job in jobs if job not in (jobs[3], jobs[11], jobs[19])]
+    assert [claim.id for claim in await worker.claim(20)] == left
+    assert await db.fetchval("select count(*) from longshore.finished") == 1
+    assert await _misplaced(db) == []
+
+
+async def test_replaying_what_was_cancelled_together_is_one_span_again(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 20)
+    await engine.cancel(jobs[5:15], reason="changed my mind")
+
+    await engine.replay(jobs[6:14])
+
+    (counts,) = await engine.counts()
+    assert (counts.ready, counts.cancelled) == (18, 2)
+    assert await db.fetchval("select count(*) from longshore.ready") == 2
+    assert await _misplaced(db) == []
+
+
+async def test_an_order_that_one_job_refuses_changes_none(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 5)
+    worker = await a_worker(engine)
+    await _succeed(worker, *(await worker.claim(2)))
+
+    with pytest.raises(IllegalTransitionError):
+        await engine.cancel([jobs[4], jobs[0]], reason="changed my mind")
+    with pytest.raises(JobNotFoundError):
+        await engine.cancel([jobs[4], a_job().id], reason="changed my mind")
+
+    (counts,) = await engine.counts()
+    assert (counts.ready, counts.succeeded, counts.cancelled) == (3, 2, 0)
+    assert await _misplaced(db) == []
+
+
+async def test_a_job_is_where_the_journal_of_its_holder_says(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 4)
+    worker = await a_worker(engine)
+    first, second, third, _ = await worker.claim(4)
+    await worker.start(third)
+
+    await _succeed(worker, first)
+    await worker.fail(second)
+
+    assert await db.fetchval("select count(*) from longshore.claim") == 1
+    states = [(await engine.get(job)).state for job in jobs]
+    assert states == [State.SUCCEEDED, State.SCHEDULED, State.RUNNING, State.RUNNING]
+    (counts,) = await engine.counts()
+    assert (counts.succeeded, counts.scheduled, counts.running, counts.buffered) == (1, 1, 2, 1)
+    assert [view.holding for view in await engine.sessions()] == [2]
+    found = await engine.find(JobFilter(state=State.SUCCEEDED), limit=10)
+    assert [job.id for job in found.jobs] == [jobs[0]]
+    assert await _misplaced(db) == []
+
+
+async def test_a_session_may_hold_a_job_twice_in_its_spans(
+    engine: Engine, clock: ManualClock, db: Connection
+) -> None:
+    """Of the first delivery only the journal knows that it ended."""
+    jobs = await _submitted(engine, 3)
+    worker = await a_worker(engine)
+    first, *_ = await worker.claim(3)
+    await worker.fail(first)
+    clock.advance(SECOND)
+    await engine.promote(limit=10)
+
+    await worker.claim(3)
+
+    assert await db.fetchval("select count(*) from longshore.claim") == 2
+    job = await engine.get(jobs[0])
+    assert (job.state, job.delivery, job.started_at) == (State.RUNNING, 2, None)
+    assert await _misplaced(db) == []
+    clock.advance(LEASE)
+    assert await reclaim_lapsed(engine) == 3
+    assert {(await engine.get(job)).state for job in jobs} == {State.READY}
+    assert await _misplaced(db) == []
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["its holder goes on", "it is lost"])
+async def test_what_is_purged_out_of_a_span_that_is_still_held_does_not_come_back(
+    engine: Engine, clock: ManualClock, db: Connection, is_lost: bool
+) -> None:
+    jobs = await _submitted(engine, 4)
+    worker = await a_worker(engine)
+    first, second, *rest = await worker.claim(4)
+    await _succeed(worker, first, second)
+
+    assert await engine.purge([jobs[0]], who="ann") == 1
+
+    with pytest.raises(JobNotFoundError):
+        await engine.get(jobs[0])
+    assert await _misplaced(db) == []
+    if is_lost:
+        clock.advance(LEASE)
+        await reclaim_lapsed(engine)
+        rest = await (worker := await a_worker(engine)).claim(4)
+    await _succeed(worker, *rest)
+    every = await engine.find(JobFilter(), limit=10)
+    (counts,) = await engine.counts()
+    assert [job.id for job in every.jobs] == jobs[:0:-1]
+    assert (counts.succeeded, counts.running) == (3, 0)
+    assert await _misplaced(db) == []
+    assert await db.fetchval("select count(*) from longshore.journal") <= 1
+
+
+async def test_nothing_is_left_of_a_segment_whose_last_job_was_purged(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 3)
+    await engine.cancel(jobs, reason="changed my mind")
+
+    for job in jobs:
+        await engine.purge([job], who="ann")
+
+    for table in ("segment", "locator", "finished"):
+        assert await db.fetchval(f"select count(*) from longshore.{table}") == 0
+    assert await engine.counts() == []
+
+
+async def test_orders_and_claims_at_once_lose_and_double_nothing(
+    engine: Engine, db: Connection
+) -> None:
+    jobs = await _submitted(engine, 300)
+    chance = random.Random(7)
+    workers = [await a_worker(engine, name=f"worker-{number}") for number in range(3)]
+    claimed: list[JobId] = []
+
+    async def work(worker: ManualWorker) -> None:
+        while claims := await worker.claim(7):
+            claimed.extend(claim.id for claim in claims)
+            await _succeed(worker, *claims[::2])
+            for claim in claims[1::2]:
+                await worker.fail(claim)
+
+    async def order(some: list[JobId]) -> None:
+        for begin in range(0, len(some), 5):
+            try:
+                await engine.cancel(some[begin : begin + 5], reason="changed my mind")
+                await engine.replay(some[begin : begin + 5])
+            except IllegalTransitionError:
+                continue
+
+    picked = chance.sample(jobs, 120)
+    orders = [order(picked[number::4]) for number in range(4)]
+    await asyncio.gather(*orders, *map(work, workers))
+    for worker in workers:
+        await work(worker)
+
+    (counts,) = await engine.counts()
+    assert await _misplaced(db) == []
+    assert counts.running == counts.ready == 0
+    assert counts.succeeded + counts.scheduled + counts.cancelled == len(jobs)
+    assert len(claimed) == len(set(claimed)) == counts.succeeded + counts.scheduled
+
+
+async def test_people_with_psql_see_every_job(
+    engine: Engine, clock: ManualClock, db: Connection
+) -> None:
+    new = a_job(payload=b'{"to":"ann"}', tags=("blue",), unique_key="ann", delay=HOUR)
+    await engine.submit([new, a_job()])
+    await engine.cancel([new.id], reason="changed my mind")
+
+    row = await db.fetchrow("select * from longshore.jobs where id = $1", ids.text(new.id))
+
+    assert row is not None
+    assert (row["state"], row["payload"], row["unique_key"]) == (
+        "cancelled",
+        '{"to":"ann"}',
+        "ann",
+    )
+    assert json.loads(row["tags"]) == ["blue"]
+    assert row["finished_at"].timestamp() * 1_000_000 == pytest.approx(clock.now(), abs=1)
+    assert await db.fetchval("select count(*) from longshore.jobs") == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "delete from longshore.ready where segment in (select segment from longshore.ready)",
+        "delete from longshore.claim",
+        "delete from longshore.journal",
+        "update longshore.ready set size = size + 1",
+        "update longshore.ready set lo = lo + 1, size = size - 1",
+        "insert into longshore.ready select * from longshore.ready",
+        "insert into longshore.scheduled"
+        " (run_at, segment, lo, hi, size, weight, queue, type, rank)"
+        " select 1, segment, lo, hi, size, weight, queue, type, rank from longshore.ready",
+        "delete from longshore.locator where ordinal = 7",
+        "update longshore.locator set ordinal = ordinal + 100 where ordinal = 7",
+        "delete from longshore.segment",
+        "update longshore.finished set finished = finished || 1::bigint",
+        "update longshore.finished set finished_at = finished_at + 1",
+    ],
+)
+async def test_damage_is_found(
+    engine: Engine, clock: ManualClock, db: Connection, damage: str
+) -> None:
+    await _submitted(engine, 10)
+    worker = await a_worker(engine)
+    first, second, *_ = await worker.claim(4)
+    await worker.kill(first)
+    await _succeed(worker, second)
+    assert await _misplaced(db) == []
+
+    await db.execute(damage)
+
+    assert await _misplaced(db) != []
+
+
+@pytest.fixture
+async def crowded(engine: Engine, db: Connection) -> Engine:
+    """Jobs submitted one by one: half of them wait, half are over, a few are dead.
+
+    No statistics are taken: the plans must not need them.
+    """
+    await db.execute(f"""
+        insert into longshore.segment
+        select g, 'q' || g % 4, 'noop', 'default', 5, 5, null, 1000000 + g, 1, 2,
+               decode(lpad(to_hex(g), 32, '0'), 'hex'), array['{{}}'::bytea], null
+          from generate_series(1, {MANY}) g;
+        insert into longshore.locator
+        select lpad(to_hex(g), 32, '0')::uuid, g, 0 from generate_series(1, {MANY}) g;
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, run_at)
+        select 'q' || g % 4, 'noop', g, g, 0, 1, 1, 2, 1000000 + g
+          from generate_series({MANY} / 2 + 1, {MANY}) g;
+        insert into longshore.finished
+        select g, 0, 1, 1, null, case when g % 4000 = 0 then 'dead' else 'succeeded' end, 5, 1,
+               1, 0, 0, 0, g, array[g], array[g], null, 'w', 5
+          from generate_series(1, {MANY} / 2) g""")
+    return engine
+
+
+async def _pages_read(db: Connection, statement: str) -> int:
+    plan = json.loads(await db.fetchval(f"explain (analyze, buffers, format json) {statement}"))
+    return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        f"select * from longshore.look(array['{20_000:032x}'::uuid], null)",
+        f"select * from longshore.hold(array['{20_000:032x}'::uuid])",
+    ],
+)
+@pytest.mark.usefixtures("crowded")
+async def test_a_look_at_one_job_reads_few_pages(db: Connection, which: str) -> None:
+    await _pages_read(db, which)  # the first call in a connection reads the catalogue
+
+    assert await _pages_read(db, which) < 60
+
+
+@pytest.mark.parametrize(
+    "state", ["null", "'ready'", "'scheduled'", "'running'", "'succeeded'", "'dead'"]
+)
+@pytest.mark.usefixtures("crowded")
+async def test_a_listing_reads_no_more_than_its_bound(db: Connection, state: str) -> None:
+    scope = f"{state}, null, null, null, null, {2**62}, 50, 512"
+    find = f"select * from longshore.find({scope})"
+    await _pages_read(db, find)
+
+    # 512 spans with their segments, and all that is known of 50 jobs.
+    assert await _pages_read(db, find) < 512 * 8 + 50 * 60
+
+
+@pytest.mark.parametrize("column", ["id", "segment"])
+@pytest.mark.usefixtures("crowded")
+async def test_people_find_a_job_or_a_segment_by_index(db: Connection, column: str) -> None:
+    await db.execute("analyze longshore.segment, longshore.locator, longshore.ready")
+    await db.execute("analyze longshore.finished")
+    # By itself the server reads small tables whole rather than looking up a few hundred rows.
+    await db.execute("set enable_seqscan = off")
+    value = {"id": f"'{20_000:032x}'", "segment": "20000"}[column]
+    view = f"select * from longshore.jobs where {column} = {value}"
+    await _pages_read(db, view)
+
+    assert await _pages_read(db, view) < 60
+
+
+async def test_a_page_of_a_few_among_many_is_full(crowded: Engine) -> None:
+    dead = await crowded.find(JobFilter(state=State.DEAD), limit=4)
+    of_one_queue = await crowded.find(JobFilter(queue="q1"), limit=1000)
+    nothing = await crowded.find(JobFilter(queue="elsewhere"), limit=10)
+
+    assert [ids.text(job.id)[-4:] for job in dead.jobs] == ["4e20", "3e80", "2ee0", "1f40"]
+    assert dead.cursor is not None
+    assert {job.queue for job in of_one_queue.jobs} == {"q1"}
+    assert len(of_one_queue.jobs) == 1000
+    assert nothing.jobs == []
+
+
+async def test_the_tally_of_what_is_finished_is_put_together(
+    crowded: Engine, db: Connection
+) -> None:
+    await db.execute("""
+        insert into longshore.tally
+        select 'q1', 'default', 'succeeded', 1 from generate_series(1, 9000)""")
+    before = await crowded.counts()
+
+    while await db.fetchval("select longshore.fold(4096)") > 100:
+        pass
+
+    assert await crowded.counts() == before
+    assert before[1].succeeded == MANY // 8 + 9000
+    assert await db.fetchval("select count(*) from longshore.tally") < 20

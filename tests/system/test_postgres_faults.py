@@ -1,0 +1,354 @@
+"""PostgreSQL under real processes, while the server and its connections are hit.
+
+Nothing is lost, nothing is settled twice, no job runs again for it, and every process is back
+at work by itself.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import asyncpg
+import msgspec
+import pytest
+
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore_lab.fleet import Fleet
+from longshore_lab.kill import Runner
+from longshore_lab.ledger import Ledger, now
+from longshore_lab.records import FaultKind, Record, Settled, SubmitAcknowledged
+from longshore_lab.servers import PostgresServer, postgres_binaries
+from longshore_lab.trial import Trial
+from longshore_lab.verdict import judge
+
+from tests.conftest import required
+
+pytestmark = pytest.mark.slow
+
+BACK_WITHIN = 10.0
+"""Seconds in which everyone works again."""
+OURS = "application_name like 'longshore%' and datname = current_database()"
+
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Who got an answer from the queue, and when: the newest, by process."""
+
+    folder: Path
+    _read: dict[Path, int] = field(default_factory=dict[Path, int])
+    last: dict[str, int] = field(default_factory=dict[str, int])
+
+    def look(self) -> dict[str, int]:
+        for path in self.folder.glob("*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(whole) + len(end)
+            for line in whole.splitlines():
+                record = _decoder.decode(line)
+                is_settled = isinstance(record, Settled) and record.is_accepted
+                if is_settled or isinstance(record, SubmitAcknowledged):
+                    self.last[path.stem] = record.at
+        return self.last
+
+
+@dataclass(slots=True)
+class Field:
+    """Workers, schedulers and a producer at work on one database."""
+
+    trial: Trial
+    fleet: Fleet
+    runner: Runner
+    progress: Progress
+    server: PostgresServer
+    back_after: list[float] = field(default_factory=list[float])
+    """Seconds until everyone worked again, fault by fault."""
+
+    async def everyone_works(self) -> float:
+        """Wait until each process got an answer; the seconds that took."""
+        since = now()
+        names = [one.name for one in self.fleet.alive() if one.role != "scheduler"]
+        async with asyncio.timeout(BACK_WITHIN):
+            while not all(self.progress.look().get(name, 0) > since for name in names):
+                self.fleet.check()
+                await asyncio.sleep(0.02)
+        seconds = (max(self.progress.last[name] for name in names) - since) / 1e6
+        self.back_after.append(seconds)
+        return seconds
+
+    @asynccontextmanager
+    async def observer(self) -> AsyncIterator[asyncpg.Connection]:
+        """Someone else's connection."""
+        connection = await asyncpg.connect(self.trial.url)
+        try:
+            yield connection
+        finally:
+            await connection.close(timeout=2)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with a_server() as server:
+        yield server
+
+
+def a_server(**settings: str) -> PostgresServer:
+    binaries = required(postgres_binaries(), "PostgreSQL")
+    return PostgresServer(binaries=binaries, durable=True, settings=settings)
+
+
+async def faced(
+    server: PostgresServer,
+    folder: Path,
+    trouble: Callable[[Field], Awaitable[None]],
+    *,
+    prepared_by: str = "select",
+) -> Field:
+    """Make trouble under load; then nothing may be wrong, neither outside nor inside."""
+    url = await asyncio.to_thread(server.create, folder.name)
+    # No lease ends meanwhile, so no job may run a second time without having failed.
+    trial = Trial(
+        url=url, folder=str(folder), jobs=100_000, batch=50, pace=0.05, keyed_every=5,
+        lease_seconds=60.0, long_share=0.0, concurrency=64, drain_seconds=5.0,
+    )  # fmt: skip
+    engine = open_engine(url)
+    book = Ledger(trial.ledgers, "runner", role="runner")
+    try:
+        await engine.migrate()
+        await asked(url, prepared_by)
+        async with Fleet(trial, book) as fleet:
+            runner = Runner(trial, fleet, engine)
+            site = Field(trial, fleet, runner, Progress(trial.ledgers), server)
+            await runner.man(workers=2, schedulers=1)
+            await site.everyone_works()
+            site.back_after.clear()
+            await trouble(site)
+            await site.everyone_works()
+            (producer,) = fleet.alive("producer")
+            fleet.do(FaultKind.KILL, producer)
+            assert await runner.quiesce(within=30)
+            await fleet.dismiss(within=15)
+            fleet.check()
+        await assert_sound(trial, engine)
+    finally:
+        book.close()
+        await engine.close()
+    print(f"back after {[round(one, 2) for one in site.back_after]} s")
+    return site
+
+
+async def assert_sound(trial: Trial, engine: Engine) -> None:
+    verdict = await judge(trial, engine)
+    print(verdict.figures)
+    assert {k: one.examples for k, one in verdict.findings.items() if not one.holds} == {}
+    assert verdict.figures.accepted > 500
+    assert verdict.figures.redelivered == 0
+    assert await asked(trial.url, "select * from longshore.misplaced()") == "SELECT 0"
+
+
+async def asked(url: str, statement: str) -> str:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def crashes(times: int) -> Callable[[Field], Awaitable[None]]:
+    async def trouble(site: Field) -> None:
+        rng = Random(times)
+        for _ in range(times):
+            await asyncio.sleep(rng.uniform(0.3, 1.0))
+            await asyncio.to_thread(site.server.stop, immediate=True)
+            await asyncio.sleep(rng.uniform(0.0, 2.0))
+            await asyncio.to_thread(site.server.start)
+            await site.everyone_works()
+
+    return trouble
+
+
+async def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(tmp_path: Path):
+    with a_server() as server:
+        site = await faced(server, tmp_path, crashes(3))
+
+    assert max(site.back_after) < BACK_WITHIN
+
+
+@pytest.mark.prove
+async def test_twenty_crashes_of_the_server_lose_and_double_nothing(tmp_path: Path):
+    with a_server() as server:
+        site = await faced(server, tmp_path, crashes(20))
+
+    assert max(site.back_after) < BACK_WITHIN
+
+
+HIT = f"""
+    select {{how}}(pid) from pg_stat_activity
+     where {OURS} and ($1 = '' or state = $1) order by random() limit 1
+"""
+
+
+def hits(times: int, how: str) -> Callable[[Field], Awaitable[None]]:
+    """End or interrupt single connections, idle ones and those in the middle of a call."""
+
+    async def trouble(site: Field) -> None:
+        rng = Random(times)
+        statement = HIT.format(how=how)
+        async with site.observer() as observer:
+            for _ in range(times):
+                await observer.fetch(statement, rng.choice(["", "active", "active"]))
+                await asyncio.sleep(rng.expovariate(1 / 0.03))
+        await site.everyone_works()
+
+    return trouble
+
+
+@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+async def test_connections_that_are_hit_at_any_point_lose_and_double_nothing(
+    server: PostgresServer, tmp_path: Path, how: str
+):
+    await faced(server, tmp_path, hits(100, how))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+async def test_thousands_of_hits_on_connections_lose_and_double_nothing(
+    server: PostgresServer, tmp_path: Path, how: str
+):
+    await faced(server, tmp_path, hits(3_000, how))
+
+
+async def test_a_server_without_free_connections_holds_up_the_work_and_no_more(
+    tmp_path: Path,
+):
+    async def trouble(site: Field) -> None:
+        async with site.observer() as observer:
+            hogs: list[asyncpg.Connection] = []
+            # Whoever loses a connection now finds that another took its place.
+            for _ in range(60):
+                await observer.fetch(HIT.format(how="pg_terminate_backend"), "")
+                try:
+                    hogs.append(await asyncpg.connect(site.trial.url))
+                except asyncpg.TooManyConnectionsError:
+                    await asyncio.sleep(0.01)
+            assert len(hogs) > 20
+            ours = await observer.fetchval(f"select count(*) from pg_stat_activity where {OURS}")
+            print(f"{len(hogs)} took the place of ours; {ours} are left")
+            await asyncio.sleep(1.0)
+            for hog in hogs:
+                await hog.close()
+        await site.everyone_works()
+
+    with a_server(max_connections="50") as server:
+        await faced(server, tmp_path, trouble)
+
+
+CALM = """
+create or replace function public.mishap() returns trigger language plpgsql as $$
+begin
+    return null;
+end
+$$
+"""
+RISKY = """
+create or replace function public.mishap() returns trigger language plpgsql as $$
+declare
+    states constant text[] := '{40001,40P01,55P03,57014,53200,53100}';
+begin
+    if random() < 0.02 then
+        raise exception 'mishap in %', tg_table_name
+            using errcode = states[1 + floor(random() * cardinality(states))::integer];
+    end if;
+    return null;
+end
+$$
+"""
+# Each statement may fail, and so may each commit.
+MISHAPS = """
+do $$
+declare
+    name text;
+begin
+    for name in select relname from pg_class
+                 where relnamespace = 'longshore'::regnamespace and relkind = 'r'
+    loop
+        execute format('create trigger early after insert or update or delete on longshore.%I'
+                       ' for each statement execute function public.mishap()', name);
+        execute format('create constraint trigger late after insert or update or delete'
+                       ' on longshore.%I deferrable initially deferred'
+                       ' for each row execute function public.mishap()', name);
+    end loop;
+end
+$$
+"""
+
+
+async def test_conflicts_deadlocks_and_timeouts_in_any_statement_lose_and_double_nothing(
+    server: PostgresServer, tmp_path: Path
+):
+    async def trouble(site: Field) -> None:
+        before = server.log.count("mishap in")
+        async with site.observer() as observer:
+            await observer.execute(RISKY)
+            await asyncio.sleep(5.0)
+            await observer.execute(CALM)
+        await site.everyone_works()
+        assert server.log.count("mishap in") - before > 50
+
+    await faced(server, tmp_path, trouble, prepared_by=f"{CALM}; {MISHAPS}")
+
+
+LOCKS = (
+    "lock table longshore.ready in access exclusive mode",
+    "lock table longshore.claim in share row exclusive mode",
+    "select * from longshore.session for update",
+    "select * from longshore.ready for update",
+    "select * from longshore.scheduled for update",
+    "lock table longshore.outbox in exclusive mode",
+)
+
+
+async def test_locks_that_others_hold_for_a_while_hold_up_the_work_and_no_more(
+    server: PostgresServer, tmp_path: Path
+):
+    async def trouble(site: Field) -> None:
+        async with site.observer() as observer:
+            for lock in LOCKS:
+                async with observer.transaction():
+                    await observer.execute("set local lock_timeout = '5s'")
+                    await observer.execute(lock)
+                    await asyncio.sleep(0.7)
+                await site.everyone_works()
+
+    await faced(server, tmp_path, trouble)
+
+
+async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, tmp_path: Path):
+    """Someone holds a row that we need and wants one that we hold, again and again."""
+
+    async def trouble(site: Field) -> None:
+        before = server.log.count("deadlock detected")
+        async with site.observer() as observer:
+            for _ in range(40):
+                try:
+                    async with observer.transaction():
+                        await observer.execute("set local deadlock_timeout = '5s'")
+                        await observer.execute("lock table longshore.finished in share mode")
+                        await asyncio.sleep(0.03)
+                        await observer.execute("select * from longshore.session for update")
+                except asyncpg.DeadlockDetectedError:
+                    pass
+        await site.everyone_works()
+        found = server.log.count("deadlock detected") - before
+        print(f"{found} deadlocks")
+        assert found > 5
+
+    await faced(server, tmp_path, trouble)
+
+
