@@ -94,7 +94,7 @@ class Field:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    with a_server() as server:
+    with a_server(deadlock_timeout="100ms") as server:
         yield server
 
 
@@ -335,7 +335,7 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
     async def trouble(site: Field) -> None:
         before = server.log.count("deadlock detected")
         async with site.observer() as observer:
-            for _ in range(40):
+            for _ in range(15):
                 try:
                     async with observer.transaction():
                         await observer.execute("set local deadlock_timeout = '5s'")
