@@ -227,6 +227,32 @@ async def test_orders_and_claims_at_once_lose_and_double_nothing(
     assert len(claimed) == len(set(claimed)) == counts.succeeded + counts.scheduled
 
 
+async def test_an_order_waits_for_the_exchange_that_moves_its_job(
+    engine: Engine, db: Connection
+) -> None:
+    (job,) = await _submitted(engine, 1)
+    await (await a_worker(engine)).claim()
+    exchange = db.transaction()
+    await exchange.start()
+    await db.execute("select from longshore.session for no key update")
+
+    order = asyncio.create_task(engine.cancel([job], reason="changed my mind"))
+    async with asyncio.timeout(10):
+        while not await db.fetchval("select exists (select from pg_locks where not granted)"):
+            assert not order.done()
+    await db.execute("""
+        with gone as (delete from longshore.claim returning *)
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, run_at, delivery)
+        select 'default', 'noop', rank, segment, lo, hi, size, weight, run_at, delivery
+          from gone""")
+    await exchange.commit()
+
+    (cancelled,) = await order
+    assert (cancelled.state, cancelled.cancel_requested) == (State.CANCELLED, False)
+    assert await _misplaced(db) == []
+
+
 async def test_people_with_psql_see_every_job(
     engine: Engine, clock: ManualClock, db: Connection
 ) -> None:
