@@ -7,12 +7,15 @@ import msgspec
 
 from longshore.core.event import Group, Name, encode
 from longshore.core.job import NewJob
+from longshore.engines.postgres.arrays import packed, turned
 from longshore.engines.postgres.spans import MOST_JOBS
 
-__all__ = ["columns", "grouped", "in_order"]
+__all__ = ["columns", "grouped", "in_order", "sent"]
 
 MOST_BYTES = 1 << 20
 """Payloads of one segment: a claim of a part of it reads all of them."""
+_PACKED = frozenset((3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15))
+"""The columns that are numbers, or JSON where there is any."""
 _json = msgspec.json.Encoder()
 
 _Alike = tuple[str, str, str, int, int, int | None]
@@ -74,7 +77,14 @@ def columns(
         )
         groups.append(Group(Name.SUBMITTED, first.queue, first.type, first.tenant, joined))
     body = encode([*groups, *extra])
-    return (*_turned(segments, 11), *_turned(spans, 7), ids, payloads, body, wakes)
+    return (*turned(segments, 11), *turned(spans, 7), ids, payloads, body, wakes)
+
+
+def sent(columns: Sequence[Any]) -> list[object]:
+    """The columns as the statements of this engine take them: numbers packed."""
+    return [
+        packed(column) if place in _PACKED else column for place, column in enumerate(columns)
+    ]
 
 
 def _cut(spans: list[list[NewJob]]) -> list[list[list[NewJob]]]:
@@ -133,8 +143,3 @@ def _own(job: NewJob) -> dict[str, object] | None:
         "tags": job.tags or None,
     }
     return {name: value for name, value in own.items() if value is not None}
-
-
-def _turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
-    """Rows as columns."""
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

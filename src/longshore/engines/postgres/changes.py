@@ -8,6 +8,7 @@ from longshore.core import event
 from longshore.core.event import Group, Name
 from longshore.core.job import Settlement
 from longshore.core.state import State, Verb
+from longshore.engines.postgres.arrays import packed, packed_columns
 from longshore.engines.postgres.holding import HeldSpan
 from longshore.engines.postgres.spans import stored_mask
 
@@ -40,7 +41,7 @@ class Changes:
         self.heard: list[int] = []
         """Requests to cancel that concern nobody any more."""
         self._claims: list[tuple[int, int, bytes | None, int]] = []
-        self._rows: list[tuple[object, ...]] = []
+        self._rows: list[tuple[int | bytes | None, ...]] = []
         self._started: list[int] = []
         self._finished: list[int] = []
         self._ready: list[dict[str, object]] = []
@@ -130,14 +131,15 @@ class Changes:
     def arguments(self, entry: int) -> tuple[object, ...]:
         """Everything behind token, clock and worker; the journal's row gets this number."""
         return (
-            *_turned(self._claims, 4),
-            *_turned(self._rows, 12),
-            self._started,
-            self._finished,
+            *packed_columns(self._claims, 4),
+            *packed_columns(self._rows, 12),
+            packed(self._started),
+            packed(self._finished),
             entry if self.journal else None,
-            *_turned(self.journal, 5),
-            self.forget,
-            *_turned(self.results, 2),
+            *packed_columns(self.journal, 5),
+            packed(self.forget),
+            packed([handle for handle, _ in self.results]),
+            [result for _, result in self.results],
             self._rare(),
             self._body(),
         )
@@ -195,8 +197,3 @@ def _details(one: Settlement) -> dict[str, object]:
     if one.verb in (Verb.RETRY, Verb.SNOOZE):
         facts["delay_us"] = one.delay
     return facts
-
-
-def _turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
-    """Rows as columns."""
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

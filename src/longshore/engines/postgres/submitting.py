@@ -72,7 +72,7 @@ async def submit_in(
         if answer.verdict is Verdict.ACCEPTED
     ]
     if accepted or extra:
-        given = batch.columns(accepted, wakes=wakes, extra=extra)
+        given = batch.sent(batch.columns(accepted, wakes=wakes, extra=extra))
         await connection.fetch(SQL.submit, now, *given)
     return answers
 
@@ -189,9 +189,9 @@ class _Stream:
         return [Submitted(job.id) for job in jobs]
 
 
-def _columns(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+def _columns(jobs: Sequence[NewJob]) -> list[object]:
     try:
-        return batch.columns(jobs, wakes=False)
+        return batch.sent(batch.columns(jobs, wakes=False))
     except UnicodeError as error:
         raise ConfigError(f"a text cannot be stored: {error}") from error
 

@@ -392,22 +392,24 @@ create function longshore.claim(
     set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-    c_most_bytes constant bigint := 64 << 20;
+    c_most_bytes constant float8 := 64 << 20;
     v_queue  text;
     v_types  text[];
     v_left   integer := p_want;
-    v_weight bigint := 0;
+    v_weight float8 := 0;
     v_part   integer := 0;
     v_limit  integer;
     v_tids   tid[];
     v_whole  tid[];
     v_cut    tid;
     v_taken  integer;
-    v_heavy  bigint;
+    v_heavy  float8;
     v_rank   bigint;
     v_segment bigint;
     v_hi     integer;
-    v_is_end boolean;
+    v_ranks  bigint[];
+    v_segments bigint[];
+    v_his    smallint[];
 begin
     foreach v_queue in array p_queues loop
         exit when v_left <= 0 or v_weight >= c_most_bytes;
@@ -444,24 +446,24 @@ begin
             ), bound as materialized (
                 select h.rank, h.segment, h.hi from head h where h.place = v_limit
                  order by h.rank, h.segment, h.hi limit 1
-            ), sure as (
+            ), sure as materialized (
                 select h.*, sum(h.size) over w - h.size as before,
-                       sum(h.size::bigint * h.weight) over w
-                           - h.size::bigint * h.weight as weight_before
+                       sum(h.size::float8 * h.weight) over w
+                           - h.size::float8 * h.weight as weight_before
                   from head h
                  where not exists (select from bound)
                     or (h.rank, h.segment, h.hi) <= (select b.rank, b.segment, b.hi from bound b)
                 window w as (order by h.rank, h.segment, h.hi rows unbounded preceding)
             )
-            select array_agg(s.tid order by s.rank, s.segment, s.hi),
-                   (array_agg(s.rank order by s.rank desc, s.segment desc, s.hi desc))[1],
-                   (array_agg(s.segment order by s.rank desc, s.segment desc, s.hi desc))[1],
-                   (array_agg(s.hi order by s.rank desc, s.segment desc, s.hi desc))[1],
-                   not exists (select from bound)
-              into v_tids, v_rank, v_segment, v_hi, v_is_end
+            -- The window leaves them in order, and so does the aggregate.
+            select array_agg(s.tid), array_agg(s.rank), array_agg(s.segment), array_agg(s.hi)
+              into v_tids, v_ranks, v_segments, v_his
               from sure s
              where s.before < v_left and s.weight_before + v_weight < c_most_bytes;
             exit when v_tids is null;
+            v_rank := v_ranks[cardinality(v_ranks)];
+            v_segment := v_segments[cardinality(v_segments)];
+            v_hi := v_his[cardinality(v_his)];
 
             with locked as materialized (
                 select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight
@@ -476,7 +478,7 @@ begin
                    (array_agg(c.tid) filter (where c.total > v_left
                                                and c.total - c.size < v_left))[1],
                    coalesce(sum(c.size) filter (where c.total <= v_left), 0),
-                   coalesce(sum(c.size::bigint * c.weight) filter (where c.total <= v_left), 0)
+                   coalesce(sum(c.size::float8 * c.weight) filter (where c.total <= v_left), 0)
               into v_whole, v_cut, v_taken, v_heavy
               from counted c;
             if v_whole is null and v_cut is null then
@@ -506,7 +508,11 @@ begin
                 v_left := 0;
             end if;
             exit when v_left <= 0 or v_weight >= c_most_bytes;
-            v_limit := least(v_limit * 4, 2048);
+            -- As many of each type as the rest will need, if its spans are as long as these.
+            v_limit := case when v_part = 0 then v_limit * 2 else 8 +
+                v_left::bigint * v_part * 3
+                    / (2 * (p_want - v_left) * cardinality(v_types)) end;
+            v_limit := least(v_limit, 2048);
         end loop;
     end loop;
     taken := p_want - v_left;

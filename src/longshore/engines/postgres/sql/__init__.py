@@ -16,6 +16,8 @@ class Statements:
     cancelled_add: str
     claims_of: str
     clock: str
+    complete: str
+    completed: str
     counts: str
     counts_of_tenant: str
     exchange: str
@@ -29,6 +31,7 @@ class Statements:
     jobs_by_id: str
     journal_of: str
     lapsed: str
+    lend: str
     migration_add: str
     migration_home: str
     migration_lock: str
@@ -57,6 +60,7 @@ class Statements:
     schedule_put: str
     schedules: str
     session_ahead: str
+    session_await: str
     session_bury: str
     session_end: str
     session_lock: str

@@ -1,0 +1,33 @@
+"""Lists as PostgreSQL writes arrays.
+
+The driver asks of every number in a list whether it is a list itself, which takes longer than
+all the rest of the way there. One text that the server casts is a third of that.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+__all__ = ["packed", "packed_columns", "turned"]
+
+_json = msgspec.json.Encoder()
+
+
+def packed(values: Sequence[int | str | bytes | None]) -> str:
+    """Numbers, JSON texts or bytes as an array's text, which the statement has to cast."""
+    if values and any(isinstance(one, bytes) for one in values):
+        values = ["\\x" + one.hex() if isinstance(one, bytes) else one for one in values]
+    # Inside quotes both escape a quote and a backslash alike; control characters do not occur.
+    return "{" + _json.encode(values)[1:-1].decode() + "}"
+
+
+def packed_columns(rows: Sequence[tuple[int | bytes | None, ...]], width: int) -> list[str]:
+    """Rows as packed columns."""
+    if not rows:
+        return ["{}"] * width
+    return [packed(column) for column in zip(*rows, strict=True)]
+
+
+def turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
+    """Rows as columns."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
