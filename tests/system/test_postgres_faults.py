@@ -5,6 +5,7 @@ at work by itself.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from random import Random
 import asyncpg
 import msgspec
 import pytest
+from tests.conftest import required
 
 from longshore.engine import Engine
 from longshore.engines import open_engine
@@ -25,9 +27,8 @@ from longshore_lab.servers import PostgresServer, postgres_binaries
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import judge
 
-from tests.conftest import required
-
 pytestmark = pytest.mark.slow
+log = logging.getLogger(__name__)
 
 BACK_WITHIN = 10.0
 """Seconds in which everyone works again."""
@@ -139,13 +140,13 @@ async def faced(
     finally:
         book.close()
         await engine.close()
-    print(f"back after {[round(one, 2) for one in site.back_after]} s")
+    log.info("back after %s s", [round(one, 2) for one in site.back_after])
     return site
 
 
 async def assert_sound(trial: Trial, engine: Engine) -> None:
     verdict = await judge(trial, engine)
-    print(verdict.figures)
+    log.info("%s", verdict.figures)
     assert {k: one.examples for k, one in verdict.findings.items() if not one.holds} == {}
     assert verdict.figures.accepted > 500
     assert verdict.figures.redelivered == 0
@@ -238,8 +239,6 @@ async def test_a_server_without_free_connections_holds_up_the_work_and_no_more(
                 except asyncpg.TooManyConnectionsError:
                     await asyncio.sleep(0.01)
             assert len(hogs) > 20
-            ours = await observer.fetchval(f"select count(*) from pg_stat_activity where {OURS}")
-            print(f"{len(hogs)} took the place of ours; {ours} are left")
             await asyncio.sleep(1.0)
             for hog in hogs:
                 await hog.close()
@@ -346,9 +345,7 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
                     pass
         await site.everyone_works()
         found = server.log.count("deadlock detected") - before
-        print(f"{found} deadlocks")
+        log.info("%d deadlocks", found)
         assert found > 5
 
     await faced(server, tmp_path, trouble)
-
-

@@ -45,6 +45,7 @@ _BUSY = {
     "40001": "other transactions were in the way",
     "40P01": "other transactions were in the way",
     "55P03": "another transaction holds a lock",
+    "LS002": "a session's claims were not as it knew them, and it has to read them",
 }
 _UNAVAILABLE = {
     "25006": "it is read-only",
