@@ -1,14 +1,16 @@
 """A worker's session: exchange, renew, wait, close."""
 
 import asyncio
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 import msgspec
 
 from longshore.core.job import Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engine import Completion, Exchanged, Reference, Renewed
+from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
@@ -64,6 +66,10 @@ class PostgresSession:
         self._worker = worker
         self._queues, self._types = offer
         self._book = Book()
+        self._completions = self._book.completions
+        self._completer = Completer(
+            database, self._completions, token=token, lease=lease, read=self._read
+        )
         self._turn = asyncio.Lock()
         self._is_doubtful = False
         self._is_waiting = False
@@ -94,9 +100,12 @@ class PostgresSession:
         for one in settlements:
             after(State.RUNNING, one.verb)
         wanted = list(dict.fromkeys(queues or self._queues))
-        async with self._turn:
-            await self._be_sure()
-            while True:
+        while True:
+            await self._completions.over(settlements)
+            async with self._turn:
+                await self._be_sure()
+                if self._completions.concern(settlements):
+                    continue  # it began while we waited for our turn
                 plan = Plan(self._book, _moment())
                 plan.start(started)
                 plan.settle(settlements)
@@ -104,6 +113,14 @@ class PostgresSession:
                 answer = await self._send(number, plan, max(want, 0), wanted)
                 if answer is not None:
                     return answer
+
+    @asynccontextmanager
+    async def transaction(
+        self, reference: Reference, *, started_at: int
+    ) -> AsyncGenerator[Completion]:
+        """A transaction that ends a held job if it commits. See the contract."""
+        async with self._completer.transaction(reference, started_at) as completion:
+            yield completion
 
     async def renew(
         self,
@@ -161,7 +178,7 @@ class PostgresSession:
                 number,
                 self._database.now(),
                 refused,
-                plan.soft,
+                packed(plan.soft),
                 queues,
                 self._types,
                 want,
@@ -224,9 +241,11 @@ class PostgresSession:
         strange: list[Settlement] = []
         if known is not None:
             await self._meet(connection, number)
-            lost = sorted(ref for ref in known if not self._holds(ref))
+            lost = sorted(
+                ref for ref in known if not self._holds(ref) and ref not in self._completions
+            )
             strange = self._strange(number, known)
-            plan.settle(strange)
+        plan.settle(strange)
         plan.finish()
         await apply(connection, self._token, self._worker, plan, row["now"])
         return Renewed(
@@ -271,15 +290,26 @@ class PostgresSession:
 
     async def _be_sure(self) -> None:
         """After a call whose answer was lost, read what the store holds."""
-        if self._is_ended:
+        if self._is_ended or self._completions.is_adrift:
             raise LeaseLostError(self._token)
         if not self.is_open:
             raise EngineUnavailableError("the engine is closed")
         if self._is_doubtful:
-            self._book = await self._database.transact(
+            book = await self._database.transact(
                 lambda connection: read_book(connection, self._token)
             )
+            book.take_over(self._book)
+            self._book = book
             self._is_doubtful = False
+        if self._completions.landed:
+            self._book.land()
+
+    async def _read(self, handle: int) -> Book:
+        """The book, when it is sure whether this job's start is on record."""
+        if self._is_doubtful or handle in self._book.starting:
+            async with self._turn:
+                await self._be_sure()
+        return self._book
 
     @contextmanager
     def _doubt(self) -> Generator[None]:
