@@ -22,6 +22,10 @@ _GAP = 0.002
 _CONTACT = 0.8
 """A worker whose jobs run talks to the engine this often: a cancel reaches them by then."""
 _LISTEN = 30.0
+_SHARE = 4
+"""What has ended waits so many times as long as the last exchange took: talking to the engine
+is then a bounded share of the work, however slow it is."""
+_LONGEST_FLUSH = 0.025
 _PROMOTED = 1_000
 _UNHEARD = 1 << 30
 
@@ -55,6 +59,7 @@ class Fetcher:
         self._claim_batch = settings.claim_batch
         self._flush_batch = settings.flush_batch
         self._flush_after = settings.flush_after.total_seconds()
+        self._flush_wait = self._flush_after
         self._poll = settings.poll.total_seconds()
         self._contact = min(self._poll, _CONTACT)
         self._loop: asyncio.AbstractEventLoop
@@ -129,7 +134,7 @@ class Fetcher:
             return 0.0
         wait = self._poll if self._slots.free == self._slots.rooms else self._contact
         if ended:
-            wait = min(wait, self._flush_after)
+            wait = min(wait, self._flush_wait)
         if want:
             wait = min(wait, _GAP if self._is_woken else self._look_after)
         return self._last + wait - self._loop.time()
@@ -154,6 +159,7 @@ class Fetcher:
             # Before the look: what arrives just after it must ring.
             if self._look_after:
                 self._listen()
+        began = self._loop.time()
         answer = await self._standing.exchange(
             started=self._sweep.take_starts(),
             settlements=batch.settlements,
@@ -161,6 +167,8 @@ class Fetcher:
             queues=self._order.next() if want else None,
         )
         self._last = self._loop.time()
+        took = min((self._last - began) * _SHARE, _LONGEST_FLUSH)
+        self._flush_wait = max(self._flush_after, took)
         self._settler.accepted(batch, answer.stale)
         self._pace.ended(batch.attempts, self._last)
         self._receive(answer.claims)
