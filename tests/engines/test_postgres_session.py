@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
-from tests.engines.deaf_proxy import DeafProxy, Mishap, deaf_proxy
+from deaf_proxy import DeafProxy, Mishap, deaf_proxy
 
 from longshore.core import settle
 from longshore.core.job import Claim, Failure, JobId, Settlement

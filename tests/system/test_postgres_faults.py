@@ -15,7 +15,6 @@ from random import Random
 import asyncpg
 import msgspec
 import pytest
-from tests.conftest import required
 
 from longshore.engine import Engine
 from longshore.engines import open_engine
@@ -23,11 +22,11 @@ from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Runner
 from longshore_lab.ledger import Ledger, now
 from longshore_lab.records import FaultKind, Record, Settled, SubmitAcknowledged
-from longshore_lab.servers import PostgresServer, postgres_binaries
+from longshore_lab.servers import PostgresServer
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import judge
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgres_server")]
 log = logging.getLogger(__name__)
 
 BACK_WITHIN = 10.0
@@ -100,8 +99,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 def a_server(**settings: str) -> PostgresServer:
-    binaries = required(postgres_binaries(), "PostgreSQL")
-    return PostgresServer(binaries=binaries, durable=True, settings=settings)
+    return PostgresServer(durable=True, settings=settings)
 
 
 async def faced(
@@ -176,7 +174,7 @@ def crashes(times: int) -> Callable[[Field], Awaitable[None]]:
 
 async def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(tmp_path: Path):
     with a_server() as server:
-        site = await faced(server, tmp_path, crashes(3))
+        site = await faced(server, tmp_path, crashes(2))
 
     assert max(site.back_after) < BACK_WITHIN
 
@@ -334,7 +332,7 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
     async def trouble(site: Field) -> None:
         before = server.log.count("deadlock detected")
         async with site.observer() as observer:
-            for _ in range(15):
+            for _ in range(6):
                 try:
                     async with observer.transaction():
                         await observer.execute("set local deadlock_timeout = '5s'")
@@ -346,6 +344,6 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
         await site.everyone_works()
         found = server.log.count("deadlock detected") - before
         log.info("%d deadlocks", found)
-        assert found > 5
+        assert found > 2
 
     await faced(server, tmp_path, trouble)
