@@ -10,7 +10,8 @@ network allows to avoid: an answer may be lost. So every call may be sent again 
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,6 +21,7 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 
 __all__ = [
+    "Completion",
     "Engine",
     "Exchanged",
     "Inspector",
@@ -39,6 +41,7 @@ __all__ = [
     "Steward",
     "Traits",
     "TransactionalProducer",
+    "TransactionalSession",
 ]
 
 Reference = tuple[int, int]
@@ -50,6 +53,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
     transactional_submit: bool
     """A job can be submitted on the caller's own connection, inside its transaction."""
+    transactional_completion: bool
+    """A handler's writes and its job's success can be one commit: `job.transaction()`."""
     pushes_wakeups: bool
     """`Session.wait` returns early when work arrives, also from other processes."""
     survives_power_loss: bool
@@ -137,6 +142,32 @@ class Session(Protocol):
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
+        ...
+
+
+class Completion(msgspec.Struct, eq=False):
+    """A handler's open transaction, which ends its job if it commits."""
+
+    connection: Any
+    """On the engine's own store, for the handler's statements."""
+    result: bytes | None = None
+    """What is stored as the job's result in the same commit."""
+    is_committed: bool = False
+
+
+class TransactionalSession(Session, Protocol):
+    """A session of an engine with the trait `transactional_completion`."""
+
+    def transaction(
+        self, reference: Reference, *, started_at: int
+    ) -> AbstractAsyncContextManager[Completion]:
+        """A transaction for a held, running job; at the block's end both succeed or neither.
+
+        From the commit on the job has succeeded, whatever becomes of this session, and every
+        settlement that is sent for it later is accepted and changes nothing. An error in the
+        block rolls back. Raises LeaseLostError, with everything rolled back, when the job is
+        no longer this session's.
+        """
         ...
 
 

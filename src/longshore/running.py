@@ -1,13 +1,14 @@
 """The job that is running here: what a handler can see of it."""
 
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol
 
 from longshore.core import ids
 from longshore.core.job import Claim
-from longshore.errors import LongshoreError
+from longshore.errors import ConfigError, LongshoreError
 
-__all__ = ["CURRENT", "RunningJob", "Slot", "current_job"]
+__all__ = ["COMPLETER", "CURRENT", "Completer", "RunningJob", "Slot", "current_job"]
 
 
 class Slot(Protocol):
@@ -31,6 +32,22 @@ class Slot(Protocol):
 
 CURRENT: ContextVar[Slot | None] = ContextVar("longshore_current_slot", default=None)
 """Set by the worker around each handler."""
+
+
+class Completer(Protocol):
+    """Opens transactions that end running jobs."""
+
+    def transaction(self, slot: Slot) -> AbstractAsyncContextManager[Any]:
+        """A connection in a transaction that ends the job at the end of the block."""
+        ...
+
+    def keep(self, slot: Slot, result: object) -> None:
+        """Store this as the job's result, in the commit of its transaction."""
+        ...
+
+
+COMPLETER: ContextVar[Completer | None] = ContextVar("longshore_completer", default=None)
+"""Set once by the worker, for all its handlers."""
 
 
 class RunningJob:
@@ -101,6 +118,29 @@ class RunningJob:
     def is_cancel_requested(self) -> bool:
         """Someone asked for this job to stop: a thread should look from time to time."""
         return self._slot.cancel_requested
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A database connection in a transaction that ends this job if it commits.
+
+        `async with job.transaction() as connection:` What is written through the connection
+        and the job's success are one commit, at the end of the block. An error in the block
+        rolls it back. On PostgreSQL the connection is of asyncpg; on an engine that cannot do
+        this it is a ConfigError.
+        """
+        return self._completer().transaction(self._slot)
+
+    def set_result(self, result: object) -> None:
+        """The job's result, stored in the commit of its transaction.
+
+        For inside the block: what the handler returns after its commit is not kept.
+        """
+        self._completer().keep(self._slot, result)
+
+    def _completer(self) -> Completer:
+        completer = COMPLETER.get()
+        if completer is None:
+            raise ConfigError("job.transaction() is for jobs that a worker runs")
+        return completer
 
 
 def current_job() -> RunningJob:

@@ -6,7 +6,7 @@ from enum import IntEnum
 import msgspec
 
 from longshore.core.job import Claim, Settlement
-from longshore.engine import Reference
+from longshore.engine import Completion, Reference
 from longshore.worker.registry import Handler
 
 __all__ = ["Attempt", "Stop"]
@@ -53,6 +53,8 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
     result: bytes | None = None
     settlement: Settlement | None = None
     """Set when the attempt ended other than by success."""
+    completion: Completion | None = None
+    """The handler's transaction, while it is open and after its commit."""
 
     def tell(self, why: Stop, now: float) -> None:
         """Tell the handler to stop: cancel the coroutine, raise the flag for the thread."""
@@ -62,6 +64,11 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
         self.tellings += 1
         if self.task is not None:
             self.task.cancel()
+
+    @property
+    def is_committed(self) -> bool:
+        """The handler's transaction has ended the job well, whatever the handler does now."""
+        return self.completion is not None and self.completion.is_committed
 
     @property
     def reference(self) -> Reference:

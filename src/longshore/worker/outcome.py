@@ -43,6 +43,10 @@ class Judge:
 
         What the handler did is done: running it again would do it again.
         """
+        if attempt.is_committed:
+            if attempt.completion is not None and attempt.completion.result is None:
+                log.warning("result not kept: use job.set_result", extra=_facts(attempt.claim))
+            return
         try:
             attempt.result = attempt.handler.encode_result(result)
         except Exception as error:
@@ -52,16 +56,26 @@ class Judge:
 
     def returned(self, attempt: Attempt) -> Settlement | None:
         """The handler returned; None: it succeeded."""
-        if attempt.stop is not Stop.TIMEOUT:
+        if attempt.stop is not Stop.TIMEOUT or attempt.is_committed:
             return None
         return self._logged(attempt, self._timed_out(attempt, None))
 
-    def raised(self, attempt: Attempt, error: BaseException) -> Settlement:
-        """The handler raised, on its own or because it was told to stop."""
+    def raised(self, attempt: Attempt, error: BaseException) -> Settlement | None:
+        """The handler raised, on its own or because it was told to stop; None as above."""
+        if attempt.is_committed:
+            why = {"error": f"{type(error).__name__}: {_message(error)}"}
+            log.warning("handler failed after its commit", extra=_facts(attempt.claim) | why)
+            return None
         return self._logged(attempt, self._raised(attempt, error))
 
     def unfinished(self, attempt: Attempt) -> Settlement:
         """The worker leaves while the handler still runs."""
+        if attempt.is_committed:
+            now = self._standing.engine_time(self._standing.clock.monotonic())
+            started_at = self._standing.engine_time(attempt.started)
+            return settle.succeeded(
+                attempt.claim, started_at=started_at, finished_at=now, result=None
+            )
         if attempt.stop is Stop.TIMEOUT:
             return self._logged(attempt, self._timed_out(attempt, None))
         started_at = self._standing.engine_time(attempt.started)

@@ -18,10 +18,11 @@ from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.engine import Reference
 from longshore.errors import UnknownTaskError
-from longshore.running import CURRENT
+from longshore.running import COMPLETER, CURRENT
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.buffer import Buffer
+from longshore.worker.completer import Completer
 from longshore.worker.outcome import Judge
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import WorkerSettings
@@ -115,8 +116,10 @@ class Slots:
 
     def open(self) -> None:
         """Begin, in the loop and the context of the caller."""
+        loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._threads.open(asyncio.get_running_loop(), self._context)
+        self._context.run(COMPLETER.set, Completer(self._standing, loop))
+        self._threads.open(loop, self._context)
 
     def accept(self, claims: Sequence[Claim]) -> None:
         """Run these as soon as there is room."""

@@ -3,14 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from longshore.core.job import Settlement
-from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Session
+from longshore.engine import (
+    Completion,
+    Engine,
+    Exchanged,
+    Promoted,
+    Reference,
+    Renewed,
+    Session,
+    TransactionalSession,
+)
 from longshore.errors import (
+    ConfigError,
     EngineBusyError,
     EngineError,
     EngineUnavailableError,
@@ -150,6 +160,19 @@ class Standing:
             raise LeaseLostError(session.token)
         self._held_from(sent)
         return answer
+
+    def transaction(
+        self, reference: Reference, started: float
+    ) -> AbstractAsyncContextManager[Completion]:
+        """A transaction that ends a running job; ConfigError if the engine has none."""
+        session = self._require()
+        if not self._engine.traits.transactional_completion:
+            raise ConfigError(
+                f"{self._engine.url} cannot end a job in its handler's transaction; "
+                "PostgreSQL can"
+            )
+        session = cast("TransactionalSession", session)
+        return session.transaction(reference, started_at=self.engine_time(started))
 
     async def promote(self, limit: int) -> Promoted:
         """Make due jobs ready, and learn when the next one is due."""

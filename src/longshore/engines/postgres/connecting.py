@@ -48,9 +48,10 @@ class Connector:
         self._not_before = 0.0
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def open(self, *, role: str = "") -> Connection:
+    async def open(self, *, role: str = "", is_plain: bool = False) -> Connection:
         """A new connection, soon or not at all. Raises the driver's errors.
 
+        A plain one reads ids as the driver likes it, for whoever uses it besides us.
         While the server is away each try waits for its turn, at most a second: a thousand
         processes do not knock at the same moment.
         """
@@ -58,6 +59,8 @@ class Connector:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 connection = await self._connect(f"longshore {role}".strip())
+                if not is_plain:
+                    await _set_codecs(connection)
         except ValueError as error:
             # The driver reads its part of the URL only now.
             raise ConfigError(f"{self.place}: {error}") from error
@@ -109,10 +112,6 @@ class Connector:
             max_cached_statement_lifetime=0,
             server_settings=settings if self.is_pooled else {**settings, **_SETTINGS},
         )
-        # Job ids are sixteen bytes here as everywhere else. Asks nothing of the server.
-        await connection.set_type_codec(
-            "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
-        )
         return connection
 
     def _pause(self, seconds: float) -> None:
@@ -123,6 +122,13 @@ class Connector:
         delay = self._not_before - asyncio.get_running_loop().time()
         if delay > 0:
             await asyncio.sleep(delay)
+
+
+async def _set_codecs(connection: Connection) -> None:
+    # Job ids are sixteen bytes here as everywhere else. Asks nothing of the server.
+    await connection.set_type_codec(
+        "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
+    )
 
 
 async def _close(connection: Connection) -> None:

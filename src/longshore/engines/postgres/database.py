@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
-from longshore.engines.postgres.faults import AGAIN, translated
+from longshore.engines.postgres.faults import AGAIN, DRIVER_ERRORS, translated
 from longshore.engines.postgres.pool import Pool
 from longshore.engines.postgres.transaction import fetch_on, transact_on
 from longshore.engines.postgres.wake import Waker
@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _TRIES = 5
 _FIRST_PAUSE = 0.01
+_RESET_SECONDS = 2.0
 
 
 class Database:
@@ -41,9 +42,10 @@ class Database:
         self.connector = Connector(dsn, is_pooled=not statement_cache)
         self.waker = Waker(self.connector, listens=listens)
         self._clock = clock
-        self._size = size
+        self.size = size
+        """Connections of a pool."""
         self._seconds = call_seconds
-        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+        self._pools: dict[asyncio.AbstractEventLoop, _Pools] = {}
 
     def now(self) -> int | None:
         """What statements take as the time; None lets the server's clock decide."""
@@ -73,11 +75,20 @@ class Database:
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[Connection]:
-        """A pooled connection, for a block with rules of its own about time and errors."""
-        pool = self._pool()
+        """A plain connection, for a block with rules of its own about time and errors.
+
+        There are as many of them as pooled ones, besides those. What the block sets for a
+        session is set back.
+        """
+        pool = self._pools_here().lent
         connection = await _bounded(self.connector, pool.take, self._seconds)
         async with pool.returning(connection):
-            yield connection
+            try:
+                yield connection
+            except Exception:
+                await self._clean(connection)
+                raise
+            await self._clean(connection)
 
     def lane(self) -> "Lane":
         """Room for calls that shall not wait for the pool. Whoever asked for it closes it."""
@@ -86,21 +97,41 @@ class Database:
     async def close(self) -> None:
         """Let go of every pooled connection. Safe to call twice; a later call opens anew."""
         await self.waker.close()
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            pool.close()
+        pools = self._pools.pop(asyncio.get_running_loop(), None)
+        if pools is not None:
+            pools.own.close()
+            pools.lent.close()
         await self.connector.close()
 
     def _pool(self) -> Pool:
+        return self._pools_here().own
+
+    def _pools_here(self) -> "_Pools":
         loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:
+        pools = self._pools.get(loop)
+        if pools is None:
             # What a closed loop has left behind can neither be used nor closed.
             self._pools = {
                 one: kept for one, kept in self._pools.items() if not one.is_closed()
             }
-            pool = self._pools[loop] = Pool(self.connector, self._size)
-        return pool
+            pools = self._pools[loop] = _Pools(self.connector, self.size)
+        return pools
+
+    async def _clean(self, connection: Connection) -> None:
+        if self.connector.is_pooled or connection.is_closed() or connection.is_in_transaction():
+            return
+        try:
+            await connection.reset(timeout=_RESET_SECONDS)
+        except DRIVER_ERRORS:
+            connection.terminate()
+
+
+class _Pools:
+    """The pools of one event loop: for the engine's own calls, and for blocks of others."""
+
+    def __init__(self, connector: Connector, size: int) -> None:
+        self.own = Pool(connector, size)
+        self.lent = Pool(connector, size, is_plain=True)
 
 
 class Lane:

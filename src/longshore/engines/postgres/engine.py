@@ -43,6 +43,7 @@ class PostgresEngine:
         """What this engine promises beyond the contract."""
         return Traits(
             transactional_submit=True,
+            transactional_completion=True,
             pushes_wakeups=True,
             survives_power_loss=True,
             shared_between_processes=True,

@@ -9,6 +9,7 @@ import msgspec
 
 from longshore.core.job import Claim, Held, JobId
 from longshore.engine import Reference
+from longshore.engines.postgres.completions import Completions
 from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
 
 __all__ = ["ENDED", "STARTED", "SUCCEEDED", "Book", "HeldSpan", "Row"]
@@ -91,7 +92,13 @@ class Book:
         """The spans that are not over, oldest first; one that was brought up to date is new."""
         self.requests: dict[Reference, str] = {}
         """Who is to be cancelled, as far as the session has heard, and why."""
+        self.starting: set[int] = set()
+        """Whose start is being told, by handle."""
+        self.emptied: list[HeldSpan] = []
+        """Spans whose last job ended in its handler's transaction: nobody let go of them."""
+        self.completions = Completions()
         self.entry = 0
+        """The last number of the journal that was given to anyone."""
         self.mentions: dict[int, int] = {}
         """How many spans each journal entry tells of."""
         self.forgettable: list[int] = []
@@ -146,6 +153,25 @@ class Book:
                     span.entries.add(entry)
             else:
                 self.forgettable.append(entry)
+        self.emptied = [span for span in self.spans.values() if not span.out]
+
+    def take_over(self, other: "Book") -> None:
+        """Go on where a book ended that was not read back from the store."""
+        self.completions = other.completions
+        self.entry = max(self.entry, other.entry)
+
+    def land(self) -> None:
+        """Enter the jobs that were completed since, but for those that were read back."""
+        for one in self.completions.landed:
+            span = self.held.get(one.handle)
+            if span is None or span.delivery != one.delivery:
+                continue
+            times = one.started_at, one.finished_at
+            self._recall(span, one.handle, SUCCEEDED, times)
+            self.mention(one.entry, {span})
+            if not span.out:
+                self.emptied.append(span)
+        self.completions.landed.clear()
 
     def _recall(self, span: HeldSpan, handle: int, kind: int, times: tuple[int, int]) -> None:
         place = handle - (span.segment << ORDINAL_BITS)
@@ -164,12 +190,16 @@ class Book:
         base, held = span.segment << ORDINAL_BITS, self.held
         return [place for place in span.members() if held.get(base + place) is span]
 
-    def mention(self, spans: AbstractSet[HeldSpan]) -> None:
-        """The journal has one more entry, which tells of these spans."""
+    def reserve(self) -> int:
+        """The number of a new entry of the journal."""
         self.entry += 1
-        self.mentions[self.entry] = len(spans)
+        return self.entry
+
+    def mention(self, entry: int, spans: AbstractSet[HeldSpan]) -> None:
+        """The journal has one more entry, which tells of these spans."""
+        self.mentions[entry] = len(spans)
         for span in spans:
-            span.entries.add(self.entry)
+            span.entries.add(entry)
 
     def unmention(self, span: HeldSpan, keep: int = 0) -> None:
         """The journal's entries, but this one, need not tell of the span any more."""

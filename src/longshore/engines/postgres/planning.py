@@ -51,20 +51,25 @@ class Plan:
         """Starts that are news, by handle."""
         self._mentioned: set[HeldSpan] = set()
         """The spans that the journal's new row tells of."""
+        self._entry = 0
+        """The number of that row."""
+        self._accepted: list[Reference] = []
+        """Settlements of jobs that were completed before."""
         self._over: list[HeldSpan] = []
         self._partly: list[_Ending] = []
         self._trimmed: list[_Ending] = []
 
     def start(self, started: Sequence[Reference]) -> None:
-        """Record starts that are news."""
-        held = self._book.held
+        """Record starts that are news. One that is being completed is told of with its end."""
+        held, under_way = self._book.held, self._book.completions.under_way
         for handle, delivery in started:
             span = held.get(handle)
             if span is None or span.delivery != delivery or handle in self._begun:
                 continue
             place = handle & _ORDINAL
-            if place not in span.begun:
+            if place not in span.begun and (handle, delivery) not in under_way:
                 self._begun[handle] = span
+                self._book.starting.add(handle)
                 self._changes.tell(Name.STARTED, span, span.id(place))
 
     def settle(self, settlements: Iterable[Settlement]) -> None:
@@ -78,7 +83,7 @@ class Plan:
             if span is None or span.delivery != one.delivery:
                 if span is not None:
                     held[handle] = span
-                self.stale.append((handle, one.delivery))
+                self._refuse((handle, one.delivery))
                 continue
             popped.append((handle, span))
             found = ending.get(span)
@@ -87,6 +92,8 @@ class Plan:
             found.append(one)
         for span, found in ending.items():
             self._end(span, found)
+        for span in self._book.emptied:
+            self._let_go(span, [])
 
     def finish(self) -> None:
         """Tell the journal of starts, bring old spans up to date, and tidy up."""
@@ -110,21 +117,27 @@ class Plan:
 
     def arguments(self) -> tuple[object, ...]:
         """The arguments of `longshore.settle` behind token, clock and worker."""
-        return self._changes.arguments(self._book.entry + 1)
+        if self._changes.journal:
+            self._entry = self._book.reserve()
+        return self._changes.arguments(self._entry)
 
     def undo(self) -> None:
         """Nothing happened: hold again what was to end."""
         self._book.held.update(self._popped)
+        self._book.starting.difference_update(self._begun)
 
     def commit(self, now: int) -> None:
         """Remember that the store has it; `now` is when."""
         book = self._book
         if self._changes.journal:
-            book.mention(self._mentioned)
+            book.mention(self._entry, self._mentioned)
+        if self._accepted:
+            book.completions.ended.difference_update(self._accepted)
         forgotten = set(self._changes.forget)
         book.forgettable = [one for one in book.forgettable if one not in forgotten]
         for handle, span in self._begun.items():
             span.begun.setdefault(handle & _ORDINAL, now)
+        book.starting.difference_update(self._begun)
         for span, found in self._partly:
             span.out -= len(found)
             span.has_ended = True
@@ -136,6 +149,8 @@ class Plan:
             span.out = 0
             del book.spans[span.number, span.part]
             book.unmention(span)
+        if book.emptied:
+            book.emptied = [span for span in book.emptied if span not in self._over]
 
     def _trimmed_is_stored(self, span: HeldSpan) -> None:
         book = self._book
@@ -145,7 +160,7 @@ class Plan:
         span.done.clear()
         span.has_ended = False
         span.since = self._moment
-        book.unmention(span, keep=book.entry if span in self._mentioned else 0)
+        book.unmention(span, keep=self._entry if span in self._mentioned else 0)
         book.spans[span.number, span.part] = book.spans.pop((span.number, span.part))
 
     def _end(self, span: HeldSpan, found: list[Settlement]) -> None:
@@ -158,9 +173,7 @@ class Plan:
                 (one.handle, one.result) for one in plain if one.result is not None
             ]
         if len(found) == span.out:
-            self._over.append(span)
-            self._changes.let_go(span)
-            self._succeed(span, plain)
+            self._let_go(span, plain)
         elif self._moment - span.since > _LATE:
             self._trim(span, found)
         else:
@@ -172,6 +185,18 @@ class Plan:
                 else (one.handle, one.delivery, ENDED, None, None)
                 for one in found
             ]
+
+    def _let_go(self, span: HeldSpan, plain: list[Settlement]) -> None:
+        self._over.append(span)
+        self._changes.let_go(span)
+        self._succeed(span, plain)
+
+    def _refuse(self, reference: Reference) -> None:
+        """It is not held: its claim is gone, or its handler's transaction has ended it."""
+        if reference in self._book.completions.ended:
+            self._accepted.append(reference)
+        else:
+            self.stale.append(reference)
 
     def _trim(self, span: HeldSpan, found: list[Settlement]) -> None:
         """Move out what has ended; what is still out keeps its recorded start."""

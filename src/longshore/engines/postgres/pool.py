@@ -13,8 +13,9 @@ __all__ = ["Pool"]
 class Pool:
     """At most `size` connections of one event loop, opened when they are needed."""
 
-    def __init__(self, connector: Connector, size: int) -> None:
+    def __init__(self, connector: Connector, size: int, *, is_plain: bool = False) -> None:
         self._connector = connector
+        self._is_plain = is_plain
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
         self._is_closed = False
@@ -34,7 +35,8 @@ class Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await self._connector.open()
+            role = "handler" if self._is_plain else ""
+            return await self._connector.open(role=role, is_plain=self._is_plain)
         except BaseException:
             self._room.release()
             raise

@@ -63,6 +63,7 @@ class SqliteEngine:
         on_disk = not self._store.is_memory
         return Traits(
             transactional_submit=on_disk,
+            transactional_completion=False,
             pushes_wakeups=True,
             survives_power_loss=on_disk and self._store.synchronous is Synchronous.FULL,
             shared_between_processes=on_disk,

@@ -30,6 +30,7 @@ class ModelEngine(ModelProducer, ModelSteward, ModelInspector):
         """Nothing outlives this object."""
         return Traits(
             transactional_submit=False,
+            transactional_completion=False,
             pushes_wakeups=True,
             survives_power_loss=False,
             shared_between_processes=False,
