@@ -295,7 +295,7 @@ $$;
 -- Whether a listing may find something in a segment.
 create function longshore.fits(
     p_segment longshore.segment, p_queue text, p_type text, p_tenant text, p_tag text
-) returns boolean language sql immutable as $$
+) returns boolean language sql stable as $$
     select (p_queue is null or p_segment.queue = p_queue)
        and (p_type is null or p_segment.type = p_type)
        and (p_tenant is null or p_segment.tenant = p_tenant)
