@@ -54,7 +54,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.compare", description=__doc__)
-    parser.add_argument("--peers", nargs="*", default=[], help="some only, by name")
+    parser.add_argument("--peers", nargs="*", default=[], help="by how their names begin")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it all run?")
     parser.add_argument("--repeat", type=int, default=1, help="rounds; the table has medians")
     parser.add_argument("--out", type=Path, default=_OUT)
@@ -63,7 +63,7 @@ def _options() -> argparse.Namespace:
 
 
 def _is_chosen(peer: Peer, wanted: list[str]) -> bool:
-    return not wanted or any(one.lower() in peer.name.lower() for one in wanted)
+    return not wanted or any(peer.name.lower().startswith(one.lower()) for one in wanted)
 
 
 def _write(found: list[Figures], out: Path) -> None:

@@ -84,7 +84,8 @@ def _node(name: str) -> Path:
         shutil.copytree(pins.parent, folder)
         npm = _node_wheel().parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         node = str(_node_wheel() / "node")
-        _run([node, str(npm), "ci", "--silent", "--no-audit", "--no-fund"], folder)
+        # `npm ci` refuses a lock file without the optional packages of other platforms.
+        _run([node, str(npm), "install", "--no-save", "--silent", "--no-audit"], folder)
         _mark(folder, pins)
     # A module finds its packages beside itself, so the files have to be where those are.
     (folder / "peers").mkdir(exist_ok=True)

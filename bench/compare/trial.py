@@ -84,6 +84,7 @@ class Trial:
         self._crew.call("setup", seconds=_START_SECONDS)
         with measuring():
             submitted = self._submit()
+        self._store.rest()
         with measuring():
             self._drain(submitted)
         with measuring():
