@@ -262,9 +262,7 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
     )
 
 
-def _claims(
-    span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]
-) -> Iterator[Claim]:
+def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[Claim]:
     delivery, ids, payloads, lo = span.delivery, span.ids, row["payloads"], span.lo
     type_name, queue, tenant, priority = span.type, span.queue, span.tenant, row["priority"]
     attempt, failures, crashes, lapses = span.attempt, span.failures, span.crashes, span.lapses
