@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -118,7 +119,7 @@ async def test_the_writes_and_the_success_are_one_commit(app: Longshore, db: Any
         job = current_job()
         async with job.transaction() as connection:
             await write(connection, n)
-            assert await connection.fetchval("select gen_random_uuid()")
+            assert isinstance(await connection.fetchval("select gen_random_uuid()"), UUID)
             job.set_result("shipped")
         committed.set()
         await go.wait()
@@ -126,7 +127,8 @@ async def test_the_writes_and_the_success_are_one_commit(app: Longshore, db: Any
 
     handle = await ship.submit(1)
     async with working(app):
-        await committed.wait()
+        async with asyncio.timeout(20):
+            await committed.wait()
         # No exchange has told of it yet.
         assert await written(db) == [1]
         assert await state_of(handle) is State.SUCCEEDED
@@ -368,7 +370,8 @@ async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     lease = 2.0
     handle = await long.submit(1)
     async with working(app, lease=lease) as worker:
-        await opened.wait()
+        async with asyncio.timeout(20):
+            await opened.wait()
         for n in range(8):
             others = await app.submit_many([short.spec(n) for n in range(50)])
             for one in others:
@@ -541,6 +544,28 @@ async def test_a_job_is_not_given_back_while_it_is_being_committed(
     await assert_in_order(db)
 
 
+async def test_nor_when_the_commit_begins_while_that_waits_for_its_turn(
+    app: Longshore, url: str, db: Any
+) -> None:
+    handle, _ = await submitted(app, 2)
+    session, (claim, other) = await claimed(app, 2)
+    async with outbox_is_locked(url) as unlock:
+        started = [(other.handle, other.delivery)]
+        before = asyncio.create_task(session.exchange(2, started=started))
+        await _waiting(db, 1)
+        giving_back = asyncio.create_task(session.exchange(3, settlements=[released(claim)]))
+        completing = asyncio.create_task(complete(session, claim))
+        await _waiting(db, 2)
+        await unlock()
+        await asyncio.gather(before, completing)
+        answer = await giving_back
+
+    assert answer.stale == []
+    assert await state_of(handle) is State.SUCCEEDED
+    await session.close()
+    await assert_in_order(db)
+
+
 async def test_a_job_that_was_given_back_cannot_be_completed(app: Longshore, db: Any) -> None:
     (handle,) = await submitted(app)
     session, (claim,) = await claimed(app)
@@ -627,6 +652,50 @@ async def test_a_start_that_is_on_record_is_told_once(
         told = await events(app.engine, handle)
         assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
     await session.close()
+    await assert_in_order(db)
+
+
+async def test_a_start_that_a_commit_under_way_tells_is_not_told_besides(
+    app: Longshore, url: str, db: Any
+) -> None:
+    (handle,) = await submitted(app)
+    session, (claim,) = await claimed(app)
+    async with outbox_is_locked(url) as unlock:
+        completing = asyncio.create_task(complete(session, claim))
+        await _waiting(db, 1)
+        async with asyncio.timeout(5):
+            await session.exchange(2, started=[(claim.handle, claim.delivery)])
+        await unlock()
+        await completing
+
+    told = await events(app.engine, handle)
+    assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
+    await session.close()
+
+
+async def test_a_lost_answer_beside_a_commit_disturbs_neither(
+    app: Longshore, url: str, db: Any
+) -> None:
+    """The journal's numbers are given once, though its book is read again meanwhile."""
+    handles = await submitted(app, 2)
+    session, (claim, other) = await claimed(app, 2)
+    started = [(other.handle, other.delivery)]
+    async with outbox_is_locked(url) as unlock:
+        completing = asyncio.create_task(complete(session, claim))
+        await _waiting(db, 1)
+        lost = asyncio.create_task(session.exchange(2, started=started))
+        await _waiting(db, 2)
+        lost.cancel()
+        await asyncio.wait([lost])
+        await _waiting(db, 1)
+        again = asyncio.create_task(session.exchange(2, started=started))
+        await _waiting(db, 2)
+        await unlock()
+        await asyncio.gather(completing, again)
+
+    assert [await state_of(one) for one in handles] == [State.SUCCEEDED, State.RUNNING]
+    await session.close()
+    assert [await state_of(one) for one in handles] == [State.SUCCEEDED, State.READY]
     await assert_in_order(db)
 
 
