@@ -5,7 +5,7 @@ tried again: no job fails or waits for the fault of another.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +30,10 @@ _LANES = 2
 """Commits under way at once: while one waits for the disk the next is made."""
 _PATIENCE = 10.0
 """Seconds that a job waits for a transaction that holds its key."""
+_LONERS = 2
+"""Such jobs that ask at once: the pool is there for others too."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+"""Seconds between two times that such a job asks."""
 _KNOWN_ID, _REFUSED = "LS001", "LS003"
 
 
@@ -77,6 +81,9 @@ async def submit_in(
     return answers
 
 
+_Key = tuple[str, str, str]
+
+
 @dataclass(slots=True, frozen=True)
 class _Call:
     jobs: Sequence[NewJob]
@@ -93,11 +100,17 @@ class _Stream:
         self._waiting: deque[_Call] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_due = False
+        self._held: Counter[_Key] = Counter()
+        """The keys of calls that wait alone."""
+        self._loners = asyncio.Semaphore(_LONERS)
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Wait for the commit that stores these jobs."""
         loop = asyncio.get_running_loop()
         call = _Call(jobs, loop.create_future())
+        if self._held and not self._held.keys().isdisjoint(_keys(jobs)):
+            self._keep(self._wait_alone(call))
+            return await call.answer
         self._waiting.append(call)
         if self._free and not self._is_due:
             # Whoever calls in the same turn of the loop travels along.
@@ -140,18 +153,33 @@ class _Stream:
 
     async def _wait_alone(self, call: _Call) -> None:
         """Someone holds a key of this call in an open transaction: the others go on."""
-        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        keys = _keys(call.jobs)
+        self._held.update(keys)
+        try:
+            await self._ask_alone(call)
+        except BaseException as error:
+            _refuse([call], error)
+            raise
+        finally:
+            self._held.subtract(keys)
+            self._held += Counter()  # without those that are at zero
+
+    async def _ask_alone(self, call: _Call) -> None:
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + _PATIENCE, _FIRST_PAUSE
         while True:
             try:
-                answers = await self._store(self._database, call.jobs)
+                async with self._loners:
+                    answers = await self._store(self._database, call.jobs)
             except LongshoreError as error:
-                is_late = asyncio.get_running_loop().time() > deadline
-                if isinstance(error, EngineBusyError) and not is_late:
-                    continue  # the store waited for a while
-                _refuse([call], error)
+                if not isinstance(error, EngineBusyError) or loop.time() > deadline:
+                    _refuse([call], error)
+                    return
             else:
                 _answer([call], answers)
-            return
+                return
+            await asyncio.sleep(self._database.connector.jitter(pause))
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _serve(self, lane: Lane, calls: list[_Call]) -> None:
         jobs = calls[0].jobs if len(calls) == 1 else [job for one in calls for job in one.jobs]
@@ -208,6 +236,12 @@ def _refuse(calls: list[_Call], error: BaseException) -> None:
     for one in calls:
         if not one.answer.done():
             one.answer.set_exception(error)
+
+
+def _keys(jobs: Sequence[NewJob]) -> list[_Key]:
+    """What someone else may hold."""
+    once = [(job.tenant, "once", job.idempotency_key) for job in jobs if job.idempotency_key]
+    return once + [(job.tenant, "unique", job.unique_key) for job in jobs if job.unique_key]
 
 
 def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:

@@ -205,7 +205,7 @@ create function longshore.submit_keyed(
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
     s_queue text[], s_type text[], p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
-    set lock_timeout = '200ms'
+    set lock_timeout = '20ms'
 as $$
 declare
     v_count integer;

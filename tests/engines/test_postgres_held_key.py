@@ -1,0 +1,100 @@
+"""A transaction that holds an idempotency key holds up who asks for it, and nobody else."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from longshore.core.job import Submitted, Verdict
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.engine import PostgresEngine
+from longshore.testing.factories import a_job, an_id
+
+
+@pytest.fixture
+async def engine(empty_postgres_url: str) -> AsyncIterator[PostgresEngine]:
+    engine = open_engine(empty_postgres_url)
+    assert isinstance(engine, PostgresEngine)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
+    """The transaction of somebody else."""
+    connection = await asyncpg.connect(empty_postgres_url)
+    yield connection
+    await connection.close()
+
+
+async def submit(engine: Engine, key: str) -> Submitted:
+    (answer,) = await engine.submit([a_job(idempotency_key=key, fingerprint=b"same")])
+    return answer
+
+
+async def many(engine: Engine, name: str) -> float:
+    """Submit hundreds of jobs with keys, many at a time; the seconds that took."""
+    begin = time.monotonic()
+
+    async def caller(number: int) -> None:
+        for turn in range(20):
+            assert (await submit(engine, f"{name}.{number}.{turn}")).verdict is Verdict.ACCEPTED
+
+    await asyncio.gather(*(caller(number) for number in range(32)))
+    return time.monotonic() - begin
+
+
+async def hold(engine: PostgresEngine, other: Connection, key: str) -> Submitted:
+    found = engine.submit_on(other, [a_job(idempotency_key=key, fingerprint=b"same")])
+    assert not isinstance(found, list)
+    (answer,) = await found
+    return answer
+
+
+async def test_others_go_on_at_their_speed_while_many_ask_for_a_held_key(
+    engine: PostgresEngine, other: Connection
+):
+    await many(engine, "warm")
+    free = await many(engine, "free")
+
+    async with other.transaction():
+        holder = await hold(engine, other, "held")
+        asking: list[asyncio.Task[Submitted]] = []
+
+        async def ask() -> None:
+            while True:
+                asking.append(asyncio.create_task(submit(engine, "held")))
+                await asyncio.sleep(0.02)
+
+        asker = asyncio.create_task(ask())
+        held = await many(engine, "others")
+        asker.cancel()
+        assert not any(one.done() for one in asking)
+    answers = await asyncio.gather(*asking)
+
+    assert {(one.id, one.verdict) for one in answers} == {(holder.id, Verdict.REPEATED)}
+    # A call that waits in the way of others costs a hundred times as much.
+    assert held < 3 * free + 0.5, f"{held:.2f} s instead of {free:.2f} s"
+
+
+async def test_whoever_waited_for_a_key_gets_it_when_its_holder_gives_up(
+    engine: PostgresEngine, other: Connection
+):
+    transaction = other.transaction()
+    await transaction.start()
+    await hold(engine, other, "held")
+    waiting = [asyncio.create_task(submit(engine, "held")) for _ in range(5)]
+    assert (await submit(engine, "another")).verdict is Verdict.ACCEPTED
+    assert not any(one.done() for one in waiting)
+
+    await transaction.rollback()
+    answers = await asyncio.gather(*waiting)
+
+    assert len({one.id for one in answers}) == 1
+    assert sorted(one.verdict for one in answers) == [Verdict.ACCEPTED, *[Verdict.REPEATED] * 4]
+    assert await submit(engine, "held") == Submitted(answers[0].id, Verdict.REPEATED)
+    assert (await engine.submit([a_job(id=an_id())]))[0].verdict is Verdict.ACCEPTED
