@@ -10,6 +10,7 @@ of the others, stretch by stretch, and the ratio of the medians of p99: 2 at mos
 import argparse
 import asyncio
 import statistics
+import sys
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -28,6 +29,12 @@ from longshore_lab.servers import PostgresServer
 
 _ids = IdSource()
 _HELD = "held"
+
+
+def say(line: str) -> None:
+    """One line of the report."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def _job(key: str) -> NewJob:
@@ -93,7 +100,7 @@ async def _held(engine: Engine, url: str, until: float, key: str, every: float) 
         asking = asyncio.create_task(_askers(engine, until, key, every))
         await asyncio.sleep(max(until - time.monotonic(), 0))
         await transaction.rollback()
-        print(f"         {await asking} calls asked for the held key")
+        say(f"         {await asking} calls asked for the held key")
     finally:
         await connection.close()
 
@@ -119,9 +126,9 @@ async def _main(options: argparse.Namespace) -> None:
                 name = f"{number}.{is_held}"
                 took = await _stretch(engine, url, options, name, is_held=is_held)
                 p99[is_held].append(statistics.quantiles(took, n=100)[98])
-                print(f"{'held' if is_held else 'free'}     {_told(took)}", flush=True)
+                say(f"{'held' if is_held else 'free'}     {_told(took)}")
         ratio = statistics.median(p99[True]) / statistics.median(p99[False])
-        print(f"p99 held / free: {ratio:.2f}")
+        say(f"p99 held / free: {ratio:.2f}")
         await engine.close()
 
 

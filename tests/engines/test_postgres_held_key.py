@@ -71,7 +71,8 @@ async def test_others_go_on_at_their_speed_while_many_ask_for_a_held_key(
                 await asyncio.sleep(0.02)
 
         asker = asyncio.create_task(ask())
-        held = await many(engine, "others")
+        async with asyncio.timeout(30):
+            held = await many(engine, "others")
         asker.cancel()
         assert not any(one.done() for one in asking)
     answers = await asyncio.gather(*asking)
