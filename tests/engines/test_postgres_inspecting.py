@@ -396,7 +396,8 @@ async def test_the_tally_of_what_is_finished_is_put_together(
 ) -> None:
     await db.execute("""
         insert into longshore.tally
-        select 'q1', 'default', 'succeeded', 1 from generate_series(1, 9000)""")
+        select array['q1'], array['default'], array['succeeded'], array[1]
+          from generate_series(1, 9000)""")
     before = await crowded.counts()
 
     while await db.fetchval("select longshore.fold(4096)") > 100:

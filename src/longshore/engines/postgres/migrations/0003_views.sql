@@ -505,13 +505,19 @@ end
 $$;
 
 -- How many jobs are finished, by queue, tenant and state: the sum of what every change of the
--- spans has added. Rows are only ever added, so nobody waits for anybody; now and then they are put together.
+-- spans has added, a row of lists each. Rows are only ever added, so nobody waits for anybody;
+-- now and then they are put together.
 create table longshore.tally (
-    queue  text collate "C" not null,
-    tenant text collate "C" not null,
-    state  text   not null,
-    jobs   bigint not null
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+    queues  text[]   not null,
+    tenants text[]   not null,
+    states  text[]   not null,
+    jobs    bigint[] not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+create view longshore.tallied as
+select x.queue, x.tenant, x.state, x.jobs
+  from longshore.tally t, unnest(t.queues, t.tenants, t.states, t.jobs)
+       as x (queue, tenant, state, jobs);
 
 -- Put up to p_limit rows of the tally together. Returns how many there were.
 create function longshore.fold(p_limit integer) returns integer language plpgsql as $$
@@ -522,10 +528,15 @@ begin
         delete from longshore.tally t where t.ctid = any (array(
             select x.ctid from longshore.tally x limit p_limit for update skip locked))
         returning t.*
+    ), total as (
+        select x.queue, x.tenant, x.state, sum(x.jobs)::bigint as jobs
+          from gone g, unnest(g.queues, g.tenants, g.states, g.jobs)
+               as x (queue, tenant, state, jobs)
+         group by x.queue, x.tenant, x.state having sum(x.jobs) <> 0
     ), kept as (
         insert into longshore.tally
-        select g.queue, g.tenant, g.state, sum(g.jobs) from gone g
-         group by g.queue, g.tenant, g.state having sum(g.jobs) <> 0
+        select array_agg(t.queue), array_agg(t.tenant), array_agg(t.state), array_agg(t.jobs)
+          from total t having count(*) > 0
     )
     select count(*) into v_count from gone;
     return v_count;
@@ -539,25 +550,31 @@ as $$
 begin
     if tg_op = 'INSERT' then
         insert into longshore.tally
-        select s.queue, s.tenant, n.state, sum(n.size)
-          from fresh n join longshore.segment s using (segment)
-         group by s.queue, s.tenant, n.state;
-        if random() < 0.004 then
-            perform longshore.fold(4096);
+        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
+          from (select s.queue, s.tenant, n.state, sum(n.size) as jobs
+                  from fresh n join longshore.segment s using (segment)
+                 group by s.queue, s.tenant, n.state) g
+        having count(*) > 0;
+        if random() < 0.02 then
+            perform longshore.fold(512);
         end if;
     elsif tg_op = 'DELETE' then
         insert into longshore.tally
-        select s.queue, s.tenant, o.state, -sum(o.size)
-          from former o join longshore.segment s using (segment)
-         group by s.queue, s.tenant, o.state;
+        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
+          from (select s.queue, s.tenant, o.state, -sum(o.size) as jobs
+                  from former o join longshore.segment s using (segment)
+                 group by s.queue, s.tenant, o.state) g
+        having count(*) > 0;
     else
         insert into longshore.tally
-        select s.queue, s.tenant, x.state, sum(x.size)
-          from (select n.segment, n.state, n.size from fresh n
-                union all
-                select o.segment, o.state, -o.size from former o) x
-               join longshore.segment s using (segment)
-         group by s.queue, s.tenant, x.state;
+        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
+          from (select s.queue, s.tenant, x.state, sum(x.size) as jobs
+                  from (select n.segment, n.state, n.size from fresh n
+                        union all
+                        select o.segment, o.state, -o.size from former o) x
+                  join longshore.segment s using (segment)
+                 group by s.queue, s.tenant, x.state) g
+        having count(*) > 0;
     end if;
     return null;
 end

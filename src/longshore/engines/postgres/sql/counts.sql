@@ -31,7 +31,7 @@ union all
 select h.queue, 'running', h.running::bigint, h.buffered::bigint, null from held h
 union all
 select f.queue, f.state, sum(f.jobs)::bigint, 0, null
-  from (select t.queue, t.state, t.jobs from longshore.tally t
+  from (select t.queue, t.state, t.jobs from longshore.tallied t
         union all
         select h.queue, 'succeeded', h.succeeded from held h) f
  group by f.queue, f.state

@@ -34,7 +34,7 @@ union all
 select h.queue, 'running', h.running::bigint, h.buffered::bigint, null from held h
 union all
 select f.queue, f.state, sum(f.jobs)::bigint, 0, null
-  from (select t.queue, t.state, t.jobs from longshore.tally t where t.tenant = $1
+  from (select t.queue, t.state, t.jobs from longshore.tallied t where t.tenant = $1
         union all
         select h.queue, 'succeeded', h.succeeded from held h) f
  group by f.queue, f.state
