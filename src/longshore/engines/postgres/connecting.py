@@ -98,6 +98,8 @@ class Connector:
         leaving = [task for task in self._leaving if task.get_loop() is loop]
         if leaving:
             await asyncio.wait(leaving)
+        # The loop closes their sockets in its next turn, which might be one too late.
+        await asyncio.sleep(0)
 
     def jitter(self, seconds: float) -> float:
         """Between half of `seconds` and all of it."""
@@ -107,7 +109,6 @@ class Connector:
         settings = {"application_name": name}
         connection: Connection = await asyncpg.connect(
             self._dsn,
-            timeout=CONNECT_SECONDS,
             statement_cache_size=0 if self.is_pooled else 200,
             max_cached_statement_lifetime=0,
             server_settings=settings if self.is_pooled else {**settings, **_SETTINGS},
