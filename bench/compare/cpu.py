@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-__all__ = ["cpu_seconds", "descendants"]
+__all__ = ["busy_seconds", "cpu_seconds", "descendants"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -23,6 +23,13 @@ def descendants(root: int) -> list[int]:
 def cpu_seconds(roots: list[int]) -> float:
     """User and system time of the trees, with that of children which ended meanwhile."""
     return sum(_used(pid) for root in roots for pid in descendants(root))
+
+
+def busy_seconds() -> float:
+    """What the whole machine has worked so far, all cores together, and its host took away."""
+    # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5).
+    fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    return sum(int(one) for at, one in enumerate(fields) if at not in (3, 4)) / _TICKS
 
 
 def _used(pid: int) -> float:

@@ -13,6 +13,7 @@ import { folder } from "./meter.mjs";
 export const TEXT = "x".repeat(100);
 const WARM_UP = 20;
 const LOST_MS = 15_000;
+const PING_MS = 25_000;
 const LOOK_MS = 2;
 
 export async function drive(producer, work) {
@@ -67,7 +68,9 @@ function started() {
 async function pings(producer, times, pause) {
   const file = path.join(folder, "pings");
   fs.closeSync(fs.openSync(file, "a"));
+  const enough = Date.now() + PING_MS;
   for (let number = 0; number < times; number++) {
+    if (Date.now() > enough) return { pings: number };
     await producer.one("ping", String(process.hrtime.bigint()));
     const deadline = Date.now() + LOST_MS;
     while (fs.statSync(file).size <= number * 8) {

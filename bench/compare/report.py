@@ -9,6 +9,8 @@ from bench.compare.trial import Figures
 
 __all__ = ["table"]
 
+_QUIET = 0.1
+"""Above this share of the machine for others, a figure says more about them."""
 _HEAD = """\
 | system | durable | submit one by one, /s | submit bulk, /s | drain, jobs/s \
 | idle p50 / p99, ms | CPU per 1,000 jobs, ms | job of a killed worker |
@@ -59,6 +61,9 @@ def _notes(peers: list[Peer], groups: dict[str, list[Figures]]) -> str:
         lines.append(f"- {peer.name}: bulk is {peer.bulk}.{_sentence(peer.note)}")
         if peer.named and (drain or 0) < peer.named / 2:
             lines.append(f"- {peer.name}: under half of the {peer.named:,.0f} it has reached.")
+        others = _median(groups[peer.name], lambda one: one.others_share) or 0
+        if others > _QUIET:
+            lines.append(f"- {peer.name}: others took {others:.0%} of the machine meanwhile.")
         problems = dict.fromkeys(text for one in groups[peer.name] for text in one.problems)
         lines += [f"- {peer.name}: {text}" for text in problems]
     return "\n".join(lines) + "\n"

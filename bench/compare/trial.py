@@ -1,5 +1,6 @@
 """One peer's trial: submit, drain, ping, kill. Every phase has a deadline."""
 
+import os
 import tempfile
 import time
 from array import array
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.compare.catalogue import Peer
-from bench.compare.cpu import cpu_seconds
+from bench.compare.cpu import busy_seconds, cpu_seconds
 from bench.compare.crew import Crew, PeerError
 from bench.compare.environments import Environment
 from bench.compare.stores import Store
@@ -48,6 +49,8 @@ class Figures:
     submit_bulk_per_s: float | None = None
     drain_per_s: float | None = None
     drained: int = 0
+    others_share: float = 0.0
+    """Of the machine's cores, what other programs and the host took during the drain."""
     p50_ms: float | None = None
     p99_ms: float | None = None
     cpu_ms_per_1000: dict[str, float] = field(default_factory=dict)
@@ -108,12 +111,14 @@ class Trial:
         server = self._server_cpu()
         self._crew.start()
         first = self._await(self._counted, "no job began")
-        began, used = time.perf_counter(), self._crew.cpu_seconds()
+        began, used, others = time.perf_counter(), self._crew.cpu_seconds(), self._others()
         deadline = began + _PHASE_SECONDS
         while (done := self._counted()) < submitted and time.perf_counter() < deadline:
             self._crew.check()
             time.sleep(_LOOK_SECONDS)
         seconds = time.perf_counter() - began
+        cores = os.cpu_count() or 1
+        self._figures.others_share = (self._others() - others) / seconds / cores
         self._figures.drained = done
         self._figures.drain_per_s = (done - first) / seconds
         if done < submitted:
@@ -170,6 +175,10 @@ class Trial:
 
     def _server_cpu(self) -> float:
         return cpu_seconds(list(self._store.pids))
+
+    def _others(self) -> float:
+        ours = self._server_cpu() + self._crew.cpu_seconds() + time.process_time()
+        return busy_seconds() - ours
 
     def _add_cpu(self, who: str, seconds: float, jobs: int) -> None:
         used = self._figures.cpu_ms_per_1000

@@ -1,7 +1,7 @@
 """Celery on Valkey.
 
 Settings: https://docs.celeryq.dev/en/stable/userguide/optimizing.html (a large prefetch
-multiplier for short tasks, no results) and
+multiplier for short tasks), .../userguide/configuration.html (no results, no rate limits) and
 https://docs.celeryq.dev/en/stable/userguide/workers.html (one process per core). Tasks are
 acknowledged before they run, which is the default; it has no call for many jobs.
 """
@@ -17,6 +17,7 @@ app = Celery("compare", broker=url())
 app.conf.update(
     task_ignore_result=True,
     worker_prefetch_multiplier=150,
+    worker_disable_rate_limits=True,
     worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
 )
