@@ -26,6 +26,7 @@ ENGINES = {
     "SQLite file": "sqlite:///jobs.db",
     "SQLite file, `synchronous=normal`": "sqlite:///jobs.db?synchronous=normal",
     "SQLite in memory": "sqlite://:memory:",
+    "PostgreSQL": "postgresql://localhost/jobs",
 }
 
 
