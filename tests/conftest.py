@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from longshore.engines import open_engine
 from longshore_lab.emptying import empty
 from longshore_lab.servers import PostgresServer, postgres_binaries
 
@@ -60,18 +61,29 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def postgres_url(postgres_server: PostgresServer) -> str:
     """A database of this run, migrated, with whatever the tests before this one left there."""
+    return migrated(postgres_server)
 
-    # Whoever tests something else need not load an engine, nor have its driver.
-    from longshore.engines.postgres.database import Database
-    from longshore.engines.postgres.migrating import migrate
 
-    async def migrated() -> None:
-        database = Database(url)
-        await migrate(database)
-        await database.close()
+@pytest.fixture(scope="session")
+def postgres_15_url() -> Iterator[str]:
+    """The same on the oldest PostgreSQL that is supported, where the machine has one."""
+    binaries = postgres_binaries(15)
+    if binaries is None:
+        pytest.skip("this machine has no PostgreSQL 15")
+    with PostgresServer(binaries=binaries) as server:
+        yield migrated(server)
 
-    url = postgres_server.create("longshore")
-    asyncio.run(migrated())
+
+def migrated(server: PostgresServer) -> str:
+    """A new database with Longshore's schema."""
+
+    async def migrate_it() -> None:
+        engine = open_engine(url)
+        await engine.migrate()
+        await engine.close()
+
+    url = server.create("longshore")
+    asyncio.run(migrate_it())
     return url
 
 
@@ -80,6 +92,13 @@ async def empty_postgres_url(postgres_url: str) -> str:
     """The same database, with no row in any table of Longshore and all numbers from 1."""
     await empty(postgres_url)
     return postgres_url
+
+
+@pytest.fixture
+async def empty_postgres_15_url(postgres_15_url: str) -> str:
+    """The same on PostgreSQL 15."""
+    await empty(postgres_15_url)
+    return postgres_15_url
 
 
 @pytest.fixture

@@ -16,10 +16,13 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["model", "sqlite-memory", "sqlite-file", "postgres"])
+SERVERS = {"postgres": "empty_postgres_url", "postgres-15": "empty_postgres_15_url"}
+
+
+@pytest.fixture(params=["model", "sqlite-memory", "sqlite-file", *SERVERS])
 def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgres":
-        return request.getfixturevalue("empty_postgres_url")
+    if request.param in SERVERS:
+        return request.getfixturevalue(SERVERS[request.param])
     urls = {
         "model": "model:",
         "sqlite-memory": "sqlite://:memory:",
