@@ -75,9 +75,13 @@ class _Run:
             if self.submitted - self.done > self.options.ahead:
                 await asyncio.sleep(0.02)
                 continue
-            jobs = [NewJob(id=_ids.make(), type="noop", payload=b"{}") for _ in range(500)]
-            await engine.submit(jobs)
-            self.submitted += len(jobs)
+            await self.submit(engine)
+
+    async def submit(self, engine: Engine) -> None:
+        """Five hundred jobs."""
+        jobs = [NewJob(id=_ids.make(), type="noop", payload=b"{}") for _ in range(500)]
+        await engine.submit(jobs)
+        self.submitted += len(jobs)
 
     async def watch(self, url: str) -> None:
         """Sample what the server's sessions wait for."""
@@ -99,7 +103,8 @@ class _Run:
             before, begin = self.done, time.monotonic()
             await asyncio.sleep(1)
             rates.append((self.done - before) / (time.monotonic() - begin))
-            say(f"second {second + 1:3d}  {rates[-1]:9.0f} jobs/s")
+            left = self.submitted - self.done
+            say(f"second {second + 1:3d}  {rates[-1]:9.0f} jobs/s  {left:7d} to do")
         self.is_over = True
         return rates
 
@@ -120,6 +125,8 @@ async def _main(options: argparse.Namespace) -> None:
         engine, producer = open_engine(url), open_engine(url)
         await engine.migrate()
         run = _Run(options)
+        while run.submitted < options.ahead:
+            await run.submit(producer)
         sessions = await _opened(engine, options.sessions)
         async with asyncio.TaskGroup() as group:
             for session in sessions:

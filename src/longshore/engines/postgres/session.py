@@ -148,7 +148,7 @@ class PostgresSession:
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
-        await self._waker.wait(seconds)
+        await self._waker.wait(seconds, owner=self)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
@@ -219,7 +219,7 @@ class PostgresSession:
     def _note_waiting(self, is_waiting: bool, *, missed: bool) -> None:
         """A submit under way may not have seen that we wait now: look once more behind it."""
         if missed or (is_waiting and not self._is_waiting):
-            asyncio.get_running_loop().call_later(_SECOND_LOOK, self._waker.wake)
+            asyncio.get_running_loop().call_later(_SECOND_LOOK, self._waker.wake, self)
         self._is_waiting = is_waiting
 
     async def _renew(

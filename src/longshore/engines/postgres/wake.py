@@ -22,7 +22,8 @@ class Waker:
     def __init__(self, connector: Connector, *, listens: bool = True) -> None:
         self._connector = connector
         self._listens = listens
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], object] = {}
+        """Who waits, and for whom."""
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -32,7 +33,7 @@ class Waker:
         """A notification would be heard."""
         return self._connection is not None
 
-    async def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float, *, owner: object = None) -> None:
         """Return at the next wake-up, after `seconds` at the latest."""
         loop = self._here()
         if self._listens and self._connection is None and self._opening is None:
@@ -40,17 +41,18 @@ class Waker:
         longest = seconds if self.is_listening else min(seconds, POLL_SECONDS)
         waiter = loop.create_future()
         alarm = loop.call_later(longest, _end, waiter)
-        self._waiters.add(waiter)
+        self._waiters[waiter] = owner
         try:
             await waiter
         finally:
             alarm.cancel()
-            self._waiters.discard(waiter)
+            del self._waiters[waiter]
 
-    def wake(self) -> None:
-        """Wake all who wait here, without a detour through the server."""
-        for waiter in self._waiters:
-            _end(waiter)
+    def wake(self, owner: object = None) -> None:
+        """Wake all who wait here, or for one owner, without a detour through the server."""
+        for waiter, whose in self._waiters.items():
+            if owner is None or whose is owner:
+                _end(waiter)
 
     async def close(self) -> None:
         """Stop listening. Safe to call twice; a later wait listens again."""

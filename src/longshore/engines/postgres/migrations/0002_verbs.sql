@@ -410,6 +410,8 @@ declare
     v_ranks  bigint[];
     v_segments bigint[];
     v_his    smallint[];
+    v_reach  integer := 1;
+    v_free   record;
 begin
     foreach v_queue in array p_queues loop
         exit when v_left <= 0 or v_weight >= c_most_bytes;
@@ -459,12 +461,26 @@ begin
             select array_agg(s.tid), array_agg(s.rank), array_agg(s.segment), array_agg(s.hi)
               into v_tids, v_ranks, v_segments, v_his
               from sure s
-             where s.before < v_left and s.weight_before + v_weight < c_most_bytes;
+             where s.before < v_left::bigint * v_reach
+               and s.weight_before + v_weight < c_most_bytes * v_reach;
             exit when v_tids is null;
             v_rank := v_ranks[cardinality(v_ranks)];
             v_segment := v_segments[cardinality(v_segments)];
             v_hi := v_his[cardinality(v_his)];
 
+            if v_reach > 1 then
+                -- Many others are at work on the spans in front: take the first that is free.
+                select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight into v_free
+                  from unnest(v_tids) with ordinality as t (tid, place)
+                  join longshore.ready x on x.ctid = t.tid
+                 order by t.place limit 1 for update of x skip locked;
+                continue when not found;
+                v_reach := 1;
+                v_tids := array[v_free.tid];
+                v_rank := v_free.rank;
+                v_segment := v_free.segment;
+                v_hi := v_free.hi;
+            end if;
             with locked as materialized (
                 select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight
                   from longshore.ready x where x.ctid = any (v_tids)
@@ -483,6 +499,8 @@ begin
               from counted c;
             if v_whole is null and v_cut is null then
                 missed := v_tids[1];
+                v_reach := 64;
+                v_limit := greatest(v_limit, 64);
             end if;
 
             if v_whole is not null then
