@@ -13,11 +13,12 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
+from transaction_pooler import pooled
 
 from longshore import Longshore
 from longshore.core.job import NewJob, Submitted, Verdict
 from longshore.core.state import State
-from longshore.engine import JobFilter
+from longshore.engine import JobFilter, Reference
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.engines.postgres.url import from_url
 from longshore.errors import (
@@ -420,24 +421,25 @@ async def test_a_key_that_someone_holds_is_waited_for_as_long_as_the_caller_allo
         engine.submit_on(one, [a_job()])
 
 
-async def test_a_waiting_worker_hears_of_the_commit(engine: PostgresEngine, url: str) -> None:
+async def test_a_worker_that_began_to_wait_before_the_commit_hears_of_it(
+    engine: PostgresEngine, url: str
+) -> None:
+    """The submit itself cannot see that anyone waits: it was there before."""
     session = await engine.open_session(
         worker="w", queues=["default"], types=["t"], lease=30_000_000
     )
-    await session.exchange(1, want=1)
-    waiting = asyncio.ensure_future(session.wait(30.0))
-    await eventually(lambda: engine._database.waker.is_listening)  # pyright: ignore
     async with by_asyncpg(url) as way:
-        # The wake-up that follows a look at an empty queue is over by then.
-        await asyncio.wait([waiting], timeout=0.1)
-        waiting = waiting if not waiting.done() else asyncio.ensure_future(session.wait(30.0))
         await way.submit(engine, [a_job()])
-        await asyncio.sleep(0)
+        assert (await session.exchange(1, want=1)).claims == []
+        await session.wait(0.5)  # begins to listen, and looks again when it does
+        await eventually(lambda: engine._database.waker.is_listening)  # pyright: ignore
+        waiting = asyncio.create_task(session.wait(30.0))
+        await asyncio.wait([waiting], timeout=0.1)
         assert not waiting.done()
         await way.commit()
+        async with asyncio.timeout(5):
+            await waiting
 
-    async with asyncio.timeout(5):
-        await waiting
     assert len((await session.exchange(2, want=1)).claims) == 1
     await session.close()
 
@@ -479,3 +481,32 @@ async def test_a_process_that_never_awaits_submits_on_psycopg(url: str) -> None:
             app.sync.close()
 
     assert await asyncio.to_thread(serve) is State.READY
+
+
+async def test_jobs_are_submitted_and_completed_behind_a_pooler(new_postgres_url: str) -> None:
+    async with pooled(new_postgres_url) as url:
+        engine = from_url(f"{url}{'&' if '?' in url else '?'}pgbouncer=on")
+        await engine.migrate()
+        connection = await asyncpg.connect(url, statement_cache_size=0)
+        jobs = [a_job() for _ in range(3)]
+        for job in jobs:
+            async with connection.transaction():
+                await _awaited(engine.submit_on(connection, [job]))
+        session = await engine.open_session(
+            worker="w", queues=["default"], types=["t"], lease=30_000_000
+        )
+        claims = (await session.exchange(1, want=3)).claims
+
+        async def complete(reference: Reference) -> None:
+            async with session.transaction(reference, started_at=1) as one:
+                await one.connection.execute("create table if not exists public.t (n int)")
+                await one.connection.execute("insert into public.t values ($1)", 1)
+
+        for claim in claims:
+            await complete((claim.handle, claim.delivery))
+        states = [(await engine.get(job.id)).state for job in jobs]
+        await session.close()
+        await engine.close()
+        await connection.close()
+
+    assert states == [State.SUCCEEDED] * 3
