@@ -108,12 +108,13 @@ async def faced(
     trouble: Callable[[Field], Awaitable[None]],
     *,
     prepared_by: str = "select",
+    jobs: int = 100_000,
 ) -> Field:
     """Make trouble under load; then nothing may be wrong, neither outside nor inside."""
     url = await asyncio.to_thread(server.create, folder.name)
     # No lease ends meanwhile, so no job may run a second time without having failed.
     trial = Trial(
-        url=url, folder=str(folder), jobs=100_000, batch=50, pace=0.05, keyed_every=5,
+        url=url, folder=str(folder), jobs=jobs, batch=50, pace=0.05, keyed_every=5,
         lease_seconds=60.0, long_share=0.0, concurrency=64, drain_seconds=5.0,
     )  # fmt: skip
     engine = open_engine(url)
@@ -347,3 +348,40 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
         assert found > 2
 
     await faced(server, tmp_path, trouble)
+
+
+def pinned(seconds: float) -> Callable[[Field], Awaitable[None]]:
+    """Somebody keeps a snapshot, so that nothing which is deleted can be cleaned up."""
+
+    async def trouble(site: Field) -> None:
+        async with site.observer() as pin, site.observer() as observer:
+            await pin.execute("begin isolation level repeatable read")
+            await pin.execute("select count(*) from longshore.ready")
+            ended: list[int] = [await observer.fetchval(FINISHED)]
+            for _ in range(2):
+                await asyncio.sleep(seconds / 2)
+                ended.append(await observer.fetchval(FINISHED))
+            first, second = ended[1] - ended[0], ended[2] - ended[1]
+            dead = await observer.fetchval(
+                "select sum(n_dead_tup) from pg_stat_user_tables where schemaname = 'longshore'"
+            )
+            log.info("%d jobs, then %d; %s dead rows", first, second, dead)
+            assert second > 0.7 * first
+
+    return trouble
+
+
+FINISHED = "select coalesce(sum(size), 0)::bigint from longshore.finished"
+
+
+async def test_a_pinned_snapshot_does_not_slow_the_work_down(
+    server: PostgresServer, tmp_path: Path
+):
+    await faced(server, tmp_path, pinned(6.0))
+
+
+@pytest.mark.prove
+async def test_a_snapshot_pinned_for_ten_minutes_does_not_bring_the_work_down(
+    server: PostgresServer, tmp_path: Path
+):
+    await faced(server, tmp_path, pinned(600.0), jobs=1_000_000)
