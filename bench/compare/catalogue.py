@@ -52,7 +52,7 @@ _LONGSHORE_WORKERS = (
     ),
     ("python", "-m", "longshore", "--app", "bench.compare.peers.longshore:app", "scheduler"),
 )  # fmt: skip
-_LONGSHORE_KILL = "at the end of the lease, 30 s by default (docs/guides)"
+_LONGSHORE_KILL = "at the end of the lease, 30 s by default (docs/architecture/failure-modes.md)"
 
 PEERS = (
     Peer(
@@ -259,7 +259,7 @@ PEERS = (
         bulk="batch_defer_async of 1,000",
         named=700,
         redelivery="not by itself: a task of one's own has to look for stalled jobs "
-        "(procrastinate.readthedocs.io, Retry stalled jobs)",
+        "(procrastinate.readthedocs.io, howto/production/retry_stalled_jobs)",
         wait_seconds=5.0,
     ),
     Peer(

@@ -1,7 +1,7 @@
 // BullMQ on Valkey.
 //
-// Settings: https://docs.bullmq.io/guide/workers/concurrency (a concurrency of 100 to 300 where
-// jobs wait for little), https://docs.bullmq.io/guide/queues/adding-bulks (addBulk) and
+// Settings: https://docs.bullmq.io/guide/parallelism-and-concurrency (a concurrency of 100 to
+// 300), https://docs.bullmq.io/guide/queues/adding-bulks (addBulk) and
 // https://docs.bullmq.io/guide/queues/auto-removal-of-jobs (removeOnComplete); two processes.
 
 import { Queue, Worker } from "bullmq";

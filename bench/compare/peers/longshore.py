@@ -1,7 +1,7 @@
 """Longshore, on PostgreSQL or on a SQLite file, as its own documents say.
 
-Settings: docs/guides and `longshore worker --help`: two processes, 256 slots in each; the rest
-is the default. The tables are made by `longshore migrate`, submits go through `submit_many`.
+Settings: docs/guides/workers.md and docs/reference/settings.md: two processes, 256 slots in
+each, a scheduler beside them; the rest is the default.
 """
 
 import asyncio

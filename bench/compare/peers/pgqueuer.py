@@ -15,7 +15,7 @@ from bench.compare.meter import Meter, url
 from pgqueuer import AsyncpgDriver, Job, PgQueuer, Queries
 
 meter = Meter()
-_BATCH = 200
+_BATCH = 500
 
 
 async def work() -> None:

@@ -1,8 +1,8 @@
 """Procrastinate on PostgreSQL.
 
-Settings: https://procrastinate.readthedocs.io/en/stable/howto/basics/worker.html and
-.../howto/advanced/concurrency.html (two workers of 30 jobs at a time, successful jobs
-deleted, LISTEN on by default) and .../howto/advanced/batch_defer.html (batch_defer_async).
+Settings: https://procrastinate.readthedocs.io/en/stable/howto/basics/worker.html (two workers
+of 30 jobs at a time; LISTEN is on by default), .../howto/basics/batch_defer.html
+(batch_defer_async) and .../howto/production/delete_finished_jobs.html (deleted on success).
 """
 
 import asyncio
