@@ -52,7 +52,9 @@ _LONGSHORE_WORKERS = (
     ),
     ("python", "-m", "longshore", "--app", "bench.compare.peers.longshore:app", "scheduler"),
 )  # fmt: skip
-_LONGSHORE_KILL = "at the end of the lease, 30 s by default (docs/architecture/failure-modes.md)"
+_LONGSHORE_KILL = (
+    "at the end of the lease, 30 s by default (docs/architecture/failure-modes.md)"
+)
 
 PEERS = (
     Peer(

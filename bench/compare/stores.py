@@ -33,7 +33,7 @@ class Store:
     """The roots of the server's processes; none if the store is a file."""
 
     def rest(self) -> None:
-        """Do at once what a server does by itself within a minute of a large load."""
+        """Do at once what a server does by itself within a minute of a great change."""
         if self.url.startswith("postgresql"):
             asyncio.run(_vacuum(self.url))
 

@@ -90,6 +90,7 @@ class Trial:
         self._store.rest()
         with measuring():
             self._drain(submitted)
+        self._store.rest()
         with measuring():
             self._ping()
         self._crew.stop()
