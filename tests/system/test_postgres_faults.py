@@ -147,7 +147,7 @@ async def assert_sound(trial: Trial, engine: Engine) -> None:
     verdict = await judge(trial, engine)
     log.info("%s", verdict.figures)
     assert {k: one.examples for k, one in verdict.findings.items() if not one.holds} == {}
-    assert verdict.figures.accepted > 500
+    assert verdict.figures.accepted > 100
     assert verdict.figures.redelivered == 0
     assert await asked(trial.url, "select * from longshore.misplaced()") == "SELECT 0"
 
@@ -337,10 +337,11 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
                 try:
                     async with observer.transaction():
                         await observer.execute("set local deadlock_timeout = '5s'")
+                        await observer.execute("set local lock_timeout = '1s'")
                         await observer.execute("lock table longshore.finished in share mode")
                         await asyncio.sleep(0.03)
                         await observer.execute("select * from longshore.session for update")
-                except asyncpg.DeadlockDetectedError:
+                except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
                     pass
         await site.everyone_works()
         found = server.log.count("deadlock detected") - before
