@@ -209,7 +209,7 @@ async def test_a_closed_engine_answers_instead_of_hanging(path: Path) -> None:
         "sqlite:///x.db?busy_timeout=nan",
         "sqlite:///x.db?bussy_timeout=1",
         "mysql://x",
-        "postgresql://x",
+        "redis://x",
         "jobs.db",
         "",
     ],
