@@ -56,6 +56,11 @@ _LONGSHORE_KILL = (
     "at the end of the lease, 30 s by default (docs/architecture/failure-modes.md)"
 )
 
+_CELERY = (
+    "celery", "-A", "bench.compare.peers.celery", "worker", "--pool", "solo",
+    "--loglevel", "WARNING", "--hostname",
+)  # fmt: skip
+
 PEERS = (
     Peer(
         name="Longshore, PostgreSQL",
@@ -218,18 +223,7 @@ PEERS = (
         file="celery",
         runtime=Runtime.PYTHON,
         store="Valkey",
-        workers=(
-            (
-                "celery",
-                "-A",
-                "bench.compare.peers.celery",
-                "worker",
-                "--concurrency",
-                "2",
-                "--loglevel",
-                "WARNING",
-            ),
-        ),
+        workers=((*_CELERY, "one@%h"), (*_CELERY, "two@%h")),
         jobs=20_000,
         bulk="one by one",
         named=1_800,

@@ -1,6 +1,6 @@
 // The producer's side of every Node peer: drive.py for Node.
 //
-//   node peers/<name>.mjs setup | one SECONDS | bulk JOBS | ping TIMES PAUSE | hang | work
+//   node peers/<name>.mjs setup | one SECONDS MOST | bulk JOBS | ping TIMES PAUSE | hang | work
 //
 // A peer's producer has the methods open, setup, one(task, text), many(jobs) and close, and
 // says in `bulk` how many jobs one call takes. Prints one line of JSON.
@@ -22,7 +22,7 @@ export async function drive(producer, work) {
   const numbers = rest.map(Number);
   const roles = {
     setup: () => producer.setup(),
-    one: () => one(producer, numbers[0]),
+    one: () => one(producer, ...numbers),
     bulk: () => bulk(producer, numbers[0]),
     ping: () => pings(producer, numbers[0], numbers[1]),
     hang: () => producer.one("hang", ""),
@@ -34,11 +34,11 @@ export async function drive(producer, work) {
   process.exit(0);
 }
 
-async function one(producer, seconds) {
+async function one(producer, seconds, most) {
   for (let i = 0; i < WARM_UP; i++) await producer.one("noop", TEXT);
   const clock = started();
   let jobs = 0;
-  while (clock.seconds() < seconds) {
+  while (jobs < most && clock.seconds() < seconds) {
     await producer.one("noop", TEXT);
     jobs++;
   }

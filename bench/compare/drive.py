@@ -2,7 +2,7 @@
 
     python -m bench.compare.peers.<name> ROLE [NUMBER ...]
 
-The roles: setup; one SECONDS; bulk JOBS; ping TIMES PAUSE; hang.
+The roles: setup; one SECONDS MOST; bulk JOBS; ping TIMES PAUSE; hang.
 
 Prints one line of JSON. Standard library only: this module runs in the environment of each
 peer.
@@ -64,8 +64,8 @@ async def _drive(producer: Producer, role: str, numbers: list[float]) -> object:
         match role, numbers:
             case "setup", []:
                 return await producer.setup()
-            case "one", [seconds]:
-                return await _one(producer, seconds)
+            case "one", [seconds, most]:
+                return await _one(producer, seconds, int(most))
             case "bulk", [jobs]:
                 return await _bulk(producer, int(jobs))
             case "ping", [times, pause]:
@@ -78,11 +78,11 @@ async def _drive(producer: Producer, role: str, numbers: list[float]) -> object:
         await producer.close()
 
 
-async def _one(producer: Producer, seconds: float) -> dict[str, float]:
+async def _one(producer: Producer, seconds: float, most: int) -> dict[str, float]:
     for _ in range(_WARM_UP):
         await producer.one("noop", TEXT)
     jobs, began, used = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < seconds:
+    while jobs < most and time.perf_counter() - began < seconds:
         await producer.one("noop", TEXT)
         jobs += 1
     return _figures(jobs, began, used) | {"submitted": jobs + _WARM_UP}

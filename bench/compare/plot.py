@@ -50,6 +50,7 @@ def _draw(axis: Any, runs: list[dict[str, Any]], key: str, title: str) -> None:
     labels = [f"{value:,.1f}" if value < 100 else f"{value:,.0f}" for value, _ in rows]
     axis.bar_label(bars, labels, padding=3, fontsize=8)
     axis.set_xscale("log")
+    axis.set_xlabel("log scale")
     axis.margins(x=0.25)
     axis.set_title(title)
     axis.spines[["top", "right"]].set_visible(False)

@@ -98,9 +98,11 @@ class Trial:
             self._kill()
 
     def _submit(self) -> int:
-        one = self._crew.call("one", self._sizes.one_seconds, seconds=_PHASE_SECONDS)
+        planned = int(self._peer.jobs * self._sizes.share)
+        most = max(planned // 2, 500)
+        one = self._crew.call("one", self._sizes.one_seconds, most, seconds=_PHASE_SECONDS)
         self._figures.submit_one_per_s = one["jobs"] / one["seconds"]
-        jobs = max(int(self._peer.jobs * self._sizes.share) - one["submitted"], 1_000)
+        jobs = max(planned - one["submitted"], 1_000)
         server = self._server_cpu()
         bulk = self._crew.call("bulk", jobs, seconds=_PHASE_SECONDS)
         self._figures.submit_bulk_per_s = bulk["jobs"] / bulk["seconds"]
@@ -122,11 +124,12 @@ class Trial:
         self._figures.others_share = (self._others() - others) / seconds / cores
         self._figures.drained = done
         self._figures.drain_per_s = (done - first) / seconds
-        if done < submitted:
-            self._figures.problems.append(f"{submitted - done} jobs left after {seconds:.0f} s")
         time.sleep(_SETTLE_SECONDS)
         self._add_cpu("workers", self._crew.cpu_seconds() - used, done - first)
         self._add_cpu("server", self._server_cpu() - server, done)
+        if done < submitted:
+            left = f"{submitted - done} jobs left after {seconds:.0f} s"
+            raise PeerError(f"{left}; what follows needs an empty queue")
 
     def _ping(self) -> None:
         times, pause = self._sizes.pings + _SKIPPED_PINGS, self._peer.poll_seconds
