@@ -302,7 +302,7 @@ STATEMENTS = {
     "a missing column": ("select no_such from longshore.migration", SchemaError, "migrate"),
     "a missing function": ("select longshore.no_such(1)", SchemaError, "longshore migrate"),
     "a wrong value": ("select 1 / 0", ConfigError, "division by zero"),
-    "nonsense": ("selekt", EngineError, "syntax error"),
+    "nonsense": ("zelect", EngineError, "syntax error"),
 }
 
 

@@ -76,7 +76,7 @@ async def test_many_at_once_apply_each_migration_once(new_postgres_url: str) -> 
 async def test_a_migration_that_fails_leaves_nothing_of_itself(
     database: Database, other: Connection
 ) -> None:
-    broken = Migration(2, "0002_broken", "create table longshore.half (n int); selekt")
+    broken = Migration(2, "0002_broken", "create table longshore.half (n int); zelect")
 
     with pytest.raises(EngineError, match="syntax error"):
         await migrate(database, migrations=[FIRST, broken])
