@@ -27,7 +27,7 @@ from longshore.errors import (
 
 __all__ = ["Callers"]
 
-_KNOWN_ID = "LS001"
+_KNOWN_ID = "23505"
 _IDLE = 0
 """psycopg's TransactionStatus.IDLE."""
 _NO_TRANSACTION = (

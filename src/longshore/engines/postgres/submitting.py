@@ -34,7 +34,7 @@ _LONERS = 2
 """Such jobs that ask at once: the pool is there for others too."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two times that such a job asks."""
-_KNOWN_ID, _REFUSED = "LS001", "LS003"
+_KNOWN_ID, _REFUSED = "23505", "LS003"
 
 
 class Submitter:

@@ -27,6 +27,14 @@ create table longshore.segment (
     attributes   jsonb
 ) with (autovacuum_vacuum_insert_scale_factor = 0.5);
 alter table longshore.segment alter column ids set storage external;
+do $$
+begin
+    -- Several times as fast as the default, where the server was built with it.
+    alter table longshore.segment alter column payloads set compression lz4;
+exception when feature_not_supported then
+    null;
+end
+$$;
 comment on column longshore.segment.weight is 'bytes of the largest payload';
 comment on column longshore.segment.ids is 'sixteen bytes per job';
 comment on column longshore.segment.attributes is
