@@ -134,12 +134,17 @@ async def _prune(
     ):
         if count < limit:
             count += await _prune_jobs(connection, state, now - keep, limit - count)
+    purged: list[Group] = []
     if count < limit:
-        count += await _prune_dead(connection, now, now - retention.dead, limit - count)
+        dead, purged = await _prune_dead(connection, now - retention.dead, limit - count)
+        count += dead
     if count < limit:
         ages = (retention.idempotency, retention.outbox, _FIRINGS_KEPT_US)
         last = [now - age for age in ages]
         count += await connection.fetchval(SQL.prune_old, *last, limit - count)
+    if purged:
+        # Behind the pruning of the outbox, which must leave them for someone to read.
+        await connection.execute(SQL.outbox_add, now, event.encode(purged))
     return count
 
 
@@ -150,13 +155,15 @@ async def _prune_jobs(connection: Connection, state: State, before: int, limit: 
     return sum(span["size"] for span in spans)
 
 
-async def _prune_dead(connection: Connection, now: int, before: int, limit: int) -> int:
+async def _prune_dead(
+    connection: Connection, before: int, limit: int
+) -> tuple[int, list[Group]]:
+    """How many there were, and the events that tell of them."""
     spans = await connection.fetch(SQL.expire_dead, before, limit, MOST_BYTES)
     if spans:
-        groups = [group for span in spans for group in _purged(span)]
-        await connection.execute(SQL.outbox_add, now, event.encode(groups))
         await forget(connection, spans)
-    return sum(span["size"] for span in spans)
+    told = [group for span in spans for group in _purged(span)]
+    return sum(span["size"] for span in spans), told
 
 
 def _purged(span: Row) -> list[Group]:
