@@ -205,7 +205,7 @@ async def test_a_job_exists_exactly_if_the_callers_transaction_commits(
     kept, dropped = a_job(payload=b'{"a":"\xc3\xa4"}', tags=("ä", "b")), a_job()
     async with by(url) as way:
         await way.execute(TABLE)
-        await way.execute("truncate public.orders")
+        await way.execute("truncate public.orders cascade")
         await way.execute("insert into public.orders values (1)")
         (answer,) = await way.submit(engine, [kept])
         with pytest.raises(JobNotFoundError):
