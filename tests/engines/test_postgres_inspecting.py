@@ -316,8 +316,10 @@ async def crowded(engine: Engine, db: Connection) -> Engine:
     No statistics are taken: the plans must not need them. What earlier tests have left behind
     is not to be counted among the pages read.
     """
-    for name in ("segment", "locator", "ready", "scheduled", "claim", "finished", "journal"):
-        await db.execute(f"vacuum full longshore.{name}")
+    await db.execute(
+        "truncate longshore.segment, longshore.locator, longshore.ready, longshore.scheduled,"
+        " longshore.claim, longshore.finished, longshore.journal"
+    )
     await db.execute(f"""
         insert into longshore.segment
         select g, 'q' || g % 4, 'noop', 'default', 5, 5, null, 1000000 + g, 1, 2,
