@@ -20,6 +20,7 @@ __all__ = [
     "Group",
     "Name",
     "decode",
+    "details",
     "encode",
     "expand",
     "names",
@@ -148,3 +149,16 @@ def names(settlement: Settlement, *, start_is_known: bool) -> tuple[Name, ...]:
     if settlement.started_at is None or start_is_known:
         return (Name.FAILED, ending) if settlement.charge else (ending,)
     return (Name.STARTED, Name.FAILED, ending) if settlement.charge else (Name.STARTED, ending)
+
+
+def details(settlement: Settlement) -> dict[str, object]:
+    """What the events of a settlement tell besides their name."""
+    facts: dict[str, object] = {"delivery": settlement.delivery}
+    if settlement.failure is not None:
+        why = settlement.failure
+        facts["error"] = {"kind": why.kind, "message": why.message}
+    if settlement.reason is not None:
+        facts["reason"] = settlement.reason
+    if settlement.verb in (Verb.RETRY, Verb.SNOOZE):
+        facts["delay_us"] = settlement.delay
+    return facts

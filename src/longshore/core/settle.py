@@ -23,6 +23,7 @@ __all__ = [
     "released",
     "snoozed",
     "succeeded",
+    "yields",
 ]
 
 MESSAGE_CHARACTERS = 4_096
@@ -166,9 +167,16 @@ def heeding(settlement: Settlement, reason: str | None) -> Settlement:
     It does not wait for another run: whoever asked was told so, and a holder that had not
     heard of the request cannot undo it. Success and death stand.
     """
-    if settlement.verb is Verb.CANCEL or after(State.RUNNING, settlement.verb) not in TERMINAL:
+    if yields(settlement):
         return replace(settlement, verb=Verb.CANCEL, reason=reason)
     return settlement
+
+
+def yields(settlement: Settlement) -> bool:
+    """Whether a request to stop the job would settle it otherwise."""
+    return settlement.verb is Verb.CANCEL or (
+        after(State.RUNNING, settlement.verb) not in TERMINAL
+    )
 
 
 def outcome(settlement: Settlement) -> str:

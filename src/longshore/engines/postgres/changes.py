@@ -123,7 +123,7 @@ class Changes:
         self, span: HeldSpan, ids: bytes, names: Sequence[Name], one: Settlement
     ) -> None:
         """The events of one job's settlement."""
-        details = [] if one.verb is Verb.SUCCEED else [_details(one)]
+        details = [] if one.verb is Verb.SUCCEED else [event.details(one)]
         self._groups += [
             Group(name, span.queue, span.type, span.tenant, ids, details) for name in names
         ]
@@ -186,14 +186,3 @@ def few(groups: dict[Respan, int]) -> dict[Respan, int]:
                 mask |= part
             fewer[together[-1][0]] = mask
     return fewer
-
-
-def _details(one: Settlement) -> dict[str, object]:
-    facts: dict[str, object] = {"delivery": one.delivery}
-    if one.failure is not None:
-        facts["error"] = {"kind": one.failure.kind, "message": one.failure.message}
-    if one.reason is not None:
-        facts["reason"] = one.reason
-    if one.verb in (Verb.RETRY, Verb.SNOOZE):
-        facts["delay_us"] = one.delay
-    return facts

@@ -11,7 +11,7 @@ from itertools import islice
 from longshore.core import event
 from longshore.core.event import Name
 from longshore.core.job import Settlement
-from longshore.core.settle import heeding, outcome
+from longshore.core.settle import heeding, outcome, yields
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
 from longshore.engines.postgres.changes import Changes, Respan, few
@@ -272,7 +272,7 @@ class Plan:
         reason = self._book.requests.get((one.handle, one.delivery))
         if reason is not None:
             return heeding(one, reason)
-        if one.verb is Verb.CANCEL or after(State.RUNNING, one.verb) not in TERMINAL:
+        if yields(one):
             self.soft.append(one.handle)
         return one
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from longshore.core.event import SETTLED, Group, Name, names
+from longshore.core.event import SETTLED, Group, Name, details, names
 from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
@@ -156,9 +156,9 @@ def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]
                 found = plain[key] = []
             found.append(job.id)
             continue
-        details = [_details(one)]
+        facts = [details(one)]
         groups += [
-            Group(name, job.queue, job.type, job.tenant, job.id, details)
+            Group(name, job.queue, job.type, job.tenant, job.id, facts)
             for name in names(one, start_is_known=is_started)
         ]
     for (is_started, queue, type_name, tenant), found in plain.items():
@@ -167,14 +167,3 @@ def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]
             groups.append(Group(Name.STARTED, queue, type_name, tenant, ids))
         groups.append(Group(Name.SUCCEEDED, queue, type_name, tenant, ids))
     return groups
-
-
-def _details(one: Settlement) -> dict[str, object]:
-    facts: dict[str, object] = {"delivery": one.delivery}
-    if one.failure is not None:
-        facts["error"] = {"kind": one.failure.kind, "message": one.failure.message}
-    if one.reason is not None:
-        facts["reason"] = one.reason
-    if one.verb in _DELAYED:
-        facts["delay_us"] = one.delay
-    return facts

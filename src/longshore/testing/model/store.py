@@ -189,7 +189,7 @@ class Store:
             reason=settlement.reason,
         )
         for name in event.names(settlement, start_is_known=was_started):
-            self.emit(name, row.job, **_details(settlement))
+            self.emit(name, row.job, **event.details(settlement))
         self._remember(job.worker, row.job, settlement)
 
     def _remember(self, worker: str | None, job: Job, settlement: Settlement) -> None:
@@ -236,13 +236,3 @@ def claim_of(row: Row) -> Claim:
         trace=job.trace,
         tags=job.tags,
     )
-
-
-def _details(settlement: Settlement) -> dict[str, object]:
-    details: dict[str, object] = {"delivery": settlement.delivery}
-    if settlement.failure is not None:
-        kind, message = settlement.failure.kind, settlement.failure.message
-        details["error"] = {"kind": kind, "message": message}
-    if settlement.reason is not None:
-        details["reason"] = settlement.reason
-    return details
