@@ -10,8 +10,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import asyncpg
+
 from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
-from longshore.engines.postgres.faults import AGAIN, DRIVER_ERRORS, translated
+from longshore.engines.postgres.faults import (
+    AGAIN,
+    DRIVER_ERRORS,
+    is_unsent,
+    translated,
+)
 from longshore.engines.postgres.pool import Pool
 from longshore.engines.postgres.transaction import fetch_on, transact_on
 from longshore.engines.postgres.wake import Waker
@@ -194,6 +201,8 @@ async def _bounded(connector: Connector, once: Callable[[], Awaitable[T]], secon
             for tries in range(1, _TRIES):
                 try:
                     return await once()
-                except AGAIN:
+                except (*AGAIN, asyncpg.InternalClientError) as error:
+                    if not isinstance(error, AGAIN) and not is_unsent(error):
+                        raise
                     await asyncio.sleep(connector.jitter(_FIRST_PAUSE * 2**tries))
             return await once()

@@ -19,6 +19,7 @@ __all__ = [
     "AGAIN",
     "DRIVER_ERRORS",
     "is_loss",
+    "is_unsent",
     "of_state",
     "sqlstate",
     "translate",
@@ -87,6 +88,13 @@ def is_loss(error: BaseException) -> bool:
         return False
     # The driver's own confusion too: that is how it meets a farewell between two statements.
     return isinstance(error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError)
+
+
+def is_unsent(error: BaseException) -> bool:
+    """The driver sent nothing: it had read the server's farewell, but not yet the end."""
+    return isinstance(error, asyncpg.InternalClientError) and (
+        "cannot switch to state" in str(error)
+    )
 
 
 def translate(error: Exception, place: str) -> LongshoreError:
