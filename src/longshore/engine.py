@@ -1,8 +1,9 @@
 """The engine contract: what every store must do, grouped by who asks for it.
 
-A producer submits, a worker holds a Session, the scheduler is a Steward, people look through
-an Inspector, the relay reads an Outbox. Semantics live in `longshore.testing.contract`, which
-every engine must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
+A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
+people look through an Inspector, the relay reads an Outbox. Semantics live in
+`longshore.testing.contract`, which every engine must pass; `docs/architecture/exchange.md`
+walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no
@@ -15,8 +16,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.event import EventBatch
-from longshore.core.job import Attempt, Claim, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 
@@ -26,6 +28,7 @@ __all__ = [
     "Exchanged",
     "Inspector",
     "JobFilter",
+    "Keeper",
     "Lapsed",
     "Outbox",
     "Page",
@@ -44,9 +47,6 @@ __all__ = [
     "TransactionalSession",
 ]
 
-Reference = tuple[int, int]
-"""(handle, delivery): names one claim inside its session."""
-
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """The promises that differ between engines. Each is also a row of the docs' table."""
@@ -61,34 +61,6 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """An accepted job survives the loss of the machine's power."""
     shared_between_processes: bool
     """Several processes can use the same URL at once."""
-
-
-class Exchanged(msgspec.Struct, frozen=True):
-    """The answer to an exchange. Sending the same number again returns the same answer."""
-
-    now: int
-    """The engine's clock, to translate local instants into engine time."""
-    claims: list[Claim]
-    stale: list[Reference] = []
-    """Settlements that were refused: the claim was no longer this session's."""
-    cancel: list[Reference] = []
-    """Held claims whose jobs someone asked to cancel."""
-    is_paused: bool = False
-    """Every wanted queue is paused: nothing will come until one is resumed."""
-
-
-class Renewed(msgspec.Struct, frozen=True):
-    """The answer to a renewal."""
-
-    now: int
-    expires_at: int
-    cancel: list[Reference] = []
-    lost: list[Reference] = []
-    """Held claims that are no longer this session's: stop their handlers."""
-    released: int = 0
-    """Claims of this session that it did not know of; they went back, uncharged."""
-    is_quiet: bool = False
-    """Someone asked this worker to drain."""
 
 
 class Session(Protocol):
@@ -196,22 +168,6 @@ class TransactionalProducer(Protocol):
         ...
 
 
-class Promoted(msgspec.Struct, frozen=True):
-    """What a promote tick did."""
-
-    count: int
-    next_due_in: int | None
-    """Microseconds until the next scheduled job is due; None when there is none."""
-
-
-class Lapsed(msgspec.Struct, frozen=True):
-    """A session whose lease ran out, and the jobs it left."""
-
-    token: int
-    worker: str
-    held: list[Held]
-
-
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """How long finished things are kept, in microseconds."""
 
@@ -220,6 +176,31 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 14 * 86_400_000_000
     idempotency: int = 86_400_000_000
     outbox: int = 3_600_000_000
+
+
+class Keeper(Protocol):
+    """What the process beside a worker asks for. It knows a session by its token alone."""
+
+    async def renew(self, token: int) -> Renewed:
+        """Push a session's end a full lease into the future, or raise LeaseLostError.
+
+        For a worker that lives but may be too busy to renew. Of cancels and claims the answer
+        tells nothing: the worker hears of them itself.
+        """
+        ...
+
+    async def held(self, token: int) -> list[Held] | None:
+        """All that a session holds, live or lapsed; None when it has ended."""
+        ...
+
+    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+        """End a session whose worker is known to be dead, and settle what it held.
+
+        How many jobs that were; 0 when the session has ended already. What the settlements
+        leave out is released; what the session does not hold stays as it is. From then on
+        whoever still speaks for the session gets LeaseLostError.
+        """
+        ...
 
 
 class Steward(Protocol):

@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
+from longshore.testing.kept import KeptMachine
 from longshore.testing.machine import Check, EngineMachine
 from longshore.testing.model import ModelEngine
 from longshore_lab.emptying import empty
@@ -28,9 +29,10 @@ def compare(
     examples: int,
     steps: int,
     check: Check | None = None,
+    machine: type[EngineMachine] = KeptMachine,
 ) -> None:
     chosen = settings(max_examples=examples, stateful_step_count=steps)
-    run_state_machine_as_test(partial(EngineMachine, opened, check), settings=chosen)
+    run_state_machine_as_test(partial(machine, opened, check), settings=chosen)
 
 
 def test_the_model_agrees_with_itself():
@@ -75,13 +77,17 @@ def nothing_is_misplaced(url: str) -> Check:
 @pytest.mark.slow
 def test_postgres_agrees_with_the_model(postgres_url: str):
     check = nothing_is_misplaced(postgres_url)
-    compare(on_postgres(postgres_url), examples=12, steps=30, check=check)
+    compare(
+        on_postgres(postgres_url), examples=12, steps=30, check=check, machine=EngineMachine
+    )
 
 
 @pytest.mark.prove
 def test_postgres_agrees_with_the_model_over_ten_thousand_steps(postgres_url: str):
     check = nothing_is_misplaced(postgres_url)
-    compare(on_postgres(postgres_url), examples=200, steps=50, check=check)
+    compare(
+        on_postgres(postgres_url), examples=200, steps=50, check=check, machine=EngineMachine
+    )
 
 
 @pytest.mark.prove

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from longshore.core.event import EventBatch, decode
-from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.state import Verb
 from longshore.engine import (
@@ -19,6 +19,7 @@ from longshore.engine import (
     Pause,
     Promoted,
     QueueCounts,
+    Renewed,
     Retention,
     SessionView,
     Traits,
@@ -118,6 +119,20 @@ class SqliteEngine:
             worker=worker,
             offer=(tuple(queues), frozenset(types)),
         )
+
+    # Keeper
+
+    async def renew(self, token: int) -> Renewed:
+        """Push a session's end. A loss of power may undo it."""
+        return await self._writer.call(partial(stewarding.renew, token), durable=False)
+
+    async def held(self, token: int) -> list[Held] | None:
+        """What a session holds."""
+        return await self._read(lambda db: stewarding.held(db, token))
+
+    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+        """End a dead worker's session, once."""
+        return await self._writer.call(partial(stewarding.bury, token, settlements))
 
     # Steward
 

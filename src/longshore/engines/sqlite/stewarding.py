@@ -1,4 +1,4 @@
-"""What the scheduler asks for: promote, reclaim, prune."""
+"""What schedulers and keepers ask for: promote, reclaim, prune; renew and bury."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -6,29 +6,33 @@ from collections.abc import Sequence
 import msgspec
 
 from longshore.core.event import Group, Name
-from longshore.core.job import JobId, Settlement
+from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
-from longshore.engine import Lapsed, Promoted, Retention
+from longshore.engine import Lapsed, Promoted, Renewed, Retention
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
+from longshore.errors import LeaseLostError
 
 __all__ = [
+    "bury",
     "delete_jobs",
+    "held",
     "is_set_back",
     "lapsed",
     "promote",
     "prune",
     "reclaim",
+    "renew",
     "shorten_leases",
 ]
 
 _json = msgspec.json.Encoder()
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
-
-
+_END_OF_TIME = 2**63 - 1
+"""Every lease is over before it."""
 _MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 
@@ -96,9 +100,37 @@ def reclaim(
     token: int, settlements: Sequence[Settlement], grace: int, transaction: Transaction
 ) -> int:
     """Bury a lapsed session, once."""
+    return _bury(token, settlements, transaction.now - grace, transaction)
+
+
+def bury(token: int, settlements: Sequence[Settlement], transaction: Transaction) -> int:
+    """Bury a session, lapsed or not, once."""
+    return _bury(token, settlements, _END_OF_TIME, transaction)
+
+
+def held(db: sqlite3.Connection, token: int) -> list[Held] | None:
+    """What a session holds; None when it has ended."""
+    scope = {"token": token, "before": _END_OF_TIME}
+    if db.execute(SQL.session_lapsed, scope).fetchone() is None:
+        return None
+    return [one for one, _ in held_by(db, token)]
+
+
+def renew(token: int, transaction: Transaction) -> Renewed:
+    """Push a live lease's end."""
+    db, scope = transaction.db, {"token": token, "now": transaction.now}
+    session = db.execute(SQL.session_get, scope).fetchone()
+    if session is None:
+        raise LeaseLostError(token)
+    expires_at = db.execute(SQL.session_renew, scope).fetchone()[0]
+    return Renewed(transaction.now, expires_at, is_quiet=bool(session[2]))
+
+
+def _bury(
+    token: int, settlements: Sequence[Settlement], before: int, transaction: Transaction
+) -> int:
     db = transaction.db
-    scope = {"token": token, "before": transaction.now - grace}
-    session = db.execute(SQL.session_lapsed, scope).fetchone()
+    session = db.execute(SQL.session_lapsed, {"token": token, "before": before}).fetchone()
     if session is None:
         return 0
     held = {(one.handle, one.delivery): one for one, _ in held_by(db, token)}

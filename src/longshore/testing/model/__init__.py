@@ -11,6 +11,7 @@ from longshore.core.job import JobId
 from longshore.engine import Session, Traits
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.inspector import ModelInspector
+from longshore.testing.model.keeper import ModelKeeper
 from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.steward import ModelSteward
@@ -19,7 +20,7 @@ from longshore.testing.model.store import Lease, Store
 __all__ = ["ModelEngine"]
 
 
-class ModelEngine(ModelProducer, ModelSteward, ModelInspector):
+class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector):
     """An engine that keeps every promise but the durable ones."""
 
     def __init__(self, clock: Clock | None = None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from longshore.core.event import Group, Name
-from longshore.core.job import Held, JobId, Settlement, Submitted
+from longshore.core.job import JobId, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.engine import Lapsed, Promoted, Retention
@@ -43,7 +43,7 @@ class ModelSteward:
         over = [lease for lease in self._store.leases.values() if self._is_over(lease, grace)]
         over.sort(key=lambda lease: (lease.expires_at, lease.token))
         return [
-            Lapsed(lease.token, lease.worker, _held(self._store.held_by(lease.token)))
+            Lapsed(lease.token, lease.worker, self._store.listed(lease.token))
             for lease in over[:limit]
         ]
 
@@ -54,18 +54,7 @@ class ModelSteward:
         lease = self._store.leases.get(token)
         if lease is None or not self._is_over(lease, grace):
             return 0
-        for settlement in settlements:
-            after(State.RUNNING, settlement.verb)
-        del self._store.leases[token]
-        settled = 0
-        for row in self._store.held_by(token):
-            for settlement in settlements:
-                if row.token and row.reference == (settlement.handle, settlement.delivery):
-                    self._store.settle(row, settlement)
-                    settled += 1
-        released = self._store.release(self._store.held_by(token))
-        self._store.commit()
-        return settled + released
+        return self._store.bury(token, settlements)
 
     async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
         """See `longshore.engine.Steward`."""
@@ -166,25 +155,3 @@ class ModelSteward:
             for batch in self._store.batches
             if batch.at <= oldest and (batch.position in published or not self._store.has_relay)
         ]
-
-
-def _held(rows: list[Row]) -> list[Held]:
-    return [
-        Held(
-            handle=row.handle,
-            delivery=row.job.delivery,
-            id=row.job.id,
-            type=row.job.type,
-            queue=row.job.queue,
-            tenant=row.job.tenant,
-            started_at=row.job.started_at,
-            attempt=row.job.attempt,
-            failures=row.job.failures,
-            crashes=row.job.crashes,
-            lapses=row.job.lapses,
-            max_attempts=row.job.max_attempts,
-            cancel_requested=row.job.cancel_requested,
-            alone=len(rows) == 1,
-        )
-        for row in rows
-    ]

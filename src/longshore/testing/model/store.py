@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from longshore.core import event, ids
 from longshore.core.event import EventBatch, Group, Name
-from longshore.core.job import Attempt, Claim, Job, JobId, Settlement, UniqueUntil
+from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement, UniqueUntil
 from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
@@ -114,6 +114,44 @@ class Store:
     def held_by(self, token: int) -> list[Row]:
         """What a session holds, in order of arrival."""
         return [row for row in self.rows.values() if row.token == token]
+
+    def listed(self, token: int) -> list[Held]:
+        """What a session holds, as whoever buries it sees it."""
+        rows = self.held_by(token)
+        return [
+            Held(
+                handle=row.handle,
+                delivery=row.job.delivery,
+                id=row.job.id,
+                type=row.job.type,
+                queue=row.job.queue,
+                tenant=row.job.tenant,
+                started_at=row.job.started_at,
+                attempt=row.job.attempt,
+                failures=row.job.failures,
+                crashes=row.job.crashes,
+                lapses=row.job.lapses,
+                max_attempts=row.job.max_attempts,
+                cancel_requested=row.job.cancel_requested,
+                alone=len(rows) == 1,
+            )
+            for row in rows
+        ]
+
+    def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+        """End a session, and settle or release all it held."""
+        for settlement in settlements:
+            after(State.RUNNING, settlement.verb)
+        del self.leases[token]
+        settled = 0
+        for row in self.held_by(token):
+            for settlement in settlements:
+                if row.token and row.reference == (settlement.handle, settlement.delivery):
+                    self.settle(row, settlement)
+                    settled += 1
+        released = self.release(self.held_by(token))
+        self.commit()
+        return settled + released
 
     def rearrange(self, job_ids: Sequence[JobId]) -> None:
         """Let these jobs, which came in one call, have come in this order."""

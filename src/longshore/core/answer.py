@@ -1,0 +1,54 @@
+"""What an engine answers to workers, keepers and schedulers."""
+
+import msgspec
+
+from longshore.core.job import Claim, Held
+
+__all__ = ["Exchanged", "Lapsed", "Promoted", "Reference", "Renewed"]
+
+Reference = tuple[int, int]
+"""(handle, delivery): names one claim inside its session."""
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """The answer to an exchange. Sending the same number again returns the same answer."""
+
+    now: int
+    """The engine's clock, to translate local instants into engine time."""
+    claims: list[Claim]
+    stale: list[Reference] = []
+    """Settlements that were refused: the claim was no longer this session's."""
+    cancel: list[Reference] = []
+    """Held claims whose jobs someone asked to cancel."""
+    is_paused: bool = False
+    """Every wanted queue is paused: nothing will come until one is resumed."""
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """The answer to a renewal."""
+
+    now: int
+    expires_at: int
+    cancel: list[Reference] = []
+    lost: list[Reference] = []
+    """Held claims that are no longer this session's: stop their handlers."""
+    released: int = 0
+    """Claims of this session that it did not know of; they went back, uncharged."""
+    is_quiet: bool = False
+    """Someone asked this worker to drain."""
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """What a promote tick did."""
+
+    count: int
+    next_due_in: int | None
+    """Microseconds until the next scheduled job is due; None when there is none."""
+
+
+class Lapsed(msgspec.Struct, frozen=True):
+    """A session whose lease ran out, and the jobs it left."""
+
+    token: int
+    worker: str
+    held: list[Held]

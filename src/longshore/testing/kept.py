@@ -1,0 +1,81 @@
+"""The state machine of engines and model, with keepers among the actors."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from longshore.core import settle
+from longshore.core.job import Held, Settlement
+from longshore.errors import LeaseLostError
+from longshore.testing.machine import EngineMachine, has_claims, has_sessions
+from longshore.testing.manual import reference
+from longshore.testing.strategies import some_of
+
+__all__ = ["KeptMachine"]
+
+
+class KeptMachine(EngineMachine):
+    """As its parent, and workers die beside keepers that saw how far they came."""
+
+    @has_sessions
+    @rule(data=st.data())
+    def keep(self, data: st.DataObject) -> None:
+        """A keeper renews, for a worker that has its lease or has lost it."""
+        session = data.draw(st.sampled_from([*self.sessions, *self.lost]))
+        try:
+            self.pair.agreed(
+                *self.pair.outcomes(
+                    self._keepers[0].renew(session.engine.token),
+                    self._keepers[1].renew(session.model.token),
+                )
+            )
+        except LeaseLostError:
+            self._lose(session)
+
+    @has_claims
+    @rule(data=st.data(), again=st.booleans())
+    def bury(self, data: st.DataObject, again: bool) -> None:
+        """A worker dies; its keeper saw how some of its jobs ended, and leaves some out."""
+        session = self._holder(data)
+        token = session.model.token
+        ended = data.draw(some_of(session.held))
+        decided = [self._settlement(data, claim) for claim in ended]
+        seen = {reference(claim) for claim in ended}
+        decided += [
+            settle.lost(one)
+            for one in self._held(token)
+            if (one.handle, one.delivery) not in seen and data.draw(st.booleans())
+        ]
+        for _ in range(1 + again):
+            self._bury(token, decided)
+        assert self._held(token) == []
+        self._lose(session)
+
+    @property
+    def _keepers(self) -> tuple[Any, Any]:
+        return self.pair.engine, self.pair.model
+
+    def _held(self, token: int) -> list[Held]:
+        there, here = self.pair.outcomes(
+            self._keepers[0].held(self.pair.tokens[token]), self._keepers[1].held(token)
+        )
+        assert (there is None) == (here is None)
+        if here is None:
+            return []
+        self.pair.meet(there, here)
+        facts = [
+            sorted((one.id, one.delivery, one.started_at, one.alone) for one in side)
+            for side in (there, here)
+        ]
+        assert facts[0] == facts[1]
+        return here
+
+    def _bury(self, token: int, decided: list[Settlement]) -> None:
+        there = self.pair.settlements_there(decided)
+        self.pair.agreed(
+            *self.pair.outcomes(
+                self._keepers[0].bury(self.pair.tokens[token], there),
+                self._keepers[1].bury(token, decided),
+            )
+        )
