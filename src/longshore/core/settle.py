@@ -47,7 +47,7 @@ def failure(kind: str, message: str, traceback: str = "") -> Failure:
 
 
 def succeeded(
-    claim: Claim, *, started_at: int, finished_at: int, result: bytes | None = None
+    claim: Claim | Held, *, started_at: int, finished_at: int, result: bytes | None = None
 ) -> Settlement:
     """The handler returned."""
     return Settlement(
@@ -61,7 +61,7 @@ def succeeded(
 
 
 def failed(
-    claim: Claim,
+    claim: Claim | Held,
     why: Failure,
     *,
     delay: int,
@@ -87,7 +87,7 @@ def failed(
 
 
 def killed(
-    claim: Claim, why: Failure, reason: str, *, started_at: int, finished_at: int
+    claim: Claim | Held, why: Failure, reason: str, *, started_at: int, finished_at: int
 ) -> Settlement:
     """No retry can help, or none is left: the job is dead, for the given reason."""
     return Settlement(
@@ -114,7 +114,7 @@ def snoozed(claim: Claim, after: int, *, started_at: int, finished_at: int) -> S
     )
 
 
-def released(claim: Claim, *, started_at: int | None = None) -> Settlement:
+def released(claim: Claim | Held, *, started_at: int | None = None) -> Settlement:
     """Give the job back unharmed. `started_at` is set when a drain stopped its handler."""
     return Settlement(
         handle=claim.handle, delivery=claim.delivery, verb=Verb.RELEASE, started_at=started_at
