@@ -2,9 +2,10 @@
 
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any, Protocol
 
-from longshore.core import ids
+from longshore.core import ids, occasion
 from longshore.core.job import Claim
 from longshore.errors import ConfigError, LongshoreError
 
@@ -103,6 +104,20 @@ class RunningJob:
     def tags(self) -> tuple[str, ...]:
         """What the producer tagged it with."""
         return self._claim.tags
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that fired it; None if none did."""
+        return occasion.schedule_of(self._claim.tags)
+
+    @property
+    def due(self) -> datetime | None:
+        """The due time it was fired for, in UTC; None if no schedule fired it.
+
+        The same over all attempts, however late they are: a report on yesterday asks this what
+        yesterday is.
+        """
+        return occasion.due_of(self._claim.tags)
 
     @property
     def trace(self) -> str | None:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from longshore.core.cron import ALIASES, parse, zone
+from longshore.core.cron import ALIASES, Quirk, parse, zone
 from longshore.errors import ConfigError
 
 SECOND = 1_000_000
@@ -220,3 +220,28 @@ def test_the_29th_of_february_is_found_across_a_century_without_one():
 
 def test_the_end_of_the_calendar_has_no_next_due_time():
     assert parse("* * * * *", "Europe/Berlin").after(2**62) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "due", "expected"),
+    [
+        ("30 2 * * *", "2026-03-29T03:00+02:00", Quirk.GAP),
+        ("0 3 * * *", "2026-03-29T03:00+02:00", None),
+        ("0,30 2,3 * * *", "2026-03-29T03:00+02:00", Quirk.GAP),
+        ("30 2 * * *", "2026-03-30T02:30+02:00", None),
+        ("30 2 * * *", "2026-10-25T02:30+02:00", Quirk.FOLD),
+        ("0 3 * * *", "2026-10-25T03:00+01:00", None),
+        ("*/30 * * * *", "2026-10-25T02:30+02:00", Quirk.FIRST_PASS),
+        ("*/30 * * * *", "2026-10-25T02:30+01:00", Quirk.SECOND_PASS),
+        ("*/30 * * * *", "2026-03-29T03:00+02:00", None),
+        ("*/30 * * * *", "2026-10-25T03:00+01:00", None),
+    ],
+)
+def test_a_due_time_that_a_change_of_the_clock_touched_says_how(
+    expression: str, due: str, expected: Quirk | None
+):
+    cron = parse(expression, "Europe/Berlin")
+    moment = instant(due)
+
+    assert cron.after(moment - 1) == moment
+    assert cron.quirk(moment) is expected

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from longshore.core import ids
+from longshore.core import ids, occasion
 from longshore.core.job import JobId
 from longshore.core.schedule import (
     CatchUp,
@@ -18,6 +18,7 @@ from longshore.core.schedule import (
     Schedule,
     decide,
     due_times,
+    extra_job,
     next_due,
 )
 
@@ -163,8 +164,32 @@ def test_a_job_is_what_its_schedule_says():
         "reports",
         "acme",
     )
-    assert (job.priority, job.max_attempts, job.timeout, job.tags) == (2, 3, None, ("nightly",))
-    assert job.run_at == NOON
+    assert (job.priority, job.max_attempts, job.timeout, job.run_at) == (2, 3, None, NOON)
+    assert job.tags == ("schedule:nightly", "due:2026-05-01T12:00:00Z", "nightly")
+
+
+def test_a_job_tells_the_due_time_and_not_when_it_runs():
+    late = fire(replace(HOURLY, jitter=MINUTE), due=NOON, now=NOON + 30 * MINUTE).shots[0].job
+
+    assert late is not None
+    assert late.run_at != NOON
+    assert occasion.schedule_of(late.tags) == "hourly"
+    assert occasion.due_of(late.tags) == datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def test_tags_that_only_look_like_a_due_time_are_none():
+    assert occasion.due_of(("a", "due:soon")) is None
+    assert occasion.due_of(("due:2026-05-01T12:00:00",)) is None
+    assert occasion.due_of(()) is None
+    assert occasion.schedule_of(("a",)) is None
+
+
+def test_an_extra_job_runs_at_once_and_stands_for_no_due_time():
+    schedule = replace(HOURLY, jitter=MINUTE, next_due=NOON, tags=("cron",))
+
+    job = extra_job(schedule, new_id())
+
+    assert (job.type, job.run_at, job.tags) == ("report", None, ("schedule:hourly", "cron"))
 
 
 def run_at(schedule: Schedule, *, due: int, now: int) -> int:

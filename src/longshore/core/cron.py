@@ -17,6 +17,7 @@ thing in this package that touches a file.
 from collections.abc import Iterator
 from copy import copy
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,7 @@ from cronsim import CronSim, CronSimError
 
 from longshore.errors import ConfigError
 
-__all__ = ["ALIASES", "Cron", "parse", "zone"]
+__all__ = ["ALIASES", "Cron", "Quirk", "parse", "zone"]
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -43,6 +44,19 @@ _EPOCH = datetime.fromisoformat("1970-01-01")
 _ONE_SECOND = timedelta(seconds=1)
 # cronsim looks fifty years ahead; past this instant it would leave the calendar.
 _LAST_S = 7_900 * 365 * _DAY_S
+
+
+class Quirk(StrEnum):
+    """What a change of the clock makes of a due time."""
+
+    GAP = "gap"
+    """A local time that it names never comes on this day; it is due when the gap ends."""
+    FOLD = "fold"
+    """Its local time comes twice on this day; it is due the first time only."""
+    FIRST_PASS = "first_pass"
+    """Its local time comes twice, and it is due both times; this is the first."""
+    SECOND_PASS = "second_pass"
+    """The second."""
 
 
 class Cron:
@@ -64,6 +78,20 @@ class Cron:
         find = self._next_shown if self.follows_elapsed_time else self._next_reached
         due = find(floor)
         return None if due is None else due * _SECOND
+
+    def quirk(self, due: int) -> Quirk | None:
+        """What a change of the clock made of this due time, which is one of its own."""
+        moment = datetime.fromtimestamp(due // _SECOND, self._zone)
+        if moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset():
+            if not self.follows_elapsed_time:
+                return Quirk.FOLD
+            return Quirk.SECOND_PASS if moment.fold else Quirk.FIRST_PASS
+        before = _local(self._zone, due // _SECOND - 1)
+        named = next(self._local_times(before), None)
+        if self.follows_elapsed_time or named is None:
+            return None
+        # The clock jumped over a time that is named: it shows a later one.
+        return Quirk.GAP if named < moment.replace(tzinfo=None) else None
 
     def _next_reached(self, floor: int) -> int | None:
         for wanted in self._local_times(_local(self._zone, floor)):

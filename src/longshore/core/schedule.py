@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from longshore.core import cron
+from longshore.core import cron, occasion
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import DEFAULT_TIMEOUT_US, JobId, NewJob
 from longshore.core.rank import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -31,8 +31,10 @@ __all__ = [
     "decide",
     "declared",
     "due_times",
+    "extra_job",
     "next_due",
     "preview",
+    "quirk",
     "validate",
 ]
 
@@ -154,6 +156,13 @@ def preview(schedule: Schedule, after: int, count: int) -> list[int]:
     return list(islice(_grid(schedule, after), min(count, _MOST_PREVIEWED)))
 
 
+def quirk(schedule: Schedule, due: int) -> cron.Quirk | None:
+    """What a change of the clock made of this due time; nothing, for an interval."""
+    if schedule.cron is None:
+        return None
+    return cron.parse(schedule.cron, schedule.timezone).quirk(due)
+
+
 def declared(schedule: Schedule, *, now: int, existing: Schedule | None = None) -> Schedule:
     """`schedule` as it should be stored, so that declaring it again loses no due time.
 
@@ -199,12 +208,17 @@ def decide(due: DueSchedule, new_id: Callable[[], JobId]) -> Firing:
     if schedule.overlap is Overlap.SKIP:
         runs = [] if due.is_last_job_live else times[-1:]
     shots = tuple(
-        Shot(time, _job(schedule, time, due.now, new_id()) if time in runs else None)
+        Shot(time, _fired(schedule, time, due.now, new_id()) if time in runs else None)
         for time in times
     )
     expected = due.now if schedule.next_due is None else schedule.next_due
     coming = next_due(schedule, max(expected, due.now))
     return Firing(schedule.name, schedule.tenant, expected, shots, coming)
+
+
+def extra_job(schedule: Schedule, job_id: JobId) -> NewJob:
+    """A job like those it fires, besides them: to run now, whatever is due or still runs."""
+    return _job(schedule, job_id, tags=occasion.tags_of(schedule.name, None), run_at=None)
 
 
 def _bounds(schedule: Schedule) -> Iterator[tuple[str, int, int, int]]:
@@ -257,10 +271,17 @@ def _newest_due(schedule: Schedule, oldest: int, now: int, count: int) -> list[i
         reach *= 4
 
 
-def _job(schedule: Schedule, due: int, now: int, job_id: JobId) -> NewJob:
+def _fired(schedule: Schedule, due: int, now: int, job_id: JobId) -> NewJob:
     # After downtime the due time plus jitter is past for every schedule at once; counted from
     # now, the jitter still spreads their jobs.
     base = now if 0 < schedule.jitter < now - due else due
+    run_at = base + int(schedule.jitter * _chance(schedule, due))
+    return _job(schedule, job_id, tags=occasion.tags_of(schedule.name, due), run_at=run_at)
+
+
+def _job(
+    schedule: Schedule, job_id: JobId, *, tags: tuple[str, ...], run_at: int | None
+) -> NewJob:
     return NewJob(
         id=job_id,
         type=schedule.type,
@@ -268,10 +289,10 @@ def _job(schedule: Schedule, due: int, now: int, job_id: JobId) -> NewJob:
         queue=schedule.queue,
         tenant=schedule.tenant,
         priority=schedule.priority,
-        run_at=base + int(schedule.jitter * _chance(schedule, due)),
+        run_at=run_at,
         max_attempts=schedule.max_attempts,
         timeout=schedule.timeout,
-        tags=schedule.tags,
+        tags=(*tags, *schedule.tags),
     )
 
 
