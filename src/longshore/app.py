@@ -64,6 +64,7 @@ class Longshore:
         """Without `url`, settings decide: LONGSHORE_ENGINE_URL, longshore.toml, the default."""
         self._url: str | None = url
         self._settings: Settings | None = settings
+        self._given_clock: Clock | None = clock
         self._clock = clock or SystemClock()
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
@@ -99,7 +100,8 @@ class Longshore:
     async def __aenter__(self) -> Self:
         opened = self._opened
         if opened is None or opened.pid != os.getpid() or opened.loop.is_closed():
-            engine = open_engine(self.url, clock=self._clock)
+            # Unless a test sets the time, the engine goes by its own clock and not by ours.
+            engine = open_engine(self.url, clock=self._given_clock)
             opened = _Opened(engine, asyncio.get_running_loop(), os.getpid())
             self._opened = opened
         if opened.loop is not asyncio.get_running_loop():
@@ -139,14 +141,14 @@ class Longshore:
         """
         if self._opened is not None:
             raise ConfigError("the app is open; it moves only while it is closed")
-        home = self._url, self._settings, self._clock
+        home = self._url, self._settings, self._given_clock, self._clock
         self._url = url or self._url
         self._settings = self._settings or settings
-        self._clock = clock or SystemClock()
+        self._given_clock, self._clock = clock, clock or SystemClock()
         try:
             yield self
         finally:
-            self._url, self._settings, self._clock = home
+            self._url, self._settings, self._given_clock, self._clock = home
 
     @property
     def engine(self) -> Engine:

@@ -33,6 +33,7 @@ __all__ = [
 T = TypeVar("T")
 
 CLOCK = SystemClock()
+"""This machine's. What is due and whose lease is over, the engine decides by its own."""
 
 
 def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Settings:
@@ -67,7 +68,7 @@ def app(shared: Shared) -> Generator[Longshore]:
     """
     known = settings(shared)
     application = Longshore() if known.app is None else load_app(known.app)
-    with application.at(shared.url, settings=known, clock=CLOCK):
+    with application.at(shared.url, settings=known):
         yield application
 
 
@@ -86,7 +87,7 @@ def service(
 @asynccontextmanager
 async def opened(shared: Shared) -> AsyncGenerator[Engine]:
     """The engine that is meant, closed in the end. Its schema is left as it is."""
-    engine = open_engine(_url(shared), clock=CLOCK)
+    engine = open_engine(_url(shared))
     try:
         yield engine
     finally:

@@ -1,0 +1,66 @@
+"""Processes whose wall clock is wrong.
+
+    skew = Skew.build(folder)
+    wrong = skew.clock("ahead", seconds=300)
+    subprocess.Popen(command, env={**os.environ, **wrong.environment})
+    wrong.set(-300)
+
+Only CLOCK_REALTIME is shifted, as a badly set machine would have it; monotonic clocks stay
+true. Needs Linux and a C compiler.
+"""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Skew", "SkewedClock"]
+
+_SOURCE = Path(__file__).with_name("skew.c")
+_COMPILERS = ("cc", "gcc", "clang")
+_PATIENCE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SkewedClock:
+    """One clock, for the processes that are started with its environment."""
+
+    library: Path
+    file: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process must have in its environment to be shown this clock."""
+        return {"LD_PRELOAD": str(self.library), "SKEW_FILE": str(self.file)}
+
+    def set(self, seconds: int) -> None:
+        """Set it this far ahead of the machine's clock, at once, in running processes too."""
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(f"{seconds}\n")
+        # Replaced, not written to: a reader never sees it empty.
+        fresh.replace(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """The library that shifts clocks."""
+
+    library: Path
+
+    @classmethod
+    def build(cls, folder: Path) -> "Skew | None":
+        """Compile it into the folder; None where that is not possible."""
+        compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+        if compiler is None or not sys.platform.startswith("linux"):
+            return None
+        library = folder / "skew.so"
+        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)]
+        subprocess.run(command, check=True, timeout=_PATIENCE)
+        return cls(library)
+
+    def clock(self, name: str, *, seconds: int) -> SkewedClock:
+        """A clock of its own, set this far ahead."""
+        clock = SkewedClock(self.library, self.library.with_name(f"{name}.skew"))
+        clock.set(seconds)
+        return clock
