@@ -3,13 +3,13 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
@@ -19,7 +19,7 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, Template, microseconds
-from longshore.recurring import Times, recurring, store
+from longshore.recurring import Times, recurring, store, without_arguments
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.service import Scheduler
@@ -34,6 +34,7 @@ from longshore.worker.worker import Worker
 __all__ = ["Longshore"]
 
 R = TypeVar("R")
+SomeTask = TypeVar("SomeTask", bound=Task[..., Any])
 
 _CHUNK = 1_000
 """Jobs per commit of `submit_many`: past this a larger batch is no faster, only rougher on
@@ -69,6 +70,7 @@ class Longshore:
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._schedules: dict[tuple[str, str], Schedule] = {}
+        self._unused_decorators: set[Callable[..., Any]] = set()
         self._opened: _Opened | None = None
         self.task = Register(self, self._keep, {})
         """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
@@ -212,18 +214,41 @@ class Longshore:
             template.fill(self.new_id(), checked), template.connection, codec.decode_result
         )
 
-    def schedule(self, name: str, spec: Spec[Any], **times: Unpack[Times]) -> Schedule:
-        """Declare that a job like the spec's is submitted again and again.
+    @overload
+    def schedule(self, name: str, spec: Spec[Any], **times: Unpack[Times]) -> Schedule: ...
+    @overload
+    def schedule(
+        self, name: str | None = None, **times: Unpack[Times]
+    ) -> Callable[[SomeTask], SomeTask]: ...
+    def schedule(
+        self, name: str | None = None, spec: Spec[Any] | None = None, **times: Unpack[Times]
+    ) -> Any:
+        """Declare that a job is submitted again and again.
 
-        `app.schedule("reports", report.spec(), cron="0 6 * * *", timezone="Europe/Berlin")`.
-        It is stored when the app starts to work; declaring it again changes it.
+        `app.schedule("reports", report.spec("sales"), cron="0 6 * * *")` submits jobs like the
+        spec's. Above `@app.task` it is a decorator: `@app.schedule(every=60)` submits the task
+        without arguments, in a schedule of the task's name unless another is given. It is
+        stored when the app starts to work; declaring it again changes it.
         """
-        schedule = recurring(name, spec, times)
-        self._schedules[schedule.tenant, name] = schedule
-        return schedule
+        if spec is not None:
+            return self._recur(recurring(name or "", spec, times))
+
+        def declare_for(task: SomeTask) -> SomeTask:
+            known = name or getattr(task, "name", "")
+            schedule = recurring(known, without_arguments(task, known), times)
+            if self._schedules.get((schedule.tenant, known), schedule) != schedule:
+                raise ConfigError(f"there are two schedules {known!r}; give one another name")
+            self._unused_decorators.discard(declare_for)
+            self._recur(schedule)
+            return task
+
+        self._unused_decorators.add(declare_for)
+        return declare_for
 
     async def store_schedules(self) -> None:
         """Store the declared schedules. Workers and schedulers do so when they start."""
+        if self._unused_decorators:
+            raise ConfigError("app.schedule(...) without a spec must stand above a task")
         await store(self.engine, self._schedules.values())
 
     def with_queues(self, worker: WorkerSettings) -> WorkerSettings:
@@ -334,6 +359,10 @@ class Longshore:
             queues=settings.queues if queues is None else tuple(queues),
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
+
+    def _recur(self, schedule: Schedule) -> Schedule:
+        self._schedules[schedule.tenant, schedule.name] = schedule
+        return schedule
 
     def _keep(self, task: Task[..., Any]) -> None:
         other = self._tasks.get(task.name)

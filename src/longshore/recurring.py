@@ -1,19 +1,21 @@
 """Schedules that an app declares in its code, and how they reach the engine."""
 
 from collections.abc import Iterable
-from datetime import timedelta
-from typing import Any, Literal, TypedDict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
 from longshore.core.job import NewJob
 from longshore.core.schedule import CatchUp, Overlap, Schedule, declared, validate
 from longshore.engine import Engine
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, PayloadError
 from longshore.options import Duration, microseconds
-from longshore.task import Spec
+from longshore.task import Spec, Task
 
-__all__ = ["Times", "recurring", "store"]
+__all__ = ["Times", "recurring", "store", "without_arguments"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Times(TypedDict, total=False):
@@ -22,7 +24,9 @@ class Times(TypedDict, total=False):
     cron: str
     """Five fields, six with seconds in front, or `@daily` and the like."""
     every: Duration
-    """An interval instead of a cron expression; counted from the epoch, in UTC."""
+    """An interval instead of a cron expression."""
+    anchor: datetime
+    """What an interval is counted from: the epoch unless given. Nothing is due before it."""
     timezone: str
     """Of the cron expression, such as Europe/Berlin; UTC unless given."""
     catch_up: Literal["skip", "latest", "all"]
@@ -49,6 +53,7 @@ def recurring(name: str, spec: Spec[Any], times: Times) -> Schedule:
             tenant=job.tenant,
             cron=times.get("cron"),
             every=None if every is None else microseconds(every),
+            anchor=_anchor(times),
             timezone=times.get("timezone", "UTC"),
             type=job.type,
             payload=job.payload,
@@ -68,6 +73,20 @@ def recurring(name: str, spec: Spec[Any], times: Times) -> Schedule:
     return schedule
 
 
+def without_arguments(task: object, name: str) -> Spec[Any]:
+    """The job of a task that needs to be told nothing, or ConfigError."""
+    # Not every caller has a type checker.
+    if not isinstance(task, Task):
+        raise ConfigError("@app.schedule is for tasks: put it above @app.task")
+    try:
+        return cast("Task[[], Any]", task).spec()
+    except PayloadError as error:
+        raise ConfigError(
+            f"schedule {name!r}: {error}; "
+            "app.schedule(name, task.spec(...), ...) gives a task its arguments"
+        ) from None
+
+
 async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
     """Bring the engine's schedules up to these; nothing is written if they are the same.
 
@@ -82,6 +101,15 @@ async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
         wanted = declared(schedule, now=await engine.now(), existing=existing)
         if wanted != existing:
             await engine.put_schedule(wanted)
+
+
+def _anchor(times: Times) -> int:
+    anchor = times.get("anchor", _EPOCH)
+    if "every" not in times and "anchor" in times:
+        raise ValueError("an anchor is for intervals; a cron expression has none")
+    if anchor.utcoffset() is None:
+        raise ValueError("give the anchor a time zone")
+    return (anchor - _EPOCH) // timedelta(microseconds=1)
 
 
 def _refuse_unfit(name: str, job: NewJob, connection: object) -> None:

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
-from longshore import ConfigError, Longshore, Settings
+from longshore import ConfigError, Longshore, Settings, current_job
 from longshore.core.schedule import CatchUp, Overlap
 from longshore.runtime.clock import SECOND, ManualClock
+from longshore.runtime.ids import IdSource
+from longshore.scheduler.fire import Firer
 from longshore.task import SyncTask
+from longshore.testing.harness import drain
 
 
 @pytest.fixture
@@ -66,6 +70,70 @@ async def test_a_declared_schedule_submits_jobs_like_its_spec(
     )
 
 
+async def test_a_decorator_schedules_a_task_under_its_own_name(app: Longshore):
+    @app.schedule(cron="0 3 * * *", timezone="Europe/Berlin", overlap="skip")
+    @app.schedule("often", every=60)
+    @app.task(queue="reports", name="report.nightly")
+    async def report(kind: str = "sales") -> str:
+        return kind
+
+    await app.store_schedules()
+
+    often, nightly = await app.engine.schedules()
+    assert await report("stock") == "stock"
+    assert (nightly.name, nightly.cron, nightly.overlap) == (
+        "report.nightly",
+        "0 3 * * *",
+        Overlap.SKIP,
+    )
+    assert (often.name, often.every) == ("often", 60 * SECOND)
+    assert {(one.type, one.queue, one.payload) for one in (often, nightly)} == {
+        ("report.nightly", "reports", b"{}")
+    }
+
+
+async def test_a_decorator_refuses_what_cannot_be_submitted_without_arguments(
+    app: Longshore, report: SyncTask[[str], None]
+):
+    with pytest.raises(ConfigError, match=r"schedule 'report'.*kind.*task\.spec"):
+        app.schedule(every=60)(report)
+
+
+async def test_a_decorator_below_the_task_says_where_it_belongs(app: Longshore):
+    async def plain() -> None: ...
+
+    with pytest.raises(ConfigError, match=r"above @app\.task"):
+        app.schedule(every=60)(plain)
+
+
+async def test_a_second_decorator_needs_a_name_of_its_own(app: Longshore):
+    @app.schedule(every=60)
+    @app.task
+    async def poll() -> None: ...
+
+    with pytest.raises(ConfigError, match="two schedules 'poll'"):
+        app.schedule(every=90)(poll)
+
+
+async def test_a_schedule_that_forgot_its_spec_is_noticed(app: Longshore):
+    app.schedule("lost", every=60)
+
+    with pytest.raises(ConfigError, match="above a task"):
+        await app.store_schedules()
+
+
+async def test_an_interval_counts_from_its_anchor(
+    app: Longshore, report: SyncTask[[str], None], clock: ManualClock
+):
+    start = datetime(2030, 1, 1, 9, 15, tzinfo=ZoneInfo("Europe/Berlin"))
+    app.schedule("later", report.spec("a"), every=timedelta(hours=6), anchor=start)
+
+    await app.store_schedules()
+
+    (stored,) = await app.engine.schedules()
+    assert stored.next_due == int(start.timestamp()) * SECOND
+
+
 async def test_declaring_again_keeps_the_place_and_an_operators_pause(
     app: Longshore, report: SyncTask[[str], None], clock: ManualClock
 ):
@@ -107,6 +175,8 @@ async def test_a_schedule_that_is_no_longer_declared_stays(
         {"every": 60, "catch_up": "some"},
         {"every": 60, "overlap": "maybe"},
         {"everyy": 60},
+        {"every": 60, "anchor": datetime(2030, 1, 1)},  # noqa: DTZ001 - that is the mistake
+        {"cron": "@daily", "anchor": datetime(2030, 1, 1, tzinfo=UTC)},
     ],
     ids=str,
 )
@@ -139,3 +209,27 @@ async def test_schedules_fire_while_the_app_works():
         await fired.wait()
         working.cancel()
         await asyncio.wait([working])
+
+
+async def test_a_fired_job_knows_its_schedule_and_due_time_over_all_attempts(
+    clock: ManualClock,
+):
+    app = Longshore("sqlite://:memory:", clock=clock, settings=Settings())
+    seen: list[tuple[str | None, datetime | None, int]] = []
+
+    @app.schedule("hourly", cron="@hourly", jitter=timedelta(minutes=5))
+    @app.task(retry_base=1, retry_jitter="none")
+    async def report() -> None:
+        job = current_job()
+        seen.append((job.schedule, job.due, job.attempt))
+        if job.attempt == 1:
+            raise ValueError("not yet")
+
+    async with app:
+        await app.store_schedules()
+        clock.advance(3_600 * SECOND)
+        await Firer(app.engine, IdSource(clock), clock=clock).tick()
+        await drain(app, advance=timedelta(hours=1), clock=clock, raises=False)
+
+    due = datetime.fromtimestamp((clock.now() // SECOND) // 3_600 * 3_600, UTC)
+    assert seen == [("hourly", due, 1), ("hourly", due, 2)]
