@@ -268,6 +268,58 @@ async def test_a_schedule_that_cannot_fire_does_not_hold_up_the_others(
     assert [record.message for record in caplog.records] == ["schedule not fired"]
 
 
+async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others(
+    engine: Engine, clock: ManualClock
+):
+    unknown = a_schedule(every=None, cron="@daily", timezone="Mars/Base")
+    for number in range(250):
+        await engine.put_schedule(replace(unknown, name=f"a{number}", next_due=START))
+    await declare(engine, name="b")
+    firer = a_firer(engine, clock)
+    clock.advance(MINUTE)
+
+    delays = [await firer.tick() for _ in range(3)]
+
+    assert await fired(engine, "b") == [START + MINUTE]
+    assert [delay > 0.0 for delay in delays] == [False, False, True]
+
+
+@pytest.mark.parametrize(("policy", "fires"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1)])
+async def test_due_times_that_the_policy_passes_over_are_told_to_the_operator(
+    engine: Engine,
+    clock: ManualClock,
+    policy: CatchUp,
+    fires: int,
+    caplog: pytest.LogCaptureFixture,
+):
+    await declare(engine, every=HOUR, catch_up=policy)
+    clock.advance(5 * HOUR + 2 * MINUTE)
+
+    await a_firer(engine, clock).tick()
+    clock.advance(58 * MINUTE)
+    await a_firer(engine, clock).tick()
+
+    (told,) = [record for record in caplog.records if record.message == "due times missed"]
+    assert (told.__dict__["since"], told.__dict__["fires"]) == (START + HOUR, fires)
+
+
+@pytest.mark.parametrize("step", [300 * MILLISECOND, HOUR])
+async def test_a_wall_clock_that_is_wrong_does_not_move_its_looks(
+    engine: Engine, clock: ManualClock, step: int
+):
+    """Its own clock is ahead of the engine's, and is set while it waits."""
+    own = ManualClock(START + 700 * MILLISECOND)
+    firer = Firer(engine, IdSource(own), clock=own, rng=random.Random(7))
+    clock.advance(300 * MILLISECOND)
+
+    first = await firer.tick()
+    own.step(step)
+    second = await firer.tick()
+
+    assert 0.7 <= first <= 0.72
+    assert 0.7 <= second <= 0.72
+
+
 async def test_it_looks_again_on_the_whole_second(engine: Engine, clock: ManualClock):
     clock.advance(300 * MILLISECOND)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from longshore.core import ids
 from longshore.core.schedule import DueSchedule, Firing, Schedule, decide
-from longshore.engine import Steward
 from longshore.errors import EngineError, LongshoreError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.scheduler.reclaim import TimedSteward
 from longshore.scheduler.spread import late
 
 __all__ = ["Firer"]
@@ -19,18 +19,21 @@ log = logging.getLogger("longshore.scheduler")
 _SECOND = 1_000_000
 _BATCH = 100
 _SPREAD = 0.02
+_ASK_TIME_AGAIN = 30.0
+"""Seconds. When the engine's clock was set, looks miss the whole second no longer than this."""
 
 
 class Firer:
     """Fires due schedules. With any number of firers each due time fires once.
 
     The engine applies a firing only while its due time is still the schedule's next one, in
-    one commit with the jobs, so firers need not know of each other.
+    one commit with the jobs, so firers need not know of each other. What is due, the engine's
+    clock decides; this machine's wall clock is not asked at all.
     """
 
     def __init__(
         self,
-        engine: Steward,
+        engine: TimedSteward,
         id_source: IdSource,
         *,
         clock: Clock | None = None,
@@ -42,20 +45,30 @@ class Firer:
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
         self._on_fired = on_fired
-        self._engine_ahead = 0
+        self._ahead = 0
+        """From the monotonic clock to the engine's, in microseconds."""
+        self._asked_time = -_ASK_TIME_AGAIN
         self._coming: set[int] = set()
+        self._unfit = 0
+        """How many of the due schedules this process was unable to fire when it last looked."""
         self._complaints: set[tuple[str, str, str]] = set()
 
     async def tick(self) -> float:
         """Fire what is due; look again when something may be, within a second."""
-        due = await self._engine.due_schedules(limit=_BATCH)
-        decided = [await self._fire(one) for one in due]
-        if len(due) == _BATCH and any(decided):
+        # Those that stay due are the oldest: they must not crowd out the others.
+        limit = _BATCH + self._unfit
+        due = await self._engine.due_schedules(limit=limit)
+        if due:
+            self._set_time(due[0].now)
+        elif self._clock.monotonic() - self._asked_time >= _ASK_TIME_AGAIN:
+            self._set_time(await self._engine.now())
+        fired = [await self._fire(one) for one in due]
+        self._unfit = fired.count(False)
+        if len(due) == limit:
             return 0.0
         return late(self._until_next_due(), self._rng, by=_SPREAD)
 
     async def _fire(self, due: DueSchedule) -> bool:
-        self._engine_ahead = due.now - self._clock.now()
         try:
             firing = decide(due, self._id_source.make)
             jobs = await self._engine.fire(firing)
@@ -68,8 +81,7 @@ class Firer:
             return False
         if firing.next_due is not None:
             self._coming.add(firing.next_due)
-        if jobs:
-            self._tell(due, firing, len(jobs))
+        self._tell(due, firing, len(jobs))
         return True
 
     def _complain(self, schedule: Schedule, error: LongshoreError) -> None:
@@ -80,10 +92,16 @@ class Firer:
             log.warning("schedule not fired", extra={**names, "error": str(error)})
 
     def _tell(self, due: DueSchedule, firing: Firing, jobs: int) -> None:
+        names = {"schedule": firing.name, "tenant": firing.tenant}
+        if not firing.shots or firing.shots[0].due > firing.expected:
+            policy = {"catch_up": due.schedule.catch_up, "fires": len(firing.shots)}
+            log.warning("due times missed", extra={**names, "since": firing.expected, **policy})
+        # None when another firer was first.
+        if not jobs:
+            return
         for shot in firing.shots:
             facts = {
-                "schedule": firing.name,
-                "tenant": firing.tenant,
+                **names,
                 "due": shot.due,
                 "late_ms": (due.now - shot.due) // 1_000,
                 "job": ids.text(shot.job.id) if shot.job else None,
@@ -92,13 +110,17 @@ class Firer:
         if self._on_fired is not None:
             self._on_fired(jobs)
 
+    def _set_time(self, engine_now: int) -> None:
+        self._asked_time = self._clock.monotonic()
+        self._ahead = engine_now - int(self._asked_time * _SECOND)
+
     def _until_next_due(self) -> float:
         """Seconds until a due time that is known, or until the next whole second.
 
         Cron is due on whole seconds, so whatever another process declared meanwhile is found
         in time; an interval off the seconds is late once, by less than a second.
         """
-        now = self._clock.now() + self._engine_ahead
+        now = int(self._clock.monotonic() * _SECOND) + self._ahead
         whole_second = now - now % _SECOND + _SECOND
         self._coming = {due for due in self._coming if now < due < whole_second}
         return (min(self._coming, default=whole_second) - now) / _SECOND
