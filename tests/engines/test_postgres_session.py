@@ -341,7 +341,7 @@ async def test_lost_answers_leave_no_journal_behind(
 async def test_a_session_whose_claims_changed_beneath_it_reads_them_and_goes_on(
     worker: ManualWorker, engine: Engine, observer: Connection
 ):
-    jobs = [a_job(type="noop", tenant=f"t{number}") for number in range(3)]
+    jobs = [a_job(priority=number + 1) for number in range(3)]
     await engine.submit(jobs)
     claims = await worker.claim(3)
     assert len({one.handle >> 12 for one in claims}) == 3

@@ -77,7 +77,7 @@ SETTLED: dict[Verb, Name] = {
 
 
 class Group(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Transitions that share everything but the job."""
+    """Transitions of one name in one queue."""
 
     name: Name
     queue: str
@@ -87,6 +87,10 @@ class Group(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Sixteen bytes per job."""
     details: list[dict[str, object]] = []
     """One per job where they differ (attempt, error, reason, due time); else empty."""
+    types: list[str] = []
+    """One per job where they differ; `type` says nothing then."""
+    tenants: list[str] = []
+    """The same."""
 
 
 class EventBatch(msgspec.Struct, frozen=True, gc=False):
@@ -136,8 +140,8 @@ def expand(batch: EventBatch) -> Iterable[Event]:
                 batch.at,
                 JobId(group.ids[offset * 16 : offset * 16 + 16]),
                 group.queue,
-                group.type,
-                group.tenant,
+                group.types[offset] if group.types else group.type,
+                group.tenants[offset] if group.tenants else group.tenant,
                 group.details[offset] if group.details else {},
             )
             index += 1

@@ -13,19 +13,32 @@ __all__ = ["packed", "packed_columns", "turned"]
 _json = msgspec.json.Encoder()
 
 
-def packed(values: Sequence[int | str | bytes | None]) -> str:
-    """Numbers, JSON texts or bytes as an array's text, which the statement has to cast."""
+_Value = int | str | bytes | None
+
+
+def packed(values: Sequence[_Value]) -> str:
+    """Numbers, texts or bytes as an array's text, which the statement has to cast."""
     if values and any(isinstance(one, bytes) for one in values):
         values = ["\\x" + one.hex() if isinstance(one, bytes) else one for one in values]
-    # Inside quotes both escape a quote and a backslash alike; control characters do not occur.
-    return "{" + _json.encode(values)[1:-1].decode() + "}"
+    text = _json.encode(values)[1:-1].decode()
+    if "\\" in text:
+        # An array's text escapes with a backslash too, but not control characters.
+        text = ",".join(map(_quoted, values))
+    return "{" + text + "}"
 
 
-def packed_columns(rows: Sequence[tuple[int | bytes | None, ...]], width: int) -> list[str]:
+def packed_columns(rows: Sequence[tuple[_Value, ...]], width: int) -> list[str]:
     """Rows as packed columns."""
     if not rows:
         return ["{}"] * width
     return [packed(column) for column in zip(*rows, strict=True)]
+
+
+def _quoted(value: _Value) -> str:
+    if not isinstance(value, str):
+        return "null" if value is None else str(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:

@@ -14,18 +14,19 @@ __all__ = ["columns", "grouped", "in_order", "sent"]
 
 MOST_BYTES = 1 << 20
 """Payloads of one segment: a claim of a part of it reads all of them."""
-_PACKED = frozenset((3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15))
-"""The columns that are numbers, or JSON where there is any."""
+_BYTES = frozenset((9, 20, 21, 24, 25))
+"""The columns that are bytes, or no lists."""
 _json = msgspec.json.Encoder()
 
-_Alike = tuple[str, str, str, int, int, int | None]
+_Alike = tuple[str, int, int, int | None]
+_Segment = list[list[NewJob]]
 
 
-def grouped(jobs: Iterable[NewJob]) -> list[list[list[NewJob]]]:
+def grouped(jobs: Iterable[NewJob]) -> list[_Segment]:
     """Segments of spans of jobs. Jobs that are alike keep their order."""
     alike: dict[_Alike, dict[tuple[int | None, int], list[NewJob]]] = {}
     for job in jobs:
-        key = (job.queue, job.type, job.tenant, job.priority, job.max_attempts, job.timeout)
+        key = (job.queue, job.priority, job.max_attempts, job.timeout)
         spans = alike.get(key)
         if spans is None:
             spans = alike[key] = {}
@@ -42,49 +43,84 @@ def in_order(jobs: Iterable[NewJob]) -> list[NewJob]:
     return [job for segment in grouped(jobs) for span in segment for job in span]
 
 
+class _Columns:
+    """The arguments of `longshore.submit`, gathered segment by segment."""
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[object, ...]] = []
+        self.spans: list[tuple[object, ...]] = []
+        self.ids: list[bytes] = []
+        self.payloads: list[bytes] = []
+        self.types: list[str] = []
+        self.tenants: list[str] = []
+        self.groups: list[Group] = []
+        self.is_mixed = False
+
+    def add(self, segment: _Segment) -> None:
+        """One more segment, behind the others."""
+        jobs = segment[0] if len(segment) == 1 else [job for span in segment for job in span]
+        first, start = jobs[0], len(self.ids)
+        types = [job.type for job in jobs]
+        tenants = [job.tenant for job in jobs]
+        type_name = _common(types)
+        tenant = _common(tenants)
+        self._add_spans(segment, type_name)
+        ids = [job.id for job in jobs]
+        payloads = [job.payload for job in jobs]
+        joined = b"".join(ids)
+        self.ids += ids
+        self.payloads += payloads
+        self.types += types
+        self.tenants += tenants
+        self.is_mixed |= not (type_name and tenant)
+        names = (first.queue, type_name, tenant)
+        limits = (first.priority, first.max_attempts, first.timeout)
+        where = (start, len(self.ids), max(map(len, payloads)), joined)
+        self.segments.append((*names, *limits, *where, *_extras(jobs)))
+        mixed = ([] if type_name else types, [] if tenant else tenants)
+        self.groups.append(Group(Name.SUBMITTED, *names, joined, [], *mixed))
+
+    def _add_spans(self, segment: _Segment, type_name: str) -> None:
+        number, lo = len(self.segments) + 1, 0
+        for span in segment:
+            first, hi = span[0], lo + len(span)
+            types = [] if type_name else sorted({job.type for job in span})
+            name = types[0] if len(types) == 1 else type_name
+            several = packed(types) if len(types) > 1 else None
+            due = (first.run_at, first.delay)
+            self.spans.append((number, lo, hi, *due, first.queue, name, several))
+            lo = hi
+
+
 def columns(
     jobs: Sequence[NewJob], *, wakes: bool, extra: Sequence[Group] = ()
 ) -> tuple[object, ...]:
     """The arguments of `longshore.submit`, behind the clock. `extra` events follow."""
-    segments: list[tuple[object, ...]] = []
-    spans: list[tuple[object, ...]] = []
-    ids: list[bytes] = []
-    payloads: list[bytes] = []
-    groups: list[Group] = []
-    for number, segment in enumerate(grouped(jobs), 1):
-        first, start = segment[0][0], len(ids)
-        for span in segment:
-            lo = len(ids) - start
-            ids += [job.id for job in span]
-            payloads += [job.payload for job in span]
-            due = (span[0].run_at, span[0].delay)
-            spans.append((number, lo, lo + len(span), *due, first.queue, first.type))
-        joined = b"".join(ids[start:])
-        segments.append(
-            (
-                first.queue,
-                first.type,
-                first.tenant,
-                first.priority,
-                first.max_attempts,
-                first.timeout,
-                start,
-                len(ids),
-                max(map(len, payloads[start:])),
-                joined,
-                _attributes(segment),
-            )
-        )
-        groups.append(Group(Name.SUBMITTED, first.queue, first.type, first.tenant, joined))
-    body = encode([*groups, *extra])
-    return (*turned(segments, 11), *turned(spans, 7), ids, payloads, body, wakes)
+    found = _Columns()
+    for segment in grouped(jobs):
+        found.add(segment)
+    return (
+        *turned(found.segments, 12),
+        *turned(found.spans, 8),
+        found.ids,
+        found.payloads,
+        found.types if found.is_mixed else [],
+        found.tenants if found.is_mixed else [],
+        encode([*found.groups, *extra]),
+        wakes,
+    )
 
 
 def sent(columns: Sequence[Any]) -> list[object]:
-    """The columns as the statements of this engine take them: numbers packed."""
+    """The columns as the statements of this engine take them: all but bytes packed."""
     return [
-        packed(column) if place in _PACKED else column for place, column in enumerate(columns)
+        column if place in _BYTES else packed(column) for place, column in enumerate(columns)
     ]
+
+
+def _common(names: list[str]) -> str:
+    """What all of them are; empty when they differ."""
+    return names[0] if names.count(names[0]) == len(names) else ""
 
 
 def _cut(spans: list[list[NewJob]]) -> list[list[list[NewJob]]]:
@@ -113,33 +149,32 @@ def _cut(spans: list[list[NewJob]]) -> list[list[list[NewJob]]]:
     return segments
 
 
-def _attributes(segment: list[list[NewJob]]) -> str | None:
-    found: dict[str, dict[str, object]] = {}
-    place = 0
-    for span in segment:
-        for job in span:
-            own = _own(job)
-            if own:
-                found[str(place)] = own
-            place += 1
-    return _json.encode(found).decode() if found else None
+def _extras(jobs: list[NewJob]) -> tuple[str | None, str | None]:
+    """The keys of single jobs, and what else they have of their own, by ordinal."""
+    keys: dict[str, dict[str, object]] = {}
+    own: dict[str, dict[str, object]] = {}
+    for place, job in enumerate(jobs):
+        if (
+            job.idempotency_key is not None
+            or job.unique_key is not None
+            or job.ordering_key is not None
+        ):
+            keys[str(place)] = _keys(job)
+        if job.trace is not None or job.tags:
+            facts = {"trace": job.trace, "tags": job.tags or None}
+            own[str(place)] = {name: fact for name, fact in facts.items() if fact is not None}
+    return _text(keys), _text(own)
 
 
-def _own(job: NewJob) -> dict[str, object] | None:
-    if (
-        job.trace is None
-        and not job.tags
-        and job.idempotency_key is None
-        and job.unique_key is None
-        and job.ordering_key is None
-    ):
-        return None
-    own: dict[str, Any] = {
+def _keys(job: NewJob) -> dict[str, object]:
+    keys: dict[str, object] = {
         "idempotency_key": job.idempotency_key,
         "unique_key": job.unique_key,
         "unique_until": job.unique_until if job.unique_key is not None else None,
         "ordering_key": job.ordering_key,
-        "trace": job.trace,
-        "tags": job.tags or None,
     }
-    return {name: value for name, value in own.items() if value is not None}
+    return {name: key for name, key in keys.items() if key is not None}
+
+
+def _text(facts: dict[str, dict[str, object]]) -> str | None:
+    return _json.encode(facts).decode() if facts else None

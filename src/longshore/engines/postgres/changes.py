@@ -1,5 +1,6 @@
 """The changes of one call, collected row by row and sent as columns."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -10,7 +11,7 @@ from longshore.core.job import Settlement
 from longshore.core.state import State, Verb
 from longshore.engines.postgres.arrays import packed, packed_columns
 from longshore.engines.postgres.holding import HeldSpan
-from longshore.engines.postgres.spans import stored_mask
+from longshore.engines.postgres.spans import mask_of, ordinal, ordinals, stored_mask
 
 __all__ = ["Changes", "Respan", "few"]
 
@@ -28,6 +29,14 @@ class Respan(msgspec.Struct, frozen=True, gc=False):
     failures: int
     crashes: int
     lapses: int
+
+
+class _Mixed(msgspec.Struct):
+    """Jobs of several types or tenants to which the same happened."""
+
+    ids: list[bytes]
+    types: list[str]
+    tenants: list[str]
 
 
 class Changes:
@@ -50,6 +59,9 @@ class Changes:
         self._attempts: list[dict[str, object]] = []
         self._groups: list[Group] = []
         self._ids: dict[tuple[Name, str, str, str], list[bytes]] = {}
+        self._mixed: dict[tuple[Name, str], _Mixed] = {}
+        self._tally: Counter[tuple[str, str, str]] = Counter()
+        """Jobs that finish, by queue, tenant and state."""
 
     @property
     def is_empty(self) -> bool:
@@ -65,9 +77,21 @@ class Changes:
         self._claims.append((span.number, span.part, mask, size))
 
     def succeed(
-        self, span: HeldSpan, mask: bytes | None, started: list[int], finished: list[int]
+        self,
+        span: HeldSpan,
+        places: Sequence[int],
+        times: tuple[list[int], list[int]],
     ) -> None:
         """These jobs of a span succeeded; their times stand in the order of ordinals."""
+        started, finished = times
+        mask = span.stored_mask
+        if len(places) < span.size:
+            mask = stored_mask(mask_of(places), span.lo, span.hi)
+        if span.tenants is None:
+            self._tally[span.queue, span.tenant, State.SUCCEEDED] += len(places)
+        else:
+            for place in places:
+                self._tally[span.queue, span.tenant_of(place), State.SUCCEEDED] += 1
         begin = len(self._started)
         self._started += started
         self._finished += finished
@@ -85,6 +109,7 @@ class Changes:
             "lapses": span.lapses + one.lapse,
         }
         where = {"state": state, "run_at": span.run_at, "rank": span.rank}
+        self._tally[span.queue, span.tenant_of(ordinal(one.handle)), state] += 1
         self._ended.append({**facts, **counters, **where, "reason": one.reason})
 
     def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
@@ -95,6 +120,9 @@ class Changes:
         """These jobs of a span will run again."""
         lo, hi = (mask & -mask).bit_length() - 1, mask.bit_length()
         stored = stored_mask(mask, lo, hi)
+        types = [span.type]
+        if span.types is not None:
+            types = sorted({span.type_of(place) for place in ordinals(mask)})
         row: dict[str, object] = {
             **msgspec.structs.asdict(key),
             "segment": span.segment,
@@ -104,29 +132,44 @@ class Changes:
             "weight": span.weight,
             "mask": stored.hex() if stored is not None else None,
             "queue": span.queue,
-            "type": span.type,
+            "type": types[0] if len(types) == 1 else "",
+            "types": types if len(types) > 1 else None,
             "rank": span.rank,
             "delivery": span.delivery,
             "run_at": span.run_at,
         }
         (self._ready if key.delay is None else self._scheduled).append(row)
 
-    def tell(self, name: Name, span: HeldSpan, ids: bytes) -> None:
-        """An event without details, of one job or of many."""
-        key = (name, span.queue, span.type, span.tenant)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = []
-        found.append(ids)
+    def tell(self, span: HeldSpan, places: Sequence[int], *names: Name) -> None:
+        """Events without details, of one job or of many."""
+        if len(places) == span.hi - span.lo:
+            places = range(span.lo, span.hi)
+        ids = span.joined_ids(places)
+        if span.types is None and span.tenants is None:
+            for name in names:
+                key = (name, span.queue, span.type, span.tenant)
+                found = self._ids.get(key)
+                if found is None:
+                    found = self._ids[key] = []
+                found.append(ids)
+            return
+        types = [span.type_of(place) for place in places]
+        tenants = [span.tenant_of(place) for place in places]
+        for name in names:
+            mixed = self._mixed.get((name, span.queue))
+            if mixed is None:
+                mixed = self._mixed[name, span.queue] = _Mixed([], [], [])
+            mixed.ids.append(ids)
+            mixed.types += types
+            mixed.tenants += tenants
 
     def tell_all(
-        self, span: HeldSpan, ids: bytes, names: Sequence[Name], one: Settlement
+        self, span: HeldSpan, place: int, names: Sequence[Name], one: Settlement
     ) -> None:
         """The events of one job's settlement."""
         details = [] if one.verb is Verb.SUCCEED else [event.details(one)]
-        self._groups += [
-            Group(name, span.queue, span.type, span.tenant, ids, details) for name in names
-        ]
+        where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
+        self._groups += [Group(name, *where, details) for name in names]
 
     def arguments(self, entry: int) -> tuple[object, ...]:
         """Everything behind token, clock and worker; the journal's row gets this number."""
@@ -140,9 +183,14 @@ class Changes:
             packed(self.forget),
             packed([handle for handle, _ in self.results]),
             [result for _, result in self.results],
+            *self._counted(),
             self._rare(),
             self._body(),
         )
+
+    def _counted(self) -> list[str]:
+        columns = packed_columns(list(self._tally), 3)
+        return [*columns, packed(list(self._tally.values()))]
 
     def _rare(self) -> str | None:
         if not (self._attempts or self._ended or self.heard):
@@ -157,9 +205,13 @@ class Changes:
         return _json.encode(rare).decode()
 
     def _body(self) -> bytes | None:
+        groups = [Group(*key, b"".join(ids)) for key, ids in self._ids.items()]
+        groups += [
+            Group(name, queue, "", "", b"".join(one.ids), [], one.types, one.tenants)
+            for (name, queue), one in self._mixed.items()
+        ]
         # A job's start stands before its end.
-        keys = sorted(self._ids, key=lambda key: key[0] is not Name.STARTED)
-        groups = [Group(*key, b"".join(self._ids[key])) for key in keys]
+        groups.sort(key=lambda group: group.name is not Name.STARTED)
         groups += self._groups
         return event.encode(groups) if groups else None
 

@@ -179,7 +179,7 @@ class Completer:
 
 def _told(span: HeldSpan, place: int) -> bytes:
     names = [Name.SUCCEEDED] if place in span.begun else [Name.STARTED, Name.SUCCEEDED]
-    where = (span.queue, span.type, span.tenant, span.id(place))
+    where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
     return event.encode([Group(name, *where) for name in names])
 
 

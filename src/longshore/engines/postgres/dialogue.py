@@ -23,8 +23,9 @@ _MOST_BYTES = 16 << 20
 """Payloads of one call."""
 _COLUMNS = (
     "g_queue", "g_type", "g_tenant", "g_priority", "g_max_attempts", "g_timeout", "g_from",
-    "g_to", "g_weight", "g_ids", "g_attributes", "s_group", "s_lo", "s_hi", "s_run_at",
-    "s_delay", "s_queue", "s_type", "p_ids", "p_payloads", "p_body",
+    "g_to", "g_weight", "g_ids", "g_keys", "g_attributes", "s_group", "s_lo", "s_hi",
+    "s_run_at", "s_delay", "s_queue", "s_type", "s_types", "p_ids", "p_payloads", "p_types",
+    "p_tenants", "p_body",
 )  # fmt: skip
 _TEXTS = ("type", "queue", "tenant", "idempotency_key", "unique_key", "ordering_key", "trace")
 

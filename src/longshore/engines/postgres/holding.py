@@ -49,6 +49,9 @@ class HeldSpan(msgspec.Struct, eq=False):
     queue: str
     type: str
     tenant: str
+    types: list[str] | None
+    """One per ordinal from `lo` on, where they differ; the same with the tenants."""
+    tenants: list[str] | None
     max_attempts: int
     ids: bytes
     since: float
@@ -68,6 +71,14 @@ class HeldSpan(msgspec.Struct, eq=False):
         """The id of one job."""
         begin = (place - self.lo) * 16
         return JobId(self.ids[begin : begin + 16])
+
+    def type_of(self, place: int) -> str:
+        """The type of one job."""
+        return self.type if self.types is None else self.types[place - self.lo]
+
+    def tenant_of(self, place: int) -> str:
+        """The tenant of one job."""
+        return self.tenant if self.tenants is None else self.tenants[place - self.lo]
 
     def joined_ids(self, places: Sequence[int]) -> bytes:
         """The ids of these jobs, one behind the other."""
@@ -221,9 +232,9 @@ class Book:
             handle,
             span.delivery,
             span.id(place),
-            span.type,
+            span.type_of(place),
             span.queue,
-            span.tenant,
+            span.tenant_of(place),
             started_at,
             span.attempt + (started_at is not None),
             span.failures,
@@ -255,6 +266,8 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
         row["queue"],
         row["type"],
         row["tenant"],
+        row["types"],
+        row["tenants"],
         row["max_attempts"],
         row["ids"],
         since,
@@ -269,19 +282,20 @@ def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[
     most, timeout, created_at = span.max_attempts, row["timeout"], row["created_at"]
     run_at, base = span.run_at, span.segment << ORDINAL_BITS
     own = _attributes.decode(row["attributes"]) if row["attributes"] else None
+    types, tenants = span.types, span.tenants
     for place in span.members():
         if base + place not in held:
             continue
         has = own.get(place) if own is not None else None
-        begin = (place - lo) * 16
+        at = place - lo
         yield Claim(
             base + place,
             delivery,
-            JobId(ids[begin : begin + 16]),
-            type_name,
+            JobId(ids[at * 16 : at * 16 + 16]),
+            type_name if types is None else types[at],
             queue,
-            tenant,
-            payloads[place - lo],
+            tenant if tenants is None else tenants[at],
+            payloads[at],
             priority,
             attempt,
             failures,

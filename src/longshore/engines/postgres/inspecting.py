@@ -1,6 +1,7 @@
 """What people and APIs ask for and order."""
 
 import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -229,6 +230,12 @@ async def quiet(database: Database, token: int) -> None:
 async def _end(connection: Connection, waiting: list[Part], now: int, reason: str) -> None:
     """Cancel what no session holds."""
     await take(connection, waiting)
+    finished = Counter(
+        (job["queue"], job["tenant"], State.CANCELLED) for part in waiting for job in part.jobs
+    )
+    if finished:
+        columns = [list(column) for column in zip(*finished, strict=True)]
+        await connection.execute(SQL.tally_add, *columns, list(finished.values()))
     await connection.executemany(
         SQL.cancelled_add,
         [
@@ -276,6 +283,7 @@ async def _make_ready(
                     part.span["rank"],
                     *_counters(part, is_replay=is_replay),
                     is_replay or part.span["is_replayed"],
+                    sorted({job["type"] for job in part.jobs}),
                 )
                 for part in taken
             ],

@@ -20,8 +20,6 @@ from longshore.engines.postgres.spans import (
     ORDINAL_BITS,
     mask_bytes,
     mask_of,
-    ordinal,
-    stored_mask,
 )
 
 __all__ = ["Plan"]
@@ -70,7 +68,7 @@ class Plan:
             if place not in span.begun and (handle, delivery) not in under_way:
                 self._begun[handle] = span
                 self._book.starting.add(handle)
-                self._changes.tell(Name.STARTED, span, span.id(place))
+                self._changes.tell(span, [place], Name.STARTED)
 
     def settle(self, settlements: Iterable[Settlement]) -> None:
         """End claims. What is not held is stale."""
@@ -216,36 +214,29 @@ class Plan:
 
     def _succeed(self, span: HeldSpan, plain: list[Settlement]) -> None:
         """One row for all of the span that succeeded since its row was last written."""
-        count = len(plain) + len(span.done)
-        if not count:
-            return
-        plain.sort(key=_by_handle)
-        if not span.done:
+        if span.done:
+            times = {**span.done, **dict(map(_times, plain))}
+            places = sorted(times)
+            started = [times[place][0] for place in places]
+            finished = [times[place][1] for place in places]
+        else:
+            plain.sort(key=_by_handle)
+            places = [one.handle & _ORDINAL for one in plain]
             started = [one.started_at or 0 for one in plain]
             finished = [one.finished_at or 0 for one in plain]
-        else:
-            times = {**span.done, **dict(map(_times, plain))}
-            in_order = sorted(times)
-            started = [times[place][0] for place in in_order]
-            finished = [times[place][1] for place in in_order]
-        mask = span.stored_mask
-        if count < span.size:
-            places = [ordinal(one.handle) for one in plain]
-            mask = stored_mask(mask_of([*places, *span.done]), span.lo, span.hi)
-        self._changes.succeed(span, mask, started, finished)
+        if places:
+            self._changes.succeed(span, places, (started, finished))
 
     def _tell(self, span: HeldSpan, plain: list[Settlement]) -> None:
         tell = self._changes.tell
+        places = [one.handle & _ORDINAL for one in plain]
         if not span.begun and not self._begun:
-            ids = span.joined_ids([one.handle & _ORDINAL for one in plain])
-            tell(Name.STARTED, span, ids)
-            tell(Name.SUCCEEDED, span, ids)
+            tell(span, places, Name.STARTED, Name.SUCCEEDED)
             return
-        for one in plain:
-            job_id = span.id(one.handle & _ORDINAL)
-            if not self._is_begun(span, one.handle):
-                tell(Name.STARTED, span, job_id)
-            tell(Name.SUCCEEDED, span, job_id)
+        news = [one.handle & _ORDINAL for one in plain if not self._is_begun(span, one.handle)]
+        if news:
+            tell(span, news, Name.STARTED)
+        tell(span, places, Name.SUCCEEDED)
 
     def _is_begun(self, span: HeldSpan, handle: int) -> bool:
         return handle & _ORDINAL in span.begun or handle in self._begun
@@ -296,7 +287,7 @@ class Plan:
         if state in TERMINAL:
             changes.end(facts, span, one, state)
         names = event.names(one, start_is_known=is_begun)
-        changes.tell_all(span, span.id(place), names, one)
+        changes.tell_all(span, place, names, one)
 
 
 def _is_plain(one: Settlement) -> bool:

@@ -107,9 +107,19 @@ def _promoted(count: int, look: Row) -> Promoted:
 def _ready(spans: Sequence[Row]) -> list[Group]:
     ids: dict[tuple[str, str, str], list[bytes]] = {}
     for span in spans:
-        found = ids.setdefault((span["queue"], span["type"], span["tenant"]), [])
-        found += [span["ids"]] if span["mask"] is None else _own_ids(span)
+        for place, job_id in zip(_places(span), _own_ids(span), strict=True):
+            ids.setdefault(_where(span, place), []).append(job_id)
     return [Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()]
+
+
+def _where(span: Row, place: int) -> tuple[str, str, str]:
+    """Queue, type and tenant of one job, counted from `lo`."""
+    types, tenants = span["types"], span["tenants"]
+    return (
+        span["queue"],
+        span["type"] if types is None else types[place],
+        span["tenant"] if tenants is None else tenants[place],
+    )
 
 
 def _places(span: Row) -> list[int]:
@@ -167,7 +177,6 @@ async def _prune_dead(
 
 
 def _purged(span: Row) -> list[Group]:
-    where = (span["queue"], span["type"], span["tenant"])
     told: list[Group] = []
     for place, job_id in zip(_places(span), _own_ids(span), strict=True):
         details: dict[str, object] = {
@@ -175,5 +184,5 @@ def _purged(span: Row) -> list[Group]:
             "reason": span["reason"],
             "who": "retention",
         }
-        told.append(Group(Name.PURGED, *where, JobId(job_id), [details]))
+        told.append(Group(Name.PURGED, *_where(span, place), JobId(job_id), [details]))
     return told

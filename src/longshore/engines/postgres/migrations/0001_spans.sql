@@ -1,12 +1,15 @@
 -- Segments, spans and everything that keeps them. Times are microseconds since the epoch.
 --
--- A segment is what arrived together and is alike: its jobs share queue, type, tenant, priority
--- and limits, and are numbered by ordinals from 0. It never changes. A job's handle is
+-- A segment is what arrived together and is alike: its jobs share queue, priority and limits, and
+-- are numbered by ordinals from 0. If they are of several types or tenants, `type` or `tenant` is
+-- empty and `types` or `tenants` has one per job. A segment never changes. A job's handle is
 -- segment * 4096 + ordinal.
 -- A span is the jobs of one segment, between two ordinals, that are in the same state: one row,
 -- however many they are. A mask says which ordinals between `lo` and `hi` belong to it: bit k of
 -- the mask (get_bit) is ordinal k; null means all of them. Where a span's row is, that is the
--- state of its jobs: ready, scheduled, claimed or finished.
+-- state of its jobs: ready, scheduled, claimed or finished. A span that waits and has jobs of
+-- several types, no others than `types`, has an empty `type`; it is parted by type when a claim
+-- may not take all of it.
 
 create sequence longshore.segment_number;
 create sequence longshore.token_number;
@@ -24,6 +27,9 @@ create table longshore.segment (
     weight       integer  not null,
     ids          bytea    not null,
     payloads     bytea[]  not null,
+    types        text[] collate "C",
+    tenants      text[] collate "C",
+    keys         jsonb,
     attributes   jsonb
 ) with (autovacuum_vacuum_insert_scale_factor = 0.5);
 alter table longshore.segment alter column ids set storage external;
@@ -37,8 +43,10 @@ end
 $$;
 comment on column longshore.segment.weight is 'bytes of the largest payload';
 comment on column longshore.segment.ids is 'sixteen bytes per job';
+comment on column longshore.segment.keys is
+    'the keys of single jobs, by ordinal: for idempotency, uniqueness, order';
 comment on column longshore.segment.attributes is
-    'what single jobs have of their own, by ordinal: keys, trace, tags';
+    'what handlers see of single jobs, by ordinal: trace, tags';
 
 -- Where a job is told by its id.
 create table longshore.locator (
@@ -64,7 +72,8 @@ create table longshore.ready (
     failures    integer  not null default 0,
     crashes     integer  not null default 0,
     lapses      integer  not null default 0,
-    is_replayed boolean  not null default false
+    is_replayed boolean  not null default false,
+    types       text[] collate "C"
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 create index ready_head on longshore.ready (queue, type, rank, segment, hi);
@@ -86,7 +95,8 @@ create table longshore.scheduled (
     failures    integer  not null default 0,
     crashes     integer  not null default 0,
     lapses      integer  not null default 0,
-    is_replayed boolean  not null default false
+    is_replayed boolean  not null default false,
+    types       text[] collate "C"
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 create index scheduled_due on longshore.scheduled (run_at, segment, lo);

@@ -40,15 +40,17 @@ create function longshore.state_of(p_id uuid) returns text language sql stable a
 $$;
 
 -- Store segments with their ready and scheduled spans. Members g_* are segments, s_* their
--- spans; segment g holds the ids and payloads from g_from (exclusive) to g_to.
+-- spans; segment g holds the ids and payloads from g_from (exclusive) to g_to, and, where its
+-- type or tenant is empty, the types or tenants.
 -- A unique violation, with nothing stored, when an id is known or stands twice.
 create function longshore.submit(
     p_now bigint,
     g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
-    g_weight integer[], g_ids bytea[], g_attributes text[],
+    g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    s_queue text[], s_type text[], p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+    s_queue text[], s_type text[], s_types text[], p_ids uuid[], p_payloads bytea[],
+    p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -80,37 +82,43 @@ begin
     if cardinality(p_payloads) = cardinality(g_queue) then
         insert into longshore.segment
         select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
-               v_arrival, 1, t.weight, t.ids, array[t.payload], t.attributes::jsonb
+               v_arrival, 1, t.weight, t.ids, array[t.payload], null, null, t.keys::jsonb,
+               t.attributes::jsonb
           from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                      g_timeout, g_weight, g_ids, p_payloads, g_attributes)
+                      g_timeout, g_weight, g_ids, p_payloads, g_keys, g_attributes)
                as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
-                     ids, payload, attributes);
+                     ids, payload, keys, attributes);
     else
         insert into longshore.segment
         select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
                v_arrival, t.stop - t.start, t.weight, t.ids,
-               p_payloads[t.start + 1 : t.stop], t.attributes::jsonb
+               p_payloads[t.start + 1 : t.stop],
+               case when t.type = '' then p_types[t.start + 1 : t.stop] end,
+               case when t.tenant = '' then p_tenants[t.start + 1 : t.stop] end,
+               t.keys::jsonb, t.attributes::jsonb
           from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                      g_timeout, g_weight, g_ids, g_from, g_to, g_attributes)
+                      g_timeout, g_weight, g_ids, g_from, g_to, g_keys, g_attributes)
                as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
-                     ids, start, stop, attributes);
+                     ids, start, stop, keys, attributes);
     end if;
 
     with span as materialized (
         select v_segments[s.g] as segment, s.lo, s.hi, g_weight[s.g] as weight, s.queue, s.type,
-               g_priority[s.g]::bigint << 52 as urgency,
+               s.types::text[] as types, g_priority[s.g]::bigint << 52 as urgency,
                coalesce(s.run_at, v_now + s.delay) as due
-          from unnest(s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type)
-               as s (g, lo, hi, run_at, delay, queue, type)
+          from unnest(s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types)
+               as s (g, lo, hi, run_at, delay, queue, type, types)
     ), later as (
         insert into longshore.scheduled
-            (run_at, segment, lo, hi, size, weight, queue, type, rank)
-        select due, segment, lo, hi, hi - lo, weight, queue, type,
+            (run_at, segment, lo, hi, size, weight, queue, type, types, rank)
+        select due, segment, lo, hi, hi - lo, weight, queue, type, types,
                urgency + least(greatest(due - c_epoch, 0), c_band - 1)
           from span where due > v_now
     )
-    insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
-    select queue, type, urgency + c_band + v_since, segment, lo, hi, hi - lo, weight, v_arrival
+    insert into longshore.ready
+        (queue, type, types, rank, segment, lo, hi, size, weight, run_at)
+    select queue, type, types, urgency + c_band + v_since, segment, lo, hi, hi - lo, weight,
+           v_arrival
       from span where due <= v_now;
     get diagnostics v_count = row_count;
 
@@ -167,7 +175,7 @@ begin
                 v_state := longshore.state_of(v_known.id);
                 if v_known.id = any (v_admitted) or v_state in ('ready', 'scheduled')
                    or (v_state = 'running' and (
-                        select s.attributes -> l.ordinal::text ->> 'unique_until'
+                        select s.keys -> l.ordinal::text ->> 'unique_until'
                           from longshore.locator l join longshore.segment s using (segment)
                          where l.id = v_known.id) = 'finished') then
                     id := v_known.id;
@@ -189,17 +197,18 @@ begin
 end
 $$;
 
--- Submit jobs with keys. Raises LS003, and stores nothing, if one of the keys is known: then
+-- Submit jobs with keys, members k_*. Raises LS003, and stores nothing, if one of the keys is known: then
 -- `admit` has to look at each.
 -- Whoever holds one of the keys in an open transaction is not waited for longer than this.
 create function longshore.submit_keyed(
-    p_tenants text[], p_keys text[], p_fingerprints bytea[], p_uniques text[],
+    k_tenant text[], k_key text[], k_fingerprint bytea[], k_unique text[],
     p_now bigint,
     g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
-    g_weight integer[], g_ids bytea[], g_attributes text[],
+    g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    s_queue text[], s_type text[], p_ids uuid[], p_payloads bytea[], p_body bytea, p_wakes boolean
+    s_queue text[], s_type text[], s_types text[], p_ids uuid[], p_payloads bytea[],
+    p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set lock_timeout = '20ms'
 as $$
@@ -209,33 +218,34 @@ begin
     -- In the order of the keys, so that two batches do not wait for each other in a circle.
     insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
     select t.tenant, t.key, t.fingerprint, t.id, longshore.clock(p_now)
-      from unnest(p_tenants, p_keys, p_fingerprints, p_ids) as t (tenant, key, fingerprint, id)
+      from unnest(k_tenant, k_key, k_fingerprint, p_ids) as t (tenant, key, fingerprint, id)
      where t.key is not null order by t.tenant, t.key
     on conflict do nothing;
     get diagnostics v_count = row_count;
-    if v_count < (select count(k) from unnest(p_keys) k) then
+    if v_count < (select count(k) from unnest(k_key) k) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
     insert into longshore.uniqueness (tenant, key, id)
-    select t.tenant, t.key, t.id from unnest(p_tenants, p_uniques, p_ids) as t (tenant, key, id)
+    select t.tenant, t.key, t.id from unnest(k_tenant, k_unique, p_ids) as t (tenant, key, id)
      where t.key is not null order by t.tenant, t.key
     on conflict do nothing;
     get diagnostics v_count = row_count;
-    if v_count < (select count(k) from unnest(p_uniques) k) then
+    if v_count < (select count(k) from unnest(k_unique) k) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
     return longshore.submit(p_now, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                            g_timeout, g_from, g_to, g_weight, g_ids, g_attributes, s_group,
-                            s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, p_ids, p_payloads,
-                            p_body, p_wakes);
+                            g_timeout, g_from, g_to, g_weight, g_ids, g_keys, g_attributes,
+                            s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types,
+                            p_ids, p_payloads, p_types, p_tenants, p_body, p_wakes);
 end
 $$;
 
 -- Apply what a session, or whoever buries it, decided: the caller holds the session's row.
 -- Members c_* are claimed spans that leave (c_rest is null) or shrink to the mask c_rest;
 -- f_* are spans that succeeded, with their times; j_* is a row of the journal; p_forget are
--- rows of it that nobody needs any more; r_* are results. p_rare is what happens to few:
--- spans that become ready or scheduled again, that died or were cancelled, and their history.
+-- rows of it that nobody needs any more; r_* are results; t_* is a row of the tally, of all that
+-- finishes here. p_rare is what happens to few: spans that become ready or scheduled again,
+-- that died or were cancelled, and their history.
 create function longshore.settle(
     p_token bigint, p_now bigint, p_worker text,
     c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
@@ -246,6 +256,7 @@ create function longshore.settle(
     j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
     j_started bigint[], j_finished bigint[], p_forget bigint[],
     r_handle bigint[], r_result bytea[],
+    t_queue text[], t_tenant text[], t_state text[], t_jobs bigint[],
     p_rare jsonb, p_body bytea
 ) returns void language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -319,6 +330,12 @@ begin
     if p_rare is not null then
         perform longshore.settle_rare(p_token, p_now, p_worker, p_rare);
     end if;
+    if cardinality(t_jobs) > 0 then
+        insert into longshore.tally values (t_queue, t_tenant, t_state, t_jobs);
+        if random() < 0.02 then
+            perform longshore.fold(512);
+        end if;
+    end if;
     if p_body is not null then
         insert into longshore.outbox (at, body) values (p_now, p_body);
     end if;
@@ -330,24 +347,27 @@ create function longshore.settle_rare(
 ) returns void language plpgsql as $$
 begin
     insert into longshore.scheduled
-        (run_at, segment, lo, hi, size, weight, mask, queue, type, rank, delivery, attempt,
-         failures, crashes, lapses)
+        (run_at, segment, lo, hi, size, weight, mask, queue, type, types, rank, delivery,
+         attempt, failures, crashes, lapses)
     select p_now + t.delay, t.segment, t.lo, t.hi, t.size, t.weight, decode(t.mask, 'hex'),
-           t.queue, t.type, t.rank, t.delivery, t.attempt, t.failures, t.crashes, t.lapses
+           t.queue, t.type, t.types, t.rank, t.delivery, t.attempt, t.failures, t.crashes,
+           t.lapses
       from jsonb_to_recordset(p_rare -> 'scheduled') as t (
            delay bigint, segment bigint, lo smallint, hi smallint, size smallint,
-           weight integer, mask text, queue text, type text, rank bigint, delivery integer,
-           attempt integer, failures integer, crashes integer, lapses integer);
+           weight integer, mask text, queue text, type text, types text[], rank bigint,
+           delivery integer, attempt integer, failures integer, crashes integer,
+           lapses integer);
     insert into longshore.ready
-        (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
-         failures, crashes, lapses)
-    select t.queue, t.type, t.rank, t.segment, t.lo, t.hi, t.size, t.weight,
+        (queue, type, types, rank, segment, lo, hi, size, weight, mask, run_at, delivery,
+         attempt, failures, crashes, lapses)
+    select t.queue, t.type, t.types, t.rank, t.segment, t.lo, t.hi, t.size, t.weight,
            decode(t.mask, 'hex'), t.run_at, t.delivery, t.attempt, t.failures, t.crashes,
            t.lapses
       from jsonb_to_recordset(p_rare -> 'ready') as t (
            run_at bigint, segment bigint, lo smallint, hi smallint, size smallint,
-           weight integer, mask text, queue text, type text, rank bigint, delivery integer,
-           attempt integer, failures integer, crashes integer, lapses integer);
+           weight integer, mask text, queue text, type text, types text[], rank bigint,
+           delivery integer, attempt integer, failures integer, crashes integer,
+           lapses integer);
     if found then
         perform pg_notify('longshore', '');
     end if;
@@ -376,6 +396,76 @@ begin
 end
 $$;
 
+-- The types of which a queue has ready spans that a session may take; an empty one stands for
+-- spans of several.
+create function longshore.lanes(p_queue text, p_types text[]) returns text[]
+language plpgsql stable as $$
+begin
+    return (
+        with recursive present (type) as (
+            (select r.type from longshore.ready r where r.queue = p_queue
+              order by r.type limit 1)
+            union all
+            select (select r.type from longshore.ready r
+                     where r.queue = p_queue and r.type > p.type order by r.type limit 1)
+              from present p where p.type is not null
+        )
+        select array_agg(p.type) from present p where p.type = '' or p.type = any (p_types));
+end
+$$;
+
+create function longshore.mask(p_ordinals integer[], p_hi integer) returns bytea
+language plpgsql immutable as $$
+declare
+    v_mask  bytea := decode(repeat('00', (p_hi + 7) / 8), 'hex');
+    v_place integer;
+begin
+    foreach v_place in array p_ordinals loop
+        v_mask := set_bit(v_mask, v_place, 1);
+    end loop;
+    return v_mask;
+end
+$$;
+
+-- Part ready spans of several types by type: a claim may take some of them and not others.
+-- Returns how many were parted; what others hold is left alone.
+create function longshore.part(p_spans tid[]) returns integer language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_span  record;
+    v_count integer := 0;
+begin
+    for v_span in
+        select r.*, r.ctid as tid from longshore.ready r
+         where r.ctid = any (p_spans) for update skip locked
+    loop
+        delete from longshore.ready r where r.ctid = v_span.tid;
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
+             failures, crashes, lapses, is_replayed)
+        select v_span.queue, g.type, v_span.rank, v_span.segment, g.lo, g.hi, g.size,
+               v_span.weight,
+               case when g.size < g.hi - g.lo then longshore.mask(g.ordinals, g.hi) end,
+               v_span.run_at, v_span.delivery, v_span.attempt, v_span.failures,
+               v_span.crashes, v_span.lapses, v_span.is_replayed
+          from (select t.type, min(o.ordinal) as lo, max(o.ordinal) + 1 as hi,
+                       count(*) as size, array_agg(o.ordinal) as ordinals
+                  from longshore.segment s
+                 cross join lateral unnest(s.types) with ordinality as t (type, place)
+                 cross join lateral (select t.place::integer - 1 as ordinal) o
+                 where s.segment = v_span.segment
+                   and o.ordinal >= v_span.lo and o.ordinal < v_span.hi
+                   and longshore.has(v_span.mask, o.ordinal)
+                 group by t.type) g;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
 -- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each. Only what is
 -- taken is locked; what others hold is passed over. Returns how many, and, if there were none,
 -- one that someone else was just taking.
@@ -391,6 +481,8 @@ declare
     c_most_bytes constant float8 := 64 << 20;
     v_queue  text;
     v_types  text[];
+    v_lanes  text[];
+    v_mixed  tid[];
     v_left   integer := p_want;
     v_weight float8 := 0;
     v_part   integer := 0;
@@ -411,19 +503,15 @@ declare
 begin
     foreach v_queue in array p_queues loop
         exit when v_left <= 0 or v_weight >= c_most_bytes;
-        with recursive present (type) as (
-            (select r.type from longshore.ready r where r.queue = v_queue
-              order by r.type limit 1)
-            union all
-            select (select r.type from longshore.ready r
-                     where r.queue = v_queue and r.type > p.type order by r.type limit 1)
-              from present p where p.type is not null
-        )
-        select array_agg(p.type) into v_types from present p
-         where p.type = any (p_types)
-           and not exists (select from longshore.pause x
-                            where x.queue in (v_queue, '') and x.type = p.type);
-        continue when v_types is null;
+        v_types := p_types;
+        if exists (select from longshore.pause x where x.type <> '') then
+            v_types := array(
+                select t.type from unnest(p_types) as t (type)
+                 where not exists (select from longshore.pause x
+                                    where x.queue in (v_queue, '') and x.type = t.type));
+        end if;
+        v_lanes := longshore.lanes(v_queue, v_types);
+        continue when v_lanes is null;
         v_limit := 8;
         v_rank := -1;
         v_segment := -1;
@@ -432,11 +520,12 @@ begin
             -- The heads of all types, merged. Where a type was cut off at the limit, what comes
             -- behind its last span is not known to be next.
             with head as materialized (
-                select t.type, r.tid, r.rank, r.segment, r.hi, r.size, r.weight,
+                select t.type, r.tid, r.rank, r.segment, r.hi, r.size, r.weight, r.is_mixed,
                        row_number() over (partition by t.type
                                           order by r.rank, r.segment, r.hi) as place
-                  from unnest(v_types) as t (type) cross join lateral (
-                       select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight
+                  from unnest(v_lanes) as t (type) cross join lateral (
+                       select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight,
+                              t.type = '' and not x.types <@ v_types as is_mixed
                          from longshore.ready x
                         where x.queue = v_queue and x.type = t.type
                           and (x.rank, x.segment, x.hi) > (v_rank, v_segment, v_hi)
@@ -454,15 +543,23 @@ begin
                 window w as (order by h.rank, h.segment, h.hi rows unbounded preceding)
             )
             -- The window leaves them in order, and so does the aggregate.
-            select array_agg(s.tid), array_agg(s.rank), array_agg(s.segment), array_agg(s.hi)
-              into v_tids, v_ranks, v_segments, v_his
+            select array_agg(s.tid) filter (where not s.is_mixed), array_agg(s.rank),
+                   array_agg(s.segment), array_agg(s.hi),
+                   array_agg(s.tid) filter (where s.is_mixed)
+              into v_tids, v_ranks, v_segments, v_his, v_mixed
               from sure s
              where s.before < v_left::bigint * v_reach
                and s.weight_before + v_weight < c_most_bytes * v_reach;
-            exit when v_tids is null;
+            exit when v_ranks is null;
+            if v_mixed is not null and longshore.part(v_mixed) > 0 then
+                v_lanes := longshore.lanes(v_queue, v_types);
+                exit when v_lanes is null;
+                continue;
+            end if;
             v_rank := v_ranks[cardinality(v_ranks)];
             v_segment := v_segments[cardinality(v_segments)];
             v_hi := v_his[cardinality(v_his)];
+            continue when v_tids is null;
 
             if v_reach > 1 then
                 -- Many others are at work on the spans in front: take the first that is free.
@@ -525,7 +622,7 @@ begin
             -- As many of each type as the rest will need, if its spans are as long as these.
             v_limit := case when v_part = 0 then v_limit * 2 else 8 +
                 v_left::bigint * v_part * 3
-                    / (2 * (p_want - v_left) * cardinality(v_types)) end;
+                    / (2 * (p_want - v_left) * cardinality(v_lanes)) end;
             v_limit := least(v_limit, 2048);
         end loop;
     end loop;
@@ -595,7 +692,7 @@ returns table (
     mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
     failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
     priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
-    payloads bytea[], attributes text
+    payloads bytea[], types text[], tenants text[], attributes text
 ) language sql stable as $$
     select c.part, c.segment, c.lo, c.hi, c.size, c.weight, c.mask, c.rank, c.run_at,
            c.delivery, c.attempt, c.failures, c.crashes, c.lapses, s.queue, s.type, s.tenant,
@@ -603,7 +700,7 @@ returns table (
            substring(s.ids from c.lo * 16 + 1 for (c.hi - c.lo) * 16),
            case when c.lo = 0 and c.hi = s.size then s.payloads
                 else s.payloads[c.lo + 1 : c.hi] end,
-           s.attributes::text
+           s.types[c.lo + 1 : c.hi], s.tenants[c.lo + 1 : c.hi], s.attributes::text
       from longshore.claim c join longshore.segment s using (segment)
      where c.token = p_token and c.number = p_number
      order by c.part
@@ -627,13 +724,14 @@ create function longshore.exchange(
     j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
     j_started bigint[], j_finished bigint[], p_forget bigint[],
     r_handle bigint[], r_result bytea[],
+    t_queue text[], t_tenant text[], t_state text[], t_jobs bigint[],
     p_rare jsonb, p_body bytea
 ) returns table (
     part smallint, segment bigint, lo smallint, hi smallint, size smallint, weight integer,
     mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
     failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
     priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
-    payloads bytea[], attributes text
+    payloads bytea[], types text[], tenants text[], attributes text
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -676,8 +774,9 @@ begin
             perform longshore.settle(
                 p_token, v_now, p_worker, c_number, c_part, c_rest, c_size, f_segment, f_lo,
                 f_hi, f_mask, f_run_at, f_delivery, f_attempt, f_failures, f_crashes, f_lapses,
-                f_from, f_to, p_started, p_finished, j_entry, j_handles, j_deliveries, j_kinds, j_started, j_finished,
-                p_forget, r_handle, r_result, p_rare, p_body);
+                f_from, f_to, p_started, p_finished, j_entry, j_handles, j_deliveries, j_kinds,
+                j_started, j_finished, p_forget, r_handle, r_result, t_queue, t_tenant, t_state,
+                t_jobs, p_rare, p_body);
         end if;
         if p_want > 0 and v_open is not null then
             select c.taken, c.missed into v_got, v_missed
@@ -697,7 +796,7 @@ begin
         null::integer, null::bytea, null::bigint, null::bigint, null::integer, null::integer,
         null::integer, null::integer, null::integer, null::text, null::text, null::text,
         null::smallint, null::integer, null::bigint, null::bigint, null::bytea,
-        null::bytea[],
+        null::bytea[], null::text[], null::text[],
         jsonb_build_object('now', v_now, 'status', v_status, 'last', v_last,
                            'refused', v_refused, 'cancel', coalesce(v_cancel, '[]'),
                            'paused', v_open is null,

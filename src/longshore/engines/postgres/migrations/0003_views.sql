@@ -95,7 +95,8 @@ create function longshore.seen(
 ) returns setof longshore.known language sql stable as $$
     select p.segment, p.ordinal, p.segment << 12 | p.ordinal,
            encode(substring(s.ids from p.ordinal * 16 + 1 for 16), 'hex')::uuid,
-           s.type, s.queue, s.tenant, p.state, s.priority,
+           coalesce(s.types[p.ordinal + 1], s.type), s.queue,
+           coalesce(s.tenants[p.ordinal + 1], s.tenant), p.state, s.priority,
            coalesce(p_payload, s.payloads[p.ordinal + 1]),
            p.run_at, s.created_at, s.max_attempts, s.timeout, p.delivery, p.attempt,
            p.failures, p.crashes, p.lapses,
@@ -103,11 +104,12 @@ create function longshore.seen(
                 when not p.is_replayed then a.started_at end,
            p.finished_at, x.result, f.failure::text, coalesce(q.reason, p.reason),
            case when p.state = 'running' then p.worker end, q.reason is not null,
-           y.own ->> 'unique_key', y.own ->> 'idempotency_key', y.own ->> 'ordering_key',
+           y.keys ->> 'unique_key', y.keys ->> 'idempotency_key', y.keys ->> 'ordering_key',
            y.own ->> 'trace', (y.own -> 'tags')::text, p.home, p.span, p.token, p.worker
       from longshore.places(p_segment, p_ordinal) p
       join longshore.segment s on s.segment = p.segment
-     cross join lateral (select s.attributes -> p.ordinal::text as own) y
+     cross join lateral (select s.keys -> p.ordinal::text as keys,
+                                s.attributes -> p.ordinal::text as own) y
       left join longshore.result x
         on x.segment = p.segment and x.ordinal = p.ordinal and p.state = 'succeeded'
       left join lateral (
@@ -153,58 +155,6 @@ select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
  cross join lateral longshore.seen(g.segment) j
   join longshore.locator l
     on l.id = j.id and l.segment = g.segment and l.ordinal = j.ordinal;
-
--- Jobs that are in two places or in none, and spans that contradict themselves. Always empty.
-create function longshore.misplaced()
-returns table (segment bigint, ordinal integer, id uuid, places text[]) language sql stable as $$
-    with span as materialized (
-        select 'ready' as home, r.segment, r.lo, r.hi, r.size, r.mask, null::bigint as token,
-               r.delivery
-          from longshore.ready r
-        union all
-        select 'scheduled', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
-          from longshore.scheduled r
-        union all
-        select 'finished', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
-          from longshore.finished r
-        union all
-        select 'claim', r.segment, r.lo, r.hi, r.size, r.mask, r.token, r.delivery
-          from longshore.claim r
-    ), ended as materialized (
-        select distinct t.token, t.segment, t.ordinal, t.delivery from longshore.told t
-         where t.kind >= 2
-    ), place as (
-        select p.segment, o.ordinal, array_agg(p.home order by p.home) as places
-          from span p
-         cross join lateral generate_series(p.lo, p.hi - 1) as o (ordinal)
-         where longshore.has(p.mask, o.ordinal)
-           and not exists (
-               select from ended e
-                where e.token = p.token and e.segment = p.segment and e.ordinal = o.ordinal
-                  and e.delivery = p.delivery)
-         group by p.segment, o.ordinal
-    )
-    select coalesce(p.segment, l.segment), coalesce(p.ordinal, l.ordinal), l.id, p.places
-      from place p
-      full join longshore.locator l on l.segment = p.segment and l.ordinal = p.ordinal
-     where l.id is null or p.places is null or cardinality(p.places) <> 1
-    union all
-    select l.segment, l.ordinal, l.id, array['not in its segment']
-      from longshore.locator l left join longshore.segment s using (segment)
-     where s.segment is null
-        or encode(substring(s.ids from l.ordinal * 16 + 1 for 16), 'hex')
-           <> replace(l.id::text, '-', '')
-    union all
-    select p.segment, null, null, array[p.home, 'size']
-      from span p
-     where p.size <> case when p.mask is null then p.hi - p.lo else bit_count(p.mask) end
-        or p.size < 1 or p.hi <= p.lo
-    union all
-    select r.segment, null, null, array['finished', 'times']
-      from longshore.finished r
-     where cardinality(r.finished) <> r.size or cardinality(r.started) <> r.size
-        or r.finished_at <> (select min(t) from unnest(r.finished) t)
-$$;
 
 -- Take jobs out of a locked finished span; an empty one is deleted.
 create function longshore.take_finished(p_span tid, p_ordinals integer[]) returns void
@@ -297,8 +247,9 @@ create function longshore.fits(
     p_segment longshore.segment, p_queue text, p_type text, p_tenant text, p_tag text
 ) returns boolean language sql stable as $$
     select (p_queue is null or p_segment.queue = p_queue)
-       and (p_type is null or p_segment.type = p_type)
-       and (p_tenant is null or p_segment.tenant = p_tenant)
+       and (p_type is null or p_segment.type = p_type or p_type = any (p_segment.types))
+       and (p_tenant is null or p_segment.tenant = p_tenant
+            or p_tenant = any (p_segment.tenants))
        and (p_tag is null or coalesce(jsonb_path_exists(
             p_segment.attributes, '$.*.tags[*] ? (@ == $tag)',
             jsonb_build_object('tag', p_tag)), false))
@@ -428,6 +379,8 @@ begin
          cross join lateral longshore.places(g.segment, null) p
          where (p.segment << 12 | p.ordinal) < p_before
            and (p_state is null or p.state = p_state)
+           and (p_type is null or coalesce(s.types[p.ordinal + 1], s.type) = p_type)
+           and (p_tenant is null or coalesce(s.tenants[p.ordinal + 1], s.tenant) = p_tenant)
            and (p_tag is null or s.attributes -> p.ordinal::text -> 'tags' ? p_tag)
          order by p.segment desc, p.ordinal desc limit p_limit);
     if v_places = '{}' then
@@ -543,48 +496,131 @@ begin
 end
 $$;
 
+-- How many jobs of a span are whose.
+create function longshore.owners(
+    p_segment longshore.segment, p_lo integer, p_hi integer, p_mask bytea, p_size integer
+) returns table (tenant text, jobs bigint) language sql stable as $$
+    select p_segment.tenant, p_size::bigint where p_segment.tenant <> ''
+    union all
+    select t.tenant, count(*)
+      from unnest(p_segment.tenants[p_lo + 1 : p_hi]) with ordinality as t (tenant, place)
+     where p_segment.tenant = '' and longshore.has(p_mask, p_lo + t.place::integer - 1)
+     group by t.tenant
+$$;
+
+-- Whoever adds finished spans adds to the tally too; what is taken from them is counted here.
 create function longshore.count_finished() returns trigger language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 begin
-    if tg_op = 'INSERT' then
+    if tg_op = 'DELETE' then
         insert into longshore.tally
         select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select s.queue, s.tenant, n.state, sum(n.size) as jobs
-                  from fresh n join longshore.segment s using (segment)
-                 group by s.queue, s.tenant, n.state) g
-        having count(*) > 0;
-        if random() < 0.02 then
-            perform longshore.fold(512);
-        end if;
-    elsif tg_op = 'DELETE' then
-        insert into longshore.tally
-        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select s.queue, s.tenant, o.state, -sum(o.size) as jobs
+          from (select s.queue, w.tenant, o.state, -sum(w.jobs) as jobs
                   from former o join longshore.segment s using (segment)
-                 group by s.queue, s.tenant, o.state) g
+                 cross join lateral longshore.owners(s, o.lo, o.hi, o.mask, o.size) w
+                 group by s.queue, w.tenant, o.state) g
         having count(*) > 0;
     else
         insert into longshore.tally
         select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select s.queue, s.tenant, x.state, sum(x.size) as jobs
-                  from (select n.segment, n.state, n.size from fresh n
+          from (select s.queue, w.tenant, x.state, sum(x.sign * w.jobs) as jobs
+                  from (select n.segment, n.state, n.lo, n.hi, n.mask, n.size, 1 as sign
+                          from fresh n
                         union all
-                        select o.segment, o.state, -o.size from former o) x
+                        select o.segment, o.state, o.lo, o.hi, o.mask, o.size, -1
+                          from former o) x
                   join longshore.segment s using (segment)
-                 group by s.queue, s.tenant, x.state) g
+                 cross join lateral longshore.owners(s, x.lo, x.hi, x.mask, x.size) w
+                 group by s.queue, w.tenant, x.state) g
         having count(*) > 0;
     end if;
     return null;
 end
 $$;
-create trigger finished_insert after insert on longshore.finished
-    referencing new table as fresh
-    for each statement execute function longshore.count_finished();
 create trigger finished_delete after delete on longshore.finished
     referencing old table as former
     for each statement execute function longshore.count_finished();
 create trigger finished_update after update on longshore.finished
     referencing old table as former new table as fresh
     for each statement execute function longshore.count_finished();
+
+-- Jobs that are in two places or in none, and spans that contradict themselves. Always empty.
+create function longshore.misplaced()
+returns table (segment bigint, ordinal integer, id uuid, places text[]) language sql stable as $$
+    with span as materialized (
+        select 'ready' as home, r.segment, r.lo, r.hi, r.size, r.mask, null::bigint as token,
+               r.delivery
+          from longshore.ready r
+        union all
+        select 'scheduled', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
+          from longshore.scheduled r
+        union all
+        select 'finished', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
+          from longshore.finished r
+        union all
+        select 'claim', r.segment, r.lo, r.hi, r.size, r.mask, r.token, r.delivery
+          from longshore.claim r
+    ), ended as materialized (
+        select distinct t.token, t.segment, t.ordinal, t.delivery from longshore.told t
+         where t.kind >= 2
+    ), place as (
+        select p.segment, o.ordinal, array_agg(p.home order by p.home) as places
+          from span p
+         cross join lateral generate_series(p.lo, p.hi - 1) as o (ordinal)
+         where longshore.has(p.mask, o.ordinal)
+           and not exists (
+               select from ended e
+                where e.token = p.token and e.segment = p.segment and e.ordinal = o.ordinal
+                  and e.delivery = p.delivery)
+         group by p.segment, o.ordinal
+    )
+    select coalesce(p.segment, l.segment), coalesce(p.ordinal, l.ordinal), l.id, p.places
+      from place p
+      full join longshore.locator l on l.segment = p.segment and l.ordinal = p.ordinal
+     where l.id is null or p.places is null or cardinality(p.places) <> 1
+    union all
+    select l.segment, l.ordinal, l.id, array['not in its segment']
+      from longshore.locator l left join longshore.segment s using (segment)
+     where s.segment is null
+        or encode(substring(s.ids from l.ordinal * 16 + 1 for 16), 'hex')
+           <> replace(l.id::text, '-', '')
+    union all
+    select s.segment, null, null, array['types and tenants']
+      from longshore.segment s
+     where (s.type = '') <> (s.types is not null)
+        or (s.tenant = '') <> (s.tenants is not null)
+        or cardinality(s.types) <> s.size or cardinality(s.tenants) <> s.size
+    union all
+    select r.segment, null, null, array[r.home, 'type']
+      from (select 'ready' as home, x.segment, x.lo, x.hi, x.mask, x.type, x.types
+              from longshore.ready x
+            union all
+            select 'scheduled', x.segment, x.lo, x.hi, x.mask, x.type, x.types
+              from longshore.scheduled x) r
+      join longshore.segment s using (segment)
+     where (r.type = '') <> (r.types is not null) or exists (
+           select from generate_series(r.lo, r.hi - 1) as o (ordinal)
+            where longshore.has(r.mask, o.ordinal)
+              and coalesce(s.types[o.ordinal + 1], s.type) <> all (
+                  coalesce(r.types, array[r.type])))
+    union all
+    select p.segment, null, null, array[p.home, 'size']
+      from span p
+     where p.size <> case when p.mask is null then p.hi - p.lo else bit_count(p.mask) end
+        or p.size < 1 or p.hi <= p.lo
+    union all
+    select r.segment, null, null, array['finished', 'times']
+      from longshore.finished r
+     where cardinality(r.finished) <> r.size or cardinality(r.started) <> r.size
+        or r.finished_at <> (select min(t) from unnest(r.finished) t)
+    union all
+    select null, null, null, array['tally', x.queue, x.tenant, x.state]
+      from (select s.queue, w.tenant, f.state, w.jobs
+              from longshore.finished f join longshore.segment s using (segment)
+             cross join lateral longshore.owners(s, f.lo, f.hi, f.mask, f.size) w
+            union all
+            select t.queue, t.tenant, t.state, -t.jobs from longshore.tallied t) x
+     group by x.queue, x.tenant, x.state having sum(x.jobs) <> 0
+$$;

@@ -77,7 +77,7 @@ $$;
 create function longshore.promote(p_now bigint, p_limit integer)
 returns table (
     queue text, type text, tenant text, lo smallint, hi smallint, size smallint, mask bytea,
-    ids bytea
+    ids bytea, types text[], tenants text[]
 ) language plpgsql
     set lock_timeout = '100ms'
     set plan_cache_mode = force_generic_plan
@@ -122,13 +122,15 @@ begin
     ), moved as (
         insert into longshore.ready
             (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
-             failures, crashes, lapses, is_replayed)
+             failures, crashes, lapses, is_replayed, types)
         select g.queue, g.type, g.rank, g.segment, g.lo, g.hi, g.size, g.weight, g.mask,
-               g.run_at, g.delivery, g.attempt, g.failures, g.crashes, g.lapses, g.is_replayed
+               g.run_at, g.delivery, g.attempt, g.failures, g.crashes, g.lapses,
+               g.is_replayed, g.types
           from gone g
     )
-    select g.queue, g.type, s.tenant, g.lo, g.hi, g.size, g.mask,
-           substring(s.ids from g.lo * 16 + 1 for (g.hi - g.lo) * 16)
+    select g.queue, s.type, s.tenant, g.lo, g.hi, g.size, g.mask,
+           substring(s.ids from g.lo * 16 + 1 for (g.hi - g.lo) * 16),
+           s.types[g.lo + 1 : g.hi], s.tenants[g.lo + 1 : g.hi]
       from gone g join longshore.segment s using (segment);
     if v_cut is not null and v_left > 0 then
         return query select * from longshore.promote_front(v_cut, v_left);
@@ -140,7 +142,7 @@ $$;
 create function longshore.promote_front(p_span tid, p_count integer)
 returns table (
     queue text, type text, tenant text, lo smallint, hi smallint, size smallint, mask bytea,
-    ids bytea
+    ids bytea, types text[], tenants text[]
 ) language plpgsql
     set enable_seqscan = off
 as $$
@@ -155,15 +157,16 @@ begin
      where s.ctid = p_span;
     insert into longshore.ready
         (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
-         failures, crashes, lapses, is_replayed)
+         failures, crashes, lapses, is_replayed, types)
     values (v_span.queue, v_span.type, v_span.rank, v_span.segment, v_span.lo, v_parts.at,
             p_count, v_span.weight, v_parts.front, v_span.run_at, v_span.delivery,
             v_span.attempt, v_span.failures, v_span.crashes, v_span.lapses,
-            v_span.is_replayed);
+            v_span.is_replayed, v_span.types);
     return query
-    select v_span.queue, v_span.type, s.tenant, v_span.lo, v_parts.at, p_count::smallint,
+    select v_span.queue, s.type, s.tenant, v_span.lo, v_parts.at, p_count::smallint,
            v_parts.front,
-           substring(s.ids from v_span.lo * 16 + 1 for (v_parts.at - v_span.lo) * 16)
+           substring(s.ids from v_span.lo * 16 + 1 for (v_parts.at - v_span.lo) * 16),
+           s.types[v_span.lo + 1 : v_parts.at], s.tenants[v_span.lo + 1 : v_parts.at]
       from longshore.segment s where s.segment = v_span.segment;
 end
 $$;
@@ -298,7 +301,8 @@ $$;
 create function longshore.expire_dead(p_before bigint, p_limit integer, p_most bigint)
 returns table (
     segment bigint, lo smallint, hi smallint, size smallint, mask bytea, reason text,
-    queue text, type text, tenant text, ids bytea, payloads bytea[]
+    queue text, type text, tenant text, ids bytea, payloads bytea[], types text[],
+    tenants text[]
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -308,7 +312,7 @@ begin
     return query
     select e.segment, e.lo, e.hi, e.size, e.mask, e.reason, s.queue, s.type, s.tenant,
            substring(s.ids from e.lo * 16 + 1 for (e.hi - e.lo) * 16),
-           s.payloads[e.lo + 1 : e.hi]
+           s.payloads[e.lo + 1 : e.hi], s.types[e.lo + 1 : e.hi], s.tenants[e.lo + 1 : e.hi]
       from longshore.expire('dead', p_before, p_limit, p_most) e
            join longshore.segment s using (segment);
 end

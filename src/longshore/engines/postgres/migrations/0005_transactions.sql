@@ -49,13 +49,16 @@ begin
             longshore.texts(g -> 'g_timeout')::bigint[],
             longshore.texts(g -> 'g_from')::integer[], longshore.texts(g -> 'g_to')::integer[],
             longshore.texts(g -> 'g_weight')::integer[],
-            longshore.texts(g -> 'g_ids')::bytea[], longshore.texts(g -> 'g_attributes'),
+            longshore.texts(g -> 'g_ids')::bytea[], longshore.texts(g -> 'g_keys'),
+            longshore.texts(g -> 'g_attributes'),
             longshore.texts(g -> 's_group')::integer[],
             longshore.texts(g -> 's_lo')::smallint[], longshore.texts(g -> 's_hi')::smallint[],
             longshore.texts(g -> 's_run_at')::bigint[],
             longshore.texts(g -> 's_delay')::bigint[],
             longshore.texts(g -> 's_queue'), longshore.texts(g -> 's_type'),
+            longshore.texts(g -> 's_types'),
             longshore.texts(g -> 'p_ids')::uuid[], longshore.texts(g -> 'p_payloads')::bytea[],
+            longshore.texts(g -> 'p_types'), longshore.texts(g -> 'p_tenants'),
             (g ->> 'p_body')::bytea, true);
     end if;
     return jsonb_build_object('answers', v_answers, 'stored', v_accepted);

@@ -76,6 +76,7 @@ class Statements:
     take_finished: str
     take_ready: str
     take_scheduled: str
+    tally_add: str
     wake: str
 
 

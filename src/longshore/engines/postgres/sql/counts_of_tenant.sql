@@ -11,25 +11,30 @@ with line as materialized (
       join longshore.claim c
         on c.token = t.token and c.segment = t.segment and c.delivery = t.delivery
        and t.ordinal >= c.lo and t.ordinal < c.hi and longshore.has(c.mask, t.ordinal)
+      join longshore.segment s on s.segment = c.segment
+     where coalesce(s.tenants[t.ordinal + 1], s.tenant) = $1
      group by c.token, c.number, c.part
 ), held as materialized (
-    select s.queue, sum(c.size - coalesce(t.ended, 0)) as running,
-           sum(c.size - coalesce(t.ended + t.begun, 0)) as buffered,
+    select s.queue, sum(w.jobs - coalesce(t.ended, 0)) as running,
+           sum(w.jobs - coalesce(t.ended + t.begun, 0)) as buffered,
            coalesce(sum(t.succeeded), 0) as succeeded
       from longshore.claim c
       join longshore.segment s on s.segment = c.segment
+     cross join lateral longshore.owners(s, c.lo, c.hi, c.mask, c.size) w
       left join told t on t.token = c.token and t.number = c.number and t.part = c.part
-     where s.tenant = $1
+     where w.tenant = $1
      group by s.queue
 )
-select r.queue, 'ready' as state, sum(r.size)::bigint as jobs, 0::bigint as buffered,
+select r.queue, 'ready' as state, sum(w.jobs)::bigint as jobs, 0::bigint as buffered,
        min(r.run_at) as oldest
   from longshore.ready r join longshore.segment s on s.segment = r.segment
- where s.tenant = $1 group by r.queue
+ cross join lateral longshore.owners(s, r.lo, r.hi, r.mask, r.size) w
+ where w.tenant = $1 group by r.queue
 union all
-select r.queue, 'scheduled', sum(r.size), 0, null
+select r.queue, 'scheduled', sum(w.jobs)::bigint, 0, null
   from longshore.scheduled r join longshore.segment s on s.segment = r.segment
- where s.tenant = $1 group by r.queue
+ cross join lateral longshore.owners(s, r.lo, r.hi, r.mask, r.size) w
+ where w.tenant = $1 group by r.queue
 union all
 select h.queue, 'running', h.running::bigint, h.buffered::bigint, null from held h
 union all

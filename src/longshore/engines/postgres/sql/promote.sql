@@ -1,2 +1,3 @@
 -- promote: make due jobs ready; the spans that were. clock, most jobs
-select queue, type, tenant, lo, hi, size, mask, ids from longshore.promote($1, $2)
+select queue, type, tenant, lo, hi, size, mask, ids, types, tenants
+  from longshore.promote($1, $2)

@@ -8,4 +8,5 @@ select longshore.settle(
     $19::text::integer[], $20::text::bigint[], $21::text::bigint[], $22,
     $23::text::bigint[], $24::text::integer[], $25::text::smallint[],
     $26::text::bigint[], $27::text::bigint[], $28::text::bigint[], $29::text::bigint[],
-    $30, $31, $32)
+    $30, $31::text::text[], $32::text::text[], $33::text::text[], $34::text::bigint[],
+    $35, $36)
