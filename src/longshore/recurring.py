@@ -1,6 +1,6 @@
 """Schedules that an app declares in its code, and how they reach the engine."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict, cast
 
@@ -10,10 +10,10 @@ from longshore.core.job import NewJob
 from longshore.core.schedule import CatchUp, Overlap, Schedule, declared, validate
 from longshore.engine import Engine
 from longshore.errors import ConfigError, PayloadError
-from longshore.options import Duration, microseconds
+from longshore.options import Duration, TaskOptions, Template, microseconds
 from longshore.task import Spec, Task
 
-__all__ = ["Times", "recurring", "store", "without_arguments"]
+__all__ = ["Times", "changed", "recurring", "store", "without_arguments"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -41,36 +41,43 @@ class Times(TypedDict, total=False):
 
 def recurring(name: str, spec: Spec[Any], times: Times) -> Schedule:
     """A schedule that submits jobs like the spec's, or ConfigError."""
-    unknown = times.keys() - Times.__annotations__.keys()
-    if unknown:
-        raise ConfigError(f"schedule {name!r}: there is no option {min(unknown)!r}")
     job = spec.job
     _refuse_unfit(name, job, spec.connection)
-    every = times.get("every")
-    try:
-        schedule = Schedule(
-            name=name,
-            tenant=job.tenant,
-            cron=times.get("cron"),
-            every=None if every is None else microseconds(every),
-            anchor=_anchor(times),
-            timezone=times.get("timezone", "UTC"),
-            type=job.type,
-            payload=job.payload,
-            queue=job.queue,
-            priority=job.priority,
-            max_attempts=job.max_attempts,
-            timeout=job.timeout,
-            tags=job.tags,
-            catch_up=CatchUp(times.get("catch_up", CatchUp.LATEST)),
-            catch_up_limit=times.get("catch_up_limit", 100),
-            overlap=Overlap(times.get("overlap", Overlap.ALLOW)),
-            jitter=microseconds(times.get("jitter", timedelta())),
-        )
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ConfigError(f"schedule {name!r}: {error}") from None
-    validate(schedule)
-    return schedule
+    schedule = Schedule(
+        name=name,
+        tenant=job.tenant,
+        type=job.type,
+        payload=job.payload,
+        queue=job.queue,
+        priority=job.priority,
+        max_attempts=job.max_attempts,
+        timeout=job.timeout,
+        tags=job.tags,
+    )
+    wanted = msgspec.structs.replace(schedule, **_read(name, times))
+    validate(wanted)
+    return wanted
+
+
+def changed(
+    schedule: Schedule, times: Times, options: TaskOptions, payload: bytes | None = None
+) -> Schedule:
+    """The schedule with what is given here in place of its own, or ConfigError.
+
+    A cron expression takes the place of an interval, and the other way round.
+    """
+    fields = _read(schedule.name, times)
+    if "cron" in fields:
+        fields = {"every": None, "anchor": 0, **fields}
+    elif "every" in fields:
+        fields = {"cron": None, "timezone": "UTC", **fields}
+    job = Template.of(schedule.type).using(cast("Any", options)).job
+    fields |= {option: getattr(job, option) for option in options}
+    if payload is not None:
+        fields["payload"] = payload
+    wanted = msgspec.structs.replace(schedule, **fields)
+    validate(wanted)
+    return wanted
 
 
 def without_arguments(task: object, name: str) -> Spec[Any]:
@@ -103,13 +110,49 @@ async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
             await engine.put_schedule(wanted)
 
 
-def _anchor(times: Times) -> int:
-    anchor = times.get("anchor", _EPOCH)
-    if "every" not in times and "anchor" in times:
-        raise ValueError("an anchor is for intervals; a cron expression has none")
-    if anchor.utcoffset() is None:
-        raise ValueError("give the anchor a time zone")
-    return (anchor - _EPOCH) // timedelta(microseconds=1)
+def _read(name: str, times: Times) -> dict[str, Any]:
+    """The fields of a schedule that the times speak of, or ConfigError."""
+    fields: dict[str, Any] = {}
+    for option, value in times.items():
+        if option not in _READERS:
+            raise ConfigError(f"schedule {name!r}: there is no option {option!r}")
+        try:
+            fields[option] = _READERS[option](value)
+        except (AttributeError, ValueError, TypeError, OverflowError) as error:
+            raise ConfigError(
+                f"schedule {name!r}: {option} is {value!r:.80}: {error}"
+            ) from None
+    return fields
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("give a string")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("give a whole number")
+    return value
+
+
+def _instant(value: Any) -> int:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise TypeError("give a datetime with a time zone")
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+_READERS: Mapping[str, Callable[[Any], object]] = {
+    "cron": _text,
+    "every": microseconds,
+    "anchor": _instant,
+    "timezone": _text,
+    "catch_up": CatchUp,
+    "catch_up_limit": _number,
+    "overlap": Overlap,
+    "jitter": microseconds,
+}
 
 
 def _refuse_unfit(name: str, job: NewJob, connection: object) -> None:

@@ -7,11 +7,21 @@ from longshore.cli import documents, waits
 from longshore.cli.render import Sheet, Table
 from longshore.core import ids, quantity
 from longshore.core.job import Attempt, Job
-from longshore.core.schedule import Schedule
+from longshore.core.schedule import CatchUp, Schedule
 from longshore.core.state import State
 from longshore.engine import Pause, QueueCounts, SessionView
 
-__all__ = ["attempts", "dead", "job", "jobs", "queues", "schedules", "when", "workers"]
+__all__ = [
+    "attempts",
+    "dead",
+    "job",
+    "jobs",
+    "queues",
+    "schedule",
+    "schedules",
+    "when",
+    "workers",
+]
 
 _SECOND = 1_000_000
 _REASON_CHARACTERS = 60
@@ -176,6 +186,33 @@ def schedules(them: Sequence[Schedule], now: int) -> Table:
             for it in them
         ],
         empty="there are no schedules",
+    )
+
+
+def schedule(it: Schedule, now: int, last_job: Job | None) -> Sheet:
+    """Everything about one schedule but its due times."""
+    last = None if it.last_job is None else ids.text(it.last_job)
+    limit = f", the newest {it.catch_up_limit}" if it.catch_up is CatchUp.ALL else ""
+    return Sheet(
+        [
+            ("name", it.name),
+            ("tenant", None if it.tenant == "default" else it.tenant),
+            ("when", recurrence(it)),
+            ("from", documents.instant(it.anchor) if it.anchor else None),
+            ("state", "paused: it will not fire until it is resumed" if it.is_paused else None),
+            ("type", it.type),
+            ("payload", _words(it.payload)),
+            ("queue", it.queue),
+            ("priority", f"{it.priority}"),
+            ("attempts", f"at most {it.max_attempts}"),
+            ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
+            ("tags", ", ".join(it.tags)),
+            ("catch up", f"{it.catch_up}{limit}"),
+            ("overlap", f"{it.overlap}"),
+            ("jitter", _duration(it.jitter) if it.jitter else None),
+            ("last due", _dated(it.last_due, now)),
+            ("last job", last and f"{last} ({_state(last_job) if last_job else 'pruned'})"),
+        ]
     )
 
 

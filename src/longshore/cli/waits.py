@@ -1,12 +1,14 @@
 """Why a ready job is not being taken."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engine import Engine, Pause, SessionView
+from longshore.errors import UnknownTaskError
 
-__all__ = ["is_served", "obstacle", "pause_text", "paused_types", "why"]
+__all__ = ["is_served", "obstacle", "pause_text", "paused_types", "refuse_unknown", "why"]
 
 
 async def why(engine: Engine, job: Job) -> str | None:
@@ -29,6 +31,13 @@ def obstacle(job: Job, pauses: Sequence[Pause], sessions: Sequence[SessionView])
 def is_served(type_name: str, queue: str, sessions: Sequence[SessionView]) -> bool:
     """Whether one live worker takes both."""
     return any(type_name in one.types and queue in one.queues for one in sessions)
+
+
+def refuse_unknown(type_name: str, known: Collection[str]) -> None:
+    """UnknownTaskError, with a suggestion, for a type that is none of these."""
+    if type_name not in known:
+        close = get_close_matches(type_name, known, n=1)
+        raise UnknownTaskError(type_name, close[0] if close else None)
 
 
 def paused_types(queue: str, pauses: Sequence[Pause]) -> list[str]:

@@ -128,15 +128,11 @@ def validate(schedule: Schedule) -> None:
         raise ConfigError(f"{where}: a name has 1 to {_LONGEST_NAME} printable characters")
     if not schedule.type:
         raise ConfigError(f"{where}: name the task type it submits")
-    if (schedule.cron is None) == (schedule.every is None):
-        raise ConfigError(f"{where}: give either a cron expression or an interval")
     for what, value, least, most in _bounds(schedule):
         if not least <= value <= most:
             raise ConfigError(f"{where}: {what} must be {least} to {most}, not {value}")
     try:
-        _ = cron.zone(schedule.timezone)
-        if schedule.cron is not None:
-            _ = cron.parse(schedule.cron, schedule.timezone)
+        _validate_times(schedule)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
@@ -219,6 +215,16 @@ def decide(due: DueSchedule, new_id: Callable[[], JobId]) -> Firing:
 def extra_job(schedule: Schedule, job_id: JobId) -> NewJob:
     """A job like those it fires, besides them: to run now, whatever is due or still runs."""
     return _job(schedule, job_id, tags=occasion.tags_of(schedule.name, None), run_at=None)
+
+
+def _validate_times(schedule: Schedule) -> None:
+    if (schedule.cron is None) == (schedule.every is None):
+        raise ConfigError("give either a cron expression or an interval")
+    _ = cron.zone(schedule.timezone)
+    if schedule.cron is not None:
+        _ = cron.parse(schedule.cron, schedule.timezone)
+    if schedule.anchor and schedule.cron is not None:
+        raise ConfigError("an anchor is for intervals; a cron expression has none")
 
 
 def _bounds(schedule: Schedule) -> Iterator[tuple[str, int, int, int]]:

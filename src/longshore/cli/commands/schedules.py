@@ -1,33 +1,31 @@
 """`longshore schedules`: jobs that come again and again."""
 
-from datetime import datetime
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from longshore.cli import documents, payload, render, tables, wiring
-from longshore.cli.parameters import duration, given
+from longshore.cli import coming, documents, payload, render, tables, waits, wiring
+from longshore.cli.parameters import duration, time
+from longshore.cli.recurrence import recurrence_options, split
 from longshore.cli.shared import Group, Shared
-from longshore.core import cron
-from longshore.core.schedule import (
-    CatchUp,
-    Overlap,
-    Schedule,
-    declared,
-    preview,
-    validate,
-)
+from longshore.core import ids
+from longshore.core.job import Job
+from longshore.core.schedule import Schedule, declared, extra_job, preview, validate
 from longshore.engine import Engine
-from longshore.errors import ScheduleNotFoundError
-from longshore.recurring import Times, recurring
+from longshore.errors import JobNotFoundError, ScheduleNotFoundError
+from longshore.options import microseconds
+from longshore.recurring import changed, recurring
+from longshore.runtime.ids import IdSource
+
+_SHOWN = 5
 
 tenant_option = click.option("--tenant", default="default", show_default=True)
 
 
 @click.group("schedules", cls=Group)
 def command() -> None:
-    """List, add, preview, pause, resume and remove schedules."""
+    """List, show, add, change, preview, pause, resume, run and remove schedules."""
 
 
 @command.command("list")
@@ -48,45 +46,92 @@ def list_schedules(shared: Shared, tenant: str | None) -> None:
 
 @command.command()
 @click.argument("name")
+@tenant_option
+@click.pass_obj
+def show(shared: Shared, name: str, tenant: str) -> None:
+    """One schedule: its definition, its last job and its next due times."""
+
+    async def look(engine: Engine) -> None:
+        it = await _found(engine, name, tenant)
+        now = await engine.now()
+        job = await _last_job(engine, it)
+        times = [] if it.is_paused else preview(it, now, _SHOWN)
+        if shared.as_json:
+            state = {"last_job_state": job.state if job else None}
+            due = {"coming": list(coming.listed(it, times))}
+            render.document(documents.schedule(it) | state | due)
+        else:
+            render.sheet(tables.schedule(it, now, job))
+            if times:
+                click.echo()
+                render.table(coming.table(it, times, after=now, now=now))
+
+    wiring.ask(shared, look)
+
+
+@command.command()
+@click.argument("name")
 @click.argument("type_name", metavar="TYPE")
 @payload.payload_argument
-@click.option("--cron", help='Such as "*/5 * * * *", "0 9 * * mon-fri" or @daily.')
-@click.option("--every", type=duration, help="An interval, such as 90s.")
-@click.option("--timezone", help="Of the cron expression, such as Europe/Berlin; default UTC.")
-@click.option("--queue", help="Instead of the task's own.")
-@click.option("--priority", type=int, help="1 is the most urgent, 9 the least; default 5.")
-@click.option("--max-attempts", type=int, help="1 means never retry; default 5.")
-@click.option("--timeout", type=duration, help="For one attempt.")
-@click.option("--tag", "tags", multiple=True, help="Can be given several times.")
-@click.option(
-    "--jitter", type=duration, help="Run each job up to this long after its due time."
-)
-@click.option(
-    "--catch-up",
-    type=click.Choice([*map(str, CatchUp)]),
-    help="Which of the due times that downtime missed still fire; default latest.",
-)
-@click.option(
-    "--overlap", type=click.Choice([*map(str, Overlap)]), help="While its last job runs."
-)
+@recurrence_options
 @click.option("--paused", "is_paused", is_flag=True, help="Fires only once it is resumed.")
 @tenant_option
 @click.pass_obj
 def add(
-    shared: Shared, name: str, type_name: str, words: tuple[str, ...], **options: Any
+    shared: Shared,
+    name: str,
+    type_name: str,
+    words: tuple[str, ...],
+    is_paused: bool,
+    **options: Any,
 ) -> None:
-    """Create a schedule, or change the one of this name.
+    """Create a schedule, or replace the one of this name.
 
     Its jobs are of TYPE, with the payload that follows. What is not said here is as the
     application declares the task.
     """
-    known = given(options)
-    times: Any = {key: known.pop(key) for key in Times.__annotations__ if key in known}
-    is_paused: bool = known.pop("is_paused")
+    times, job_options = split(options)
     with wiring.app(shared) as app:
-        spec = app.spec(type_name, payload.read(words), **known)
+        spec = app.spec(type_name, payload.read(words), **job_options)
     wanted = replace(recurring(name, spec, times), is_paused=is_paused)
-    _store(shared, wanted, "added", is_new=True)
+
+    async def store(engine: Engine) -> None:
+        is_served = waits.is_served(wanted.type, wanted.queue, await engine.sessions())
+        if not is_served and wiring.settings(shared).app is not None:
+            waits.refuse_unknown(wanted.type, app.tasks)
+        existing = await _find(engine, name, wanted.tenant)
+        await _put(shared, engine, wanted, existing)
+
+    wiring.ask(shared, store, creates=True)
+
+
+@command.command()
+@click.argument("name")
+@payload.payload_argument
+@recurrence_options
+@tenant_option
+@click.pass_obj
+def change(
+    shared: Shared, name: str, words: tuple[str, ...], tenant: str, **options: Any
+) -> None:
+    """Change what is said here of a schedule, and leave the rest as it is.
+
+    With the same times it keeps its place; new times count from now. A payload takes the place
+    of the old one as a whole.
+    """
+    times, job_options = split(options)
+    content = payload.read(words) if words else None
+    if not times and not job_options and content is None:
+        raise click.UsageError("say what to change: times, options or a payload")
+
+    async def store(engine: Engine) -> None:
+        existing = await _found(engine, name, tenant)
+        if content is not None:
+            with wiring.app(shared) as app:
+                app.spec(existing.type, content)
+        await _put(shared, engine, changed(existing, times, job_options, content), existing)
+
+    wiring.ask(shared, store)
 
 
 @command.command()
@@ -108,7 +153,7 @@ def remove(shared: Shared, name: str, tenant: str) -> None:
 @click.pass_obj
 def pause(shared: Shared, name: str, tenant: str) -> None:
     """Stop firing. Due times that pass meanwhile are skipped."""
-    _store(shared, _found(shared, name, tenant, is_paused=True), "paused")
+    _set_paused(shared, name, tenant, is_paused=True)
 
 
 @command.command()
@@ -117,63 +162,136 @@ def pause(shared: Shared, name: str, tenant: str) -> None:
 @click.pass_obj
 def resume(shared: Shared, name: str, tenant: str) -> None:
     """Fire again, from the next due time on."""
-    _store(shared, _found(shared, name, tenant, is_paused=False), "resumed")
+    _set_paused(shared, name, tenant, is_paused=False)
+
+
+@command.command()
+@click.argument("name")
+@tenant_option
+@click.pass_obj
+def run(shared: Shared, name: str, tenant: str) -> None:
+    """Submit one of its jobs now and print its id, paused or not.
+
+    Besides its due times, which stay as they are.
+    """
+
+    async def submit(engine: Engine) -> None:
+        it = await _found(engine, name, tenant)
+        job = extra_job(it, IdSource(wiring.CLOCK).make())
+        (answer,) = await engine.submit([job])
+        if not waits.is_served(it.type, it.queue, await engine.sessions()):
+            render.warning(
+                f"no live worker serves {it.type!r} on queue {it.queue!r}: "
+                "the job stays ready until one does"
+            )
+        if shared.as_json:
+            told = {"type": it.type, "queue": it.queue, "schedule": it.name}
+            render.document({"id": ids.text(answer.id), **told})
+        else:
+            click.echo(ids.text(answer.id))
+
+    wiring.ask(shared, submit)
 
 
 @command.command("preview")
 @click.argument("name", required=False)
 @click.option("--cron", help="Preview this expression instead of a stored schedule.")
-@click.option("--timezone", default="UTC", show_default=True, help="Of that expression.")
+@click.option("--every", type=duration, help="Preview this interval.")
+@click.option("--timezone", default="UTC", show_default=True, help="Of the expression.")
+@click.option("--after", type=time, help="Start here instead of now: 2027-03-27T00:00:00Z.")
 @click.option("-n", "--count", type=click.IntRange(1, 1_000), default=10, show_default=True)
 @tenant_option
 @click.pass_obj
-def preview_times(shared: Shared, name: str | None, count: int, **options: Any) -> None:
-    """The next due times, in the schedule's own time zone."""
-    if (name is None) == (options["cron"] is None):
-        raise click.UsageError("give the name of a schedule, or a --cron expression")
+def preview_times(
+    shared: Shared, name: str | None, count: int, tenant: str, **options: Any
+) -> None:
+    """The next due times, in the schedule's own time zone, and what DST does to them."""
+    if sum(one is not None for one in (name, options["cron"], options["every"])) != 1:
+        raise click.UsageError("give the name of a schedule, or --cron, or --every")
     if name is None:
-        cron_, timezone = options["cron"], options["timezone"]
-        wanted = Schedule(name="preview", type="preview", cron=cron_, timezone=timezone)
-        validate(wanted)
+        wanted, now = _imagined(options), wiring.CLOCK.now()
     else:
-        wanted = _found(shared, name, options["tenant"])
-    now = wiring.CLOCK.now()
-    times = preview(wanted, now, count)
+        wanted, now = wiring.ask(shared, lambda engine: _as_of_now(engine, name, tenant))
+    after = options["after"]
+    start = now if after is None else microseconds(after.timestamp())
+    times = preview(wanted, start, count)
     if shared.as_json:
-        render.lines({"due": documents.instant(due)} for due in times)
+        render.lines(coming.listed(wanted, times))
     else:
-        rows = [(_local(due, wanted.timezone), tables.when(due, now)) for due in times]
-        render.table(render.Table(columns=("due", ""), rows=rows, empty="it is never due"))
+        render.table(coming.table(wanted, times, after=start, now=now))
 
 
-def _found(shared: Shared, name: str, tenant: str, **changes: Any) -> Schedule:
-    """The stored schedule with these changes, or ScheduleNotFoundError."""
-    for one in wiring.ask(shared, lambda engine: engine.schedules(tenant=tenant)):
-        if one.name == name:
-            return replace(one, **changes)
-    raise ScheduleNotFoundError(name)
+def _imagined(options: dict[str, Any]) -> Schedule:
+    every = options["every"]
+    schedule = Schedule(
+        name="preview",
+        type="preview",
+        cron=options["cron"],
+        every=None if every is None else microseconds(every),
+        timezone=options["timezone"],
+    )
+    validate(schedule)
+    return schedule
 
 
-def _store(shared: Shared, wanted: Schedule, done: str, *, is_new: bool = False) -> None:
-    async def store(engine: Engine) -> tuple[Schedule, int]:
-        now = await engine.now()
-        known = await engine.schedules(tenant=wanted.tenant)
-        existing = next((one for one in known if one.name == wanted.name), None)
-        # Only `resume` ends a pause that someone made.
-        is_paused = wanted.is_paused or (is_new and existing is not None and existing.is_paused)
-        stored = declared(replace(wanted, is_paused=is_paused), now=now, existing=existing)
+async def _as_of_now(engine: Engine, name: str, tenant: str) -> tuple[Schedule, int]:
+    return await _found(engine, name, tenant), await engine.now()
+
+
+async def _find(engine: Engine, name: str, tenant: str) -> Schedule | None:
+    known = await engine.schedules(tenant=tenant)
+    return next((one for one in known if one.name == name), None)
+
+
+async def _found(engine: Engine, name: str, tenant: str) -> Schedule:
+    it = await _find(engine, name, tenant)
+    if it is None:
+        raise ScheduleNotFoundError(name)
+    return it
+
+
+async def _last_job(engine: Engine, it: Schedule) -> Job | None:
+    """Its newest job, unless there is none any more."""
+    try:
+        return None if it.last_job is None else await engine.get(it.last_job)
+    except JobNotFoundError:
+        return None
+
+
+def _set_paused(shared: Shared, name: str, tenant: str, *, is_paused: bool) -> None:
+    async def store(engine: Engine) -> None:
+        existing = await _found(engine, name, tenant)
+        stored = declared(
+            replace(existing, is_paused=is_paused), now=await engine.now(), existing=existing
+        )
         await engine.put_schedule(stored)
-        return stored, now
+        await _say(shared, engine, stored, "paused" if is_paused else "resumed")
 
-    stored, now = wiring.ask(shared, store, creates=is_new)
+    wiring.ask(shared, store)
+
+
+async def _put(
+    shared: Shared, engine: Engine, wanted: Schedule, existing: Schedule | None
+) -> None:
+    # Only `resume` ends a pause that someone made.
+    is_paused = wanted.is_paused or (existing is not None and existing.is_paused)
+    stored = declared(
+        replace(wanted, is_paused=is_paused), now=await engine.now(), existing=existing
+    )
+    await engine.put_schedule(stored)
+    await _say(shared, engine, stored, "added" if existing is None else "changed")
+
+
+async def _say(shared: Shared, engine: Engine, stored: Schedule, done: str) -> None:
+    now = await engine.now()
     if shared.as_json:
         render.document(documents.schedule(stored))
     elif stored.is_paused:
         click.echo(f"{done} {stored.name}; it will not fire until it is resumed")
+    elif stored.next_due is None:
+        click.echo(f"{done} {stored.name}; it is never due")
     else:
-        click.echo(f"{done} {stored.name}; next due {tables.when(stored.next_due, now)}")
-
-
-def _local(instant: int, timezone: str) -> str:
-    moment = datetime.fromtimestamp(instant // 1_000_000, cron.zone(timezone))
-    return moment.strftime("%a %Y-%m-%d %H:%M:%S %Z")
+        moment = coming.local(stored.next_due, stored.timezone)
+        click.echo(
+            f"{done} {stored.name}; next due {moment} ({tables.when(stored.next_due, now)})"
+        )

@@ -1,8 +1,7 @@
 """`longshore submit`: put a job in."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from longshore.cli.shared import Command, Shared
 from longshore.core import ids
 from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.engine import Engine
-from longshore.errors import IdempotencyError, UnknownTaskError
+from longshore.errors import IdempotencyError
 
 
 @click.command("submit", cls=Command)
@@ -51,7 +50,7 @@ def command(
     async def put(engine: Engine) -> None:
         is_served = waits.is_served(job.type, job.queue, await engine.sessions())
         if not is_served and wiring.settings(shared).app is not None:
-            _refuse_unknown(job.type, app.tasks)
+            waits.refuse_unknown(job.type, app.tasks)
         answer = await _accepted(engine, job)
         if not is_served:
             render.warning(
@@ -66,13 +65,6 @@ def command(
         waiting.refuse_failed(finished)
 
     wiring.ask(shared, put, creates=True)
-
-
-def _refuse_unknown(type_name: str, known: Collection[str]) -> None:
-    """UnknownTaskError for a type that neither the app nor a live worker has."""
-    if type_name not in known:
-        close = get_close_matches(type_name, known, n=1)
-        raise UnknownTaskError(type_name, close[0] if close else None)
 
 
 async def _accepted(engine: Engine, job: NewJob) -> Submitted:
