@@ -114,7 +114,7 @@ class Longshore:
         opened.users += 1
         try:
             if opened.engine.url.startswith("sqlite:"):
-                await opened.engine.migrate()
+                await opened.engine.migrate(patience=0)
         except BaseException:
             await self._leave(opened)
             raise
@@ -288,13 +288,9 @@ class Longshore:
                 on_ready=lambda _: worker.nudge(),
             )
             await self.store_schedules()
-            async with asyncio.TaskGroup() as group:
-                group.create_task(scheduler.run(), name="longshore-scheduler")
-                try:
-                    seconds = microseconds(horizon) / 1e6
-                    await worker.run(until_idle=until_idle, horizon=seconds)
-                finally:
-                    scheduler.drain()
+            async with scheduler.running():
+                seconds = microseconds(horizon) / 1e6
+                await worker.run(until_idle=until_idle, horizon=seconds)
 
     def job(self, job_id: str) -> JobHandle[Any]:
         """A handle for the job with this id, or ValueError if it is not an id."""

@@ -362,12 +362,21 @@ class Engine(Producer, Steward, Inspector, Outbox, Protocol):
         """The engine's clock, microseconds since the epoch."""
         ...
 
-    async def migrate(self) -> list[str]:
-        """Bring the schema up to date; the names of the migrations applied. Safe to repeat."""
+    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+        """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
+
+        Workers of older code that cannot go on beside a migration are asked to leave, by their
+        next `ping`. EngineBusyError when they, or anyone else in the way, are still there after
+        `patience` seconds.
+        """
         ...
 
     async def ping(self) -> None:
-        """Return if the store can be written to, else raise an EngineError."""
+        """Return if this code may write to the store, else raise an EngineError.
+
+        SchemaError when it may not, because the schema is not, or will soon not be, one that
+        it can work on.
+        """
         ...
 
     async def close(self) -> None:

@@ -165,7 +165,7 @@ async def test_a_migration_that_was_edited_after_it_ran_is_refused(
 
 async def test_a_schema_of_a_newer_version_is_refused(engine: Engine, path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("insert into longshore_migration values (99, '0099_later', 'x', 0)")
+        db.execute("insert into longshore_migration values (99, '0099_later', 'x', 99, 0, 0)")
 
     with pytest.raises(SchemaError, match="upgrade longshore"):
         await engine.ping()

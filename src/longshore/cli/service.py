@@ -1,6 +1,5 @@
 """Processes that stay: a worker, a scheduler, or both in one."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -77,13 +76,9 @@ async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
         await app.store_schedules()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(scheduler.run(), name="scheduler")
+        async with scheduler.running():
             with drained_by_signals(worker):
-                try:
-                    return await worker.run()
-                finally:
-                    scheduler.drain()
+                return await worker.run()
 
 
 class _Prompt:

@@ -100,7 +100,7 @@ async def prepare(engine: Engine, *, creates: bool) -> None:
     if not creates:
         refuse_absent(engine)
     if file_of(engine) is not None:
-        await engine.migrate()
+        await engine.migrate(patience=0)
 
 
 def refuse_private(engine: Engine) -> None:

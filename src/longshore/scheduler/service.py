@@ -1,14 +1,17 @@
-"""The scheduler: four ticks in one process, any number of processes on one store."""
+"""The scheduler: five ticks in one process, any number of processes on one store."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
 
 from longshore.engine import Retention
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.runtime.outlook import Outlook
 from longshore.scheduler.fire import Firer
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.prune import Pruner
@@ -21,12 +24,20 @@ log = logging.getLogger("longshore.scheduler")
 DEFAULT_LEASE_US = 30_000_000
 
 
+class Store(TimedSteward, Protocol):
+    """A steward's engine that also tells whether this code may work on it."""
+
+    async def ping(self) -> None:
+        """Return if it may, else raise an EngineError."""
+        ...
+
+
 class Scheduler:
     """Promotes, reclaims, fires and prunes until drained. Stateless: kill it any time."""
 
     def __init__(
         self,
-        engine: TimedSteward,
+        engine: Store,
         *,
         retention: Retention | None = None,
         lease: int = DEFAULT_LEASE_US,
@@ -41,20 +52,36 @@ class Scheduler:
         reclaimer = Reclaimer(engine, lease=lease, clock=clock, rng=rng, on_reclaimed=on_ready)
         firer = Firer(engine, IdSource(clock), clock=clock, rng=rng, on_fired=on_ready)
         pruner = Pruner(engine, retention or Retention(), rng=rng)
+        self._outlook = Outlook(engine.ping, on_refused=self.drain, rng=rng)
         self._beats = [
             Beat("promote", promoter.tick),
             Beat("reclaim", reclaimer.tick),
             Beat("fire", firer.tick),
             Beat("prune", pruner.tick),
+            Beat("schema", self._outlook.tick),
         ]
 
     async def run(self) -> None:
-        """Return when drained."""
+        """Return when drained; SchemaError when the store goes where it cannot follow."""
         log.info("scheduler started")
         async with asyncio.TaskGroup() as group:
             for beat in self._beats:
                 group.create_task(beat.run(), name=f"longshore-{beat.name}")
         log.info("scheduler drained")
+        self._outlook.leave()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run inside the block, drained at its end. What the block raises goes through."""
+        task = asyncio.create_task(self.run(), name="longshore-scheduler")
+        try:
+            yield
+        except BaseException:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        self.drain()
+        await task
 
     def drain(self) -> None:
         """Finish the ticks under way, then return from run."""

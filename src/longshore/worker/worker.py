@@ -11,6 +11,7 @@ from longshore.engine import Engine
 from longshore.errors import LongshoreError
 from longshore.runtime.beat import Beat, Tick
 from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.outlook import Outlook
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
 from longshore.worker.order import QueueOrder
@@ -64,6 +65,9 @@ class Worker:
             types=registry.types,
             lease=lease,
         )
+        self._outlook = Outlook(
+            engine.ping, on_refused=self._become_outdated, has_looked=True, rng=rng
+        )
         self._departure = Departure()
         self._standing = Standing(
             engine, identity, clock=self._clock, stats=self.stats, rng=rng
@@ -107,15 +111,19 @@ class Worker:
         """Work until asked to leave, or until there is nothing to do.
 
         Idle means: nothing runs here, nothing is ready, nothing is due within `horizon`
-        seconds. Raises what broke the worker; a handler never does. Cancelling this is
-        `stop_now`.
+        seconds. Raises what broke the worker; a handler never does. SchemaError when the store
+        goes where this code cannot follow, after a drain. Cancelling this is `stop_now`.
         """
         if self._has_run:
             raise LongshoreError("this worker has run; make another")
         self._has_run = True
         self._fetcher.until_idle = horizon if until_idle else None
         self._slots.open()
-        beats = [self._sweep.beat, Beat("renew", self._renewer.tick)]
+        beats = [
+            self._sweep.beat,
+            Beat("renew", self._renewer.tick),
+            Beat("schema", self._outlook.tick),
+        ]
         beats += [Beat(name, tick) for name, tick in self._ticks]
         tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
         fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
@@ -129,6 +137,8 @@ class Worker:
             raise
         finally:
             await self._tidy(beats, [*tasks, fetching])
+        if self._departure.ending is Ending.OUTDATED:
+            self._outlook.leave()
         return self._departure.ending or Ending.DRAINED
 
     def drain(self) -> None:
@@ -148,6 +158,9 @@ class Worker:
 
     def _wear_out(self) -> None:
         self._leave(Ending.WORN_OUT, self._settings.drain_timeout.total_seconds())
+
+    def _become_outdated(self) -> None:
+        self._leave(Ending.OUTDATED, self._settings.drain_timeout.total_seconds())
 
     def _leave(self, ending: Ending, patience: float) -> None:
         facts = {"worker": self.name, "ending": str(ending), "patience": patience}

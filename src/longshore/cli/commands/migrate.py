@@ -1,10 +1,12 @@
 """`longshore migrate`: the store's schema."""
 
 import asyncio
+from datetime import timedelta
 
 import click
 
 from longshore.cli import render, wiring
+from longshore.cli.parameters import duration
 from longshore.cli.shared import Command, Shared
 
 
@@ -12,10 +14,21 @@ from longshore.cli.shared import Command, Shared
 @click.option(
     "--check", is_flag=True, help="Change nothing; exit code 8 if something is missing."
 )
+@click.option(
+    "--patience",
+    type=duration,
+    default="1m",
+    show_default=True,
+    help="How long to wait for whoever is in the way of a migration.",
+)
 @click.pass_obj
-def command(shared: Shared, check: bool) -> None:
-    """Bring the store's schema up to date. Safe to repeat, and beside running workers."""
-    applied = asyncio.run(_check(shared) if check else _migrate(shared))
+def command(shared: Shared, check: bool, patience: timedelta) -> None:
+    """Bring the store's schema up to date. Safe to repeat, and beside running workers.
+
+    Workers of the version before go on, unless a migration says that they cannot: those are
+    asked to leave, and the migration waits for them.
+    """
+    applied = asyncio.run(_check(shared) if check else _migrate(shared, patience))
     if shared.as_json:
         render.document({"applied": applied, "is_current": True})
         return
@@ -25,9 +38,9 @@ def command(shared: Shared, check: bool) -> None:
         click.echo("the schema is up to date")
 
 
-async def _migrate(shared: Shared) -> list[str]:
+async def _migrate(shared: Shared, patience: timedelta) -> list[str]:
     async with wiring.opened(shared) as engine:
-        return await engine.migrate()
+        return await engine.migrate(patience=patience.total_seconds())
 
 
 async def _check(shared: Shared) -> list[str]:

@@ -1,6 +1,7 @@
 """The PostgreSQL engine: each verb is one call or one transaction."""
 
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
@@ -22,7 +23,12 @@ from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
-from longshore.errors import ConfigError, EngineUnavailableError
+from longshore.errors import (
+    ConfigError,
+    EngineUnavailableError,
+    LongshoreError,
+    SchemaError,
+)
 
 __all__ = ["PostgresEngine"]
 
@@ -88,6 +94,12 @@ class PostgresEngine:
             worker=worker,
             offer=(tuple(queues), tuple(types)),
         )
+        try:
+            await migrating.enter(self._open, session.token)
+        except SchemaError:
+            with suppress(LongshoreError):
+                await session.close()
+            raise
         self._sessions = [one for one in self._sessions if one.is_open] + [session]
         return session
 
@@ -212,9 +224,9 @@ class PostgresEngine:
         rows = await self._open.fetch("select longshore.clock($1) as now", self._database.now())
         return rows[0]["now"]
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, *, patience: float = migrating.PATIENCE) -> list[str]:
         """Bring the schema up to date."""
-        return await migrating.migrate(self._open)
+        return await migrating.migrate(self._open, patience=patience)
 
     async def ping(self) -> None:
         """Return if the database can be written and has the right schema."""

@@ -108,7 +108,9 @@ class SqliteEngine:
                 "lease": lease,
                 "now": transaction.now,
             }
-            return transaction.db.execute(SQL.session_open, facts).lastrowid or 0
+            token = transaction.db.execute(SQL.session_open, facts).lastrowid or 0
+            migrating.enter(transaction, token)
+            return token
 
         token = await self._writer.call(body)
         return SqliteSession(
@@ -280,18 +282,18 @@ class SqliteEngine:
         """The machine's clock."""
         return self._store.clock.now()
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, *, patience: float = migrating.PATIENCE) -> list[str]:
         """Bring the schema up to date, creating the file and its folder if need be."""
         if not self._store.is_memory:
             try:
                 Path(self._store.path).parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EngineUnavailableError(f"{self._store.path}: {error.strerror}") from error
-        return await self._writer.call(migrating.migrate)
+        return await migrating.migrate(self._writer, patience=patience)
 
     async def ping(self) -> None:
         """Return if the file can be written and has the right schema."""
-        await self._writer.call(lambda transaction: migrating.verify(transaction.db))
+        await self._writer.call(migrating.verify)
 
     async def close(self) -> None:
         """Finish what was accepted and let go of the file."""

@@ -90,7 +90,7 @@ class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector):
         """See `longshore.engine.Engine`."""
         return self._store.now()
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, *, patience: float = 60.0) -> list[str]:
         """There is no schema."""
         self._store.now()
         return []

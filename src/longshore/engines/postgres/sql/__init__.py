@@ -33,10 +33,15 @@ class Statements:
     lapsed: str
     lend: str
     migration_add: str
+    migration_announce: str
+    migration_behind: str
     migration_home: str
+    migration_level: str
     migration_lock: str
+    migration_rest: str
     migration_schema: str
     migration_table: str
+    migration_withdraw: str
     migrations_applied: str
     next_due: str
     outbox_add: str

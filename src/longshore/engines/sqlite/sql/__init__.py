@@ -48,7 +48,13 @@ class Statements:
     last_arrival: str
     last_worker: str
     migration_add: str
+    migration_announce: str
+    migration_behind: str
+    migration_level: str
+    migration_level_prune: str
+    migration_levels: str
     migration_table: str
+    migration_withdraw: str
     migrations_applied: str
     next_due: str
     outbox_add: str
