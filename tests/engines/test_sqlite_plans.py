@@ -157,7 +157,8 @@ async def test_a_file_of_the_first_schema_is_counted_when_it_is_migrated(path: P
     db = sqlite3.connect(path)
     for statement in (SQL.migration_table, *_statements(MIGRATIONS[0])):
         db.execute(statement)
-    facts = {"number": 1, "name": MIGRATIONS[0].name, "checksum": MIGRATIONS[0].checksum}
+    first = MIGRATIONS[0]
+    facts = {"number": 1, "name": first.name, "checksum": first.checksum, "works_with": 1}
     db.execute(SQL.migration_add, {**facts, "now": 1})
     for number, state in enumerate(["scheduled", "ready", "ready", "dead"]):
         finished_at = 1 if state == "dead" else None
