@@ -1,65 +1,11 @@
 """What a worker or a scheduler writes to standard error while it runs."""
 
-import json
-import logging
-from collections.abc import Sequence
-from typing import cast
-
-from longshore.cli import documents
+from longshore.runtime import logs
 from longshore.settings import LogFormat, LogSettings
 
 __all__ = ["configure"]
 
-_USUAL = {*vars(logging.makeLogRecord({})), "message", "taskName"}
-
 
 def configure(settings: LogSettings) -> None:
     """Send every log line of this process to standard error, in the format of the settings."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if settings.format is LogFormat.JSON else TextLines())
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(settings.level.upper())
-
-
-class JsonLines(logging.Formatter):
-    """One object per line: at, level, logger, event, and whatever fields the line has."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        line = {
-            "at": documents.instant(int(record.created * 1_000_000)),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            **_fields(record),
-        }
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
-
-
-class TextLines(logging.Formatter):
-    """`22:09:28 info attempt failed job=… queue=mail`, and a traceback below."""
-
-    def __init__(self) -> None:
-        super().__init__(datefmt="%H:%M:%S")
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        facts = [f"{name}={_word(value)}" for name, value in _fields(record).items()]
-        when = self.formatTime(record, self.datefmt)
-        line = " ".join([when, record.levelname.lower(), record.getMessage(), *facts])
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
-
-
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    return {name: value for name, value in vars(record).items() if name not in _USUAL}
-
-
-def _word(value: object) -> str:
-    several = isinstance(value, list | tuple)
-    text = ",".join(map(str, cast("Sequence[object]", value))) if several else str(value)
-    return text if text.isprintable() and " " not in text and text else repr(text)
+    logs.configure(settings.level, as_json=settings.format is LogFormat.JSON)

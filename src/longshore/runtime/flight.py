@@ -36,7 +36,7 @@ OUTCOME_BYTES = 512
 _HEADER_BYTES = 4096
 _OUTCOME_ROOM = OUTCOME_BYTES + 8
 
-_TOKEN, _UNRECORDED, _RENEWED_TOKEN = 0, 1, 2
+_TOKEN, _UNRECORDED, _RENEWED_TOKEN, _LEFT = 0, 1, 2, 3
 _PULSE, _RENEWED, _KEEPER_PULSE = 8, 9, 10
 """Places of words in the header."""
 
@@ -136,6 +136,10 @@ class FlightRecord:
         """The event loop is alive."""
         self._times[_PULSE] = now
 
+    def leave(self) -> None:
+        """The worker is gone, though its process may live on."""
+        self._words[_LEFT] = 1
+
     def renewed(self, token: int) -> float:
         """When the keeper sent its last renewal of this session that was granted; 0: never."""
         at = self._times[_RENEWED]
@@ -171,6 +175,11 @@ class FlightRecord:
     def pulse(self) -> float:
         """When the worker's event loop was last known to be alive."""
         return self._times[_PULSE]
+
+    @property
+    def has_left(self) -> bool:
+        """The worker is gone, though its process may live on."""
+        return self._words[_LEFT] == 1
 
     @property
     def is_whole(self) -> bool:

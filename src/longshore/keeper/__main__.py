@@ -1,0 +1,67 @@
+"""The keeper as a process: its orders come through standard input, and so does the end.
+
+It is a composition root, the smallest: it opens the engine that its worker uses. Signals that
+are meant for the worker are not heeded; it goes when the worker is gone.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from contextlib import suppress
+from typing import cast
+
+from longshore.engines import open_engine
+from longshore.errors import EngineError
+from longshore.keeper.ward import Ward
+from longshore.keeper.watch import Charge, TimedKeeper, Watch
+from longshore.runtime import logs
+from longshore.runtime.clock import SystemClock
+from longshore.runtime.flight import FlightRecord
+from longshore.runtime.orders import Orders, decode
+
+_STDIN = 0
+_CLOSING = 1.0
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main() -> None:
+    """Keep until there is nothing to keep."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return  # the worker died before it could say anything
+    orders = decode(line)
+    logs.configure(orders.log_level, as_json=orders.logs_json)
+    asyncio.run(_keep(orders))
+    # Nothing is left to tidy up, and the worker may be waiting to leave.
+    os._exit(0)
+
+
+async def _keep(orders: Orders) -> None:
+    clock = SystemClock()
+    engine = cast("TimedKeeper", open_engine(orders.url, clock=clock))
+    record = FlightRecord(orders.memory, orders.capacity)
+    charge = Charge(worker=orders.worker, lease=orders.lease)
+    ward = Ward(orders.process)
+    watch = Watch(engine, record, ward, charge, clock=clock, rng=random.Random())
+    loop = asyncio.get_running_loop()
+
+    def hear() -> None:
+        if not os.read(_STDIN, 4096):
+            loop.remove_reader(_STDIN)
+            watch.dismiss()
+
+    loop.add_reader(_STDIN, hear)
+    try:
+        await watch.run()
+    finally:
+        with suppress(EngineError, TimeoutError):
+            async with asyncio.timeout(_CLOSING):
+                await engine.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""One keeper's watch over one worker: renew, end what stands still, report the death."""
+
+import asyncio
+import logging
+import random
+from typing import Protocol
+
+import msgspec
+
+from longshore.core.backoff import Backoff
+from longshore.core.flight import Trace, aftermath
+from longshore.engine import Keeper
+from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
+from longshore.keeper.ward import Ward
+from longshore.runtime.beat import Beat
+from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.flight import Entry, FlightRecord
+
+__all__ = ["Charge", "TimedKeeper", "Watch"]
+
+log = logging.getLogger("longshore.keeper")
+
+_LOOK = 1.0
+_LONGEST_GAP = 3 * _LOOK
+_STANDSTILL = 10.0
+"""Seconds without a pulse, and past a job's timeout, after which a worker is ended."""
+_CALL = 5.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+_GIVE_UP = 3_600.0
+"""Seconds after a worker's death for which its keeper tries to report it. By then reclaim has
+long done so, unless there was no engine all the time."""
+_PASSING = (EngineBusyError, EngineUnavailableError, TimeoutError)
+
+
+class TimedKeeper(Keeper, Protocol):
+    """What a keeper needs of an engine."""
+
+    async def now(self) -> int:
+        """The engine's clock, microseconds since the epoch."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom the keeper looks after."""
+
+    worker: str
+    lease: float
+    """In seconds."""
+
+
+class Watch:
+    """Keeps a worker's lease while the worker lives, and buries its session when it dies.
+
+    It renews beside the worker, which renews too: neither depends on the other. It renews for
+    no worker that is stopped, and revives no lease that is over.
+    """
+
+    def __init__(
+        self,
+        engine: TimedKeeper,
+        record: FlightRecord,
+        ward: Ward,
+        charge: Charge,
+        *,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._engine = engine
+        self._record = record
+        self._ward = ward
+        self._charge = charge
+        self._clock = clock
+        self._rng = rng
+        self._every = charge.lease / 3
+        self._kept = 0
+        """The session that was last renewed, or could not be."""
+        self._due = 0.0
+        self._offset: int | None = None
+        """From the monotonic clock to the engine's."""
+        self._is_stopped = False
+        self._last_look = 0.0
+        self._silence: tuple[float, float] = (0.0, 0.0)
+        """A pulse, and since when it has been the last one, while both processes ran."""
+        self._has_killed = False
+        self._over = asyncio.Event()
+        self._beat = Beat("keep", self._tick)
+
+    async def run(self) -> None:
+        """Return when the worker is dead and this is reported, or it needs no keeper."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._ward.descriptor, self._over.set)
+        keeping = asyncio.create_task(self._beat.run(), name=self._beat.name)
+        try:
+            await self._over.wait()
+        finally:
+            loop.remove_reader(self._ward.descriptor)
+            keeping.cancel()
+            await asyncio.wait([keeping])
+        await self._report()
+
+    def dismiss(self) -> None:
+        """The worker seems to have left. Believed only if it has no session, or said so."""
+        if not self._record.token or self._record.has_left:
+            self._over.set()
+
+    def nudge(self) -> None:
+        """Look after the worker now."""
+        self._beat.nudge()
+
+    async def _tick(self) -> float:
+        now = self._clock.monotonic()
+        self._note_stop(self._ward.is_stopped)
+        self._listen(now)
+        if not self._is_stopped:
+            self._end_if_stuck(now)
+            await self._keep(now)
+        self._record.look(now)
+        return min(_LOOK, self._every / 2) * self._rng.uniform(0.9, 1.0)
+
+    async def _keep(self, now: float) -> None:
+        token = self._record.token
+        if token and not self._has_killed and (token != self._kept or now >= self._due):
+            await self._renew(token)
+
+    def _note_stop(self, is_stopped: bool) -> None:
+        if is_stopped and not self._is_stopped:
+            log.warning("worker is stopped, lease not renewed", extra=self._facts())
+        self._is_stopped = is_stopped
+
+    async def _renew(self, token: int) -> None:
+        sent = self._clock.monotonic()
+        patience = min(_CALL, self._charge.lease / 6)
+        try:
+            async with asyncio.timeout(patience):
+                answer = await self._engine.renew(token)
+        except LeaseLostError:
+            # The worker hears of it too, with its next call. There may be a session after it.
+            log.warning("lease cannot be kept", extra=self._facts(token=token))
+            self._due = float("inf")
+        except _PASSING as error:
+            log.warning("renewal failed", extra=self._facts(error=str(error) or "no answer"))
+            self._due = sent + self._every / 10 * self._rng.uniform(0.5, 1.5)
+        else:
+            self._record.renew(token, sent)
+            self._offset = answer.now - int(sent * SECOND)
+            self._due = sent + self._every
+        self._kept = token
+
+    def _listen(self, now: float) -> None:
+        """Time in which the worker, or this process, was kept from running is no silence."""
+        pulse, was_away = self._record.pulse, now - self._last_look > _LONGEST_GAP
+        if pulse != self._silence[0] or self._is_stopped or was_away:
+            self._silence = (pulse, now)
+        self._last_look = now
+
+    def _end_if_stuck(self, now: float) -> None:
+        pulse, since = self._silence
+        if self._has_killed or not pulse or now - since < _STANDSTILL:
+            return
+        overdue = [one for one in self._running() if one.deadline + _STANDSTILL <= now]
+        if overdue:
+            facts = self._facts(silent=round(now - since, 1), jobs=len(overdue))
+            log.error("worker stands still past a timeout, ended", extra=facts)
+            self._has_killed = True
+            self._ward.kill()
+
+    def _running(self) -> list[Entry]:
+        return [one for one in self._record.entries() if one.ended is None]
+
+    async def _report(self) -> None:
+        """Bury the worker's session, however long the engine is away."""
+        died, pause = self._clock.monotonic(), _FIRST_PAUSE
+        is_reported = not self._record.token
+        while not is_reported and self._clock.monotonic() < died + _GIVE_UP:
+            is_reported = await self._try_to_report(died)
+            if not is_reported:
+                await asyncio.sleep(pause * self._rng.uniform(0.5, 1.5))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _try_to_report(self, died: float) -> bool:
+        try:
+            async with asyncio.timeout(_CALL):
+                await self._bury(self._record.token, died)
+        except _PASSING as error:
+            log.warning(
+                "death not reported", extra=self._facts(error=str(error) or "no answer")
+            )
+            return False
+        return True
+
+    async def _bury(self, token: int, died: float) -> None:
+        held = await self._engine.held(token)
+        if held is None:
+            log.info("worker died without a session", extra=self._facts(token=token))
+            return
+        if self._offset is None:
+            engine_now = await self._engine.now()
+            self._offset = engine_now - int(self._clock.monotonic() * SECOND)
+        settlements = aftermath(
+            held,
+            [self._trace(entry, died) for entry in self._record.entries()],
+            is_whole=self._record.is_whole,
+            now=self._engine_time(died),
+            delay=lambda failures: Backoff().delay(failures, self._rng.random()),
+        )
+        jobs = await self._engine.bury(token, settlements)
+        crashed = sum(one.crash for one in settlements)
+        seconds = round(self._clock.monotonic() - died, 4)
+        facts = self._facts(token=token, jobs=jobs, crashed=crashed, seconds=seconds)
+        log.warning("worker died, its jobs are free", extra=facts)
+
+    def _trace(self, entry: Entry, died: float) -> Trace:
+        is_late = self._has_killed and entry.ended is None and entry.deadline <= died
+        return Trace(
+            handle=entry.handle,
+            delivery=entry.delivery,
+            started_at=self._engine_time(entry.started),
+            finished_at=None if entry.ended is None else self._engine_time(entry.ended),
+            settlement=entry.settlement,
+            timed_out_after=(
+                int((entry.deadline - entry.started) * SECOND) if is_late else None
+            ),
+        )
+
+    def _engine_time(self, instant: float) -> int:
+        return (self._offset or 0) + int(instant * SECOND)
+
+    def _facts(self, **more: object) -> dict[str, object]:
+        return {"worker": self._charge.worker, **more}

@@ -1,0 +1,36 @@
+"""What a worker tells its keeper when it starts it."""
+
+import msgspec
+
+__all__ = ["Orders", "decode", "encode"]
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """Sent through a pipe, because the URL may hold a password that others must not see."""
+
+    url: str
+    """The engine, with whatever it takes to get in."""
+    worker: str
+    lease: float
+    """In seconds."""
+    memory: int
+    """The descriptor of the flight record."""
+    capacity: int
+    process: int
+    """The descriptor of the worker's process."""
+    log_level: str = "info"
+    logs_json: bool = False
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Orders)
+
+
+def encode(orders: Orders) -> bytes:
+    """One line."""
+    return _encoder.encode(orders) + b"\n"
+
+
+def decode(line: bytes) -> Orders:
+    """What the line says."""
+    return _decoder.decode(line)

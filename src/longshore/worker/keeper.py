@@ -1,0 +1,167 @@
+"""The worker's side of its keeper: start it, see that it lives, start another, dismiss it."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+
+from longshore.runtime.clock import Clock
+from longshore.runtime.flight import FlightRecord, open_memory
+from longshore.runtime.orders import Orders, encode
+
+__all__ = ["KeeperOffer", "KeeperProcess"]
+
+log = logging.getLogger("longshore.worker")
+
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[1:]; from longshore.keeper.__main__ import main; main()"
+)
+"""The modules of this very process, and nothing that a site or the environment adds."""
+_LOOK = 0.5
+_ATTEMPTS = 16_384
+"""Attempts that can be told apart, beside those that run: so many may have ended at full speed
+while one exchange is under way."""
+_STARTING = 30.0
+"""Seconds after which a keeper that was never seen to look is given up."""
+_STEADY = 10.0
+"""Seconds after which a keeper counts as healthy, and the next is started at once."""
+_LONGEST_PAUSE = 30.0
+_LEAVING = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperOffer:
+    """What the composition root knows and a keeper needs."""
+
+    url: str
+    """The engine's, with its secrets."""
+    log_level: str = "info"
+    logs_json: bool = False
+
+
+class KeeperProcess:
+    """One keeper at a time, and the flight record they share with this process.
+
+    A worker without a keeper works all the same: it renews its lease itself, and only its death
+    is noticed later. So nothing here ends a worker.
+    """
+
+    def __init__(
+        self, offer: KeeperOffer, *, worker: str, lease: float, rooms: int, clock: Clock
+    ) -> None:
+        self._offer = offer
+        self._worker = worker
+        self._lease = lease
+        self._clock = clock
+        self._capacity = rooms + _ATTEMPTS
+        self._memory = open_memory(self._capacity)
+        self._self = os.pidfd_open(os.getpid())
+        self.record = FlightRecord(self._memory, self._capacity)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._start_at = 0.0
+        self._pause = _LOOK
+
+    @property
+    def pid(self) -> int | None:
+        """The keeper's, while there is one."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start a keeper, or note when to try again."""
+        now = self._clock.monotonic()
+        self._started, self._start_at = now, now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        paths = [path or os.getcwd() for path in sys.path]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, *paths],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(self._memory, self._self),
+                # Away from the worker's terminal and group: it has to outlive the worker.
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            log.warning("keeper not started", extra={"error": str(error)})
+            return
+        self._process = process
+        # One write of a few hundred bytes: a pipe takes them at once.
+        with suppress(BrokenPipeError):
+            assert process.stdin is not None
+            process.stdin.write(encode(self._orders()))
+        log.info("keeper started", extra={"worker": self._worker, "pid": process.pid})
+
+    async def tick(self) -> float:
+        """See that there is a keeper; if there is none, start one within a second."""
+        now = self._clock.monotonic()
+        process = self._process
+        if process is None:
+            if now >= self._start_at:
+                self.start()
+        elif (code := process.poll()) is not None:
+            log.warning("keeper died", extra={"worker": self._worker, "code": code})
+            self._forget(process)
+            if now - self._started >= _STEADY:
+                self._pause, self._start_at = _LOOK, now
+                self.start()
+        elif self._is_stuck(now):
+            log.warning("keeper stands still, ended", extra={"worker": self._worker})
+            process.kill()
+        return _LOOK
+
+    async def close(self) -> None:
+        """Send the keeper away. A session that could not be ended is left for it to bury."""
+        self.record.leave()
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            await _ended(process)
+        self.record.close()
+        os.close(self._memory)
+        os.close(self._self)
+
+    def _is_stuck(self, now: float) -> bool:
+        seen = self.record.keeper_pulse
+        limit = max(self._lease, _STEADY) if seen >= self._started else _STARTING
+        return now - max(seen, self._started) > limit
+
+    def _forget(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        process.stdin.close()
+        self._process = None
+
+    def _orders(self) -> Orders:
+        return Orders(
+            url=self._offer.url,
+            worker=self._worker,
+            lease=self._lease,
+            memory=self._memory,
+            capacity=self._capacity,
+            process=self._self,
+            log_level=self._offer.log_level,
+            logs_json=self._offer.logs_json,
+        )
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the process, for a second at most: it may have a session to bury."""
+    if process.poll() is not None:
+        return
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    descriptor = os.pidfd_open(process.pid)
+    loop.add_reader(descriptor, over.set)
+    try:
+        async with asyncio.timeout(_LEAVING):
+            await over.wait()
+    except TimeoutError:
+        log.warning("keeper left behind", extra={"pid": process.pid})
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    process.poll()
