@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import msgspec
 from msgspec.inspect import CustomType, type_info
@@ -21,6 +21,7 @@ from longshore.errors import ConfigError, LongshoreError, PayloadError
 __all__ = ["Signature"]
 
 _EMPTY = inspect.Parameter.empty
+_SCALARS: frozenset[Any] = frozenset((bool, int, float, str))
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -36,14 +37,27 @@ class Signature:
         self._parameters = _parameters(function, name)
         keyword_only = inspect.Parameter.KEYWORD_ONLY
         self._positional = tuple(p.name for p in self._parameters if p.kind != keyword_only)
+        self._names = tuple(p.name for p in self._parameters)
         self._has_positional_only = any(
             p.kind == inspect.Parameter.POSITIONAL_ONLY for p in self._parameters
         )
 
     def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
         """The payload of a call with these arguments, or PayloadError if it could not run."""
-        named = self._named(args, kwargs) if args or self._has_positional_only else kwargs
         wire = self._wire
+        if kwargs and tuple(kwargs) == self._names[len(args) :]:
+            values = (*args, *kwargs.values())
+        else:
+            values = args
+        # Plain values of the very types that are annotated need not be read back.
+        if tuple(map(type, values)) == wire.plain and all(map(codec.is_fine, values)):
+            return codec.pack(wire.sent(*values))
+        return self._encode_checked(args, kwargs, wire)
+
+    def _encode_checked(
+        self, args: Sequence[object], kwargs: Mapping[str, object], wire: "_Wire"
+    ) -> bytes:
+        named = self._named(args, kwargs) if args or self._has_positional_only else kwargs
         if not all(map(codec.is_fine, named.values())):
             named = self._written(named, wire)
         try:
@@ -104,6 +118,7 @@ class Signature:
         received = _received(self._name, self._parameters, hints)
         return _Wire(
             sent=_sent(self._name, self._parameters),
+            plain=_plain(self._parameters, hints),
             unannotated=frozenset(p.name for p in self._parameters if p.name not in hints),
             decode=_reader(self._name, received),
             run=_caller(self._function, self._parameters),
@@ -115,6 +130,8 @@ class Signature:
 class _Wire:
     sent: Callable[..., msgspec.Struct]
     """Names the arguments in the order of the parameters; defaults are not stored."""
+    plain: tuple[type, ...] | None
+    """The types of the parameters, if each is one scalar type and may be given by place."""
     unannotated: frozenset[str]
     decode: Callable[[bytes], Any]
     run: Callable[[Any], Any]
@@ -153,7 +170,19 @@ def _sent(name: str, parameters: Sequence[inspect.Parameter]) -> Callable[..., m
         (one.name, Any) if one.default is _EMPTY else (one.name, Any, msgspec.UNSET)
         for one in parameters
     ]
-    return msgspec.defstruct(name, fields, kw_only=True, gc=False)
+    kinds = {one.kind for one in parameters}
+    is_strict = inspect.Parameter.KEYWORD_ONLY in kinds
+    return msgspec.defstruct(name, fields, kw_only=is_strict, gc=False)
+
+
+def _plain(
+    parameters: Sequence[inspect.Parameter], hints: Mapping[str, Any]
+) -> tuple[type, ...] | None:
+    ways = {one.kind for one in parameters}
+    types = tuple(hints.get(one.name) for one in parameters)
+    if ways == {inspect.Parameter.POSITIONAL_OR_KEYWORD} and _SCALARS.issuperset(types):
+        return cast("tuple[type, ...]", types)
+    return None
 
 
 def _received(

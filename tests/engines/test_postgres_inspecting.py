@@ -318,7 +318,7 @@ async def crowded(engine: Engine, db: Connection) -> Engine:
     await db.execute(f"""
         insert into longshore.segment
         select g, 'q' || g % 4, 'noop', 'default', 5, 5, null, 1000000 + g, 1, 2,
-               decode(lpad(to_hex(g), 32, '0'), 'hex'), array['{{}}'::bytea], null
+               decode(lpad(to_hex(g), 32, '0'), 'hex'), '{{}}', array[0, 2]
           from generate_series(1, {MANY}) g;
         insert into longshore.locator
         select lpad(to_hex(g), 32, '0')::uuid, g, 0 from generate_series(1, {MANY}) g;

@@ -172,3 +172,21 @@ async def test_promoted_jobs_are_told_of_by_their_own_names(
     for job in jobs:
         told = await told_of(engine, job.id)
         assert told[-1] == (Name.READY, job.type, job.tenant)
+
+
+async def test_nothing_is_left_of_what_a_deleted_job_carried(
+    engine: Engine, db: Connection
+) -> None:
+    worker = await a_worker(engine)
+    secret = b'{"card":"4111 1111"}'
+    jobs = [a_job(payload=payload, tags=("vip",)) for payload in (b"{}", secret, b'{"a":1}')]
+    await engine.submit(jobs)
+    await worker.settle(*map(succeeded, await worker.claim(3)))
+
+    await engine.purge([jobs[1].id], who="alice")
+
+    row = await db.fetchrow("select payloads, attributes::text as own from longshore.segment")
+    assert row is not None
+    assert b"4111" not in row["payloads"]
+    assert row["own"].count("vip") == 2
+    assert [(await engine.get(job.id)).payload for job in jobs[::2]] == [b"{}", b'{"a":1}']

@@ -22,7 +22,7 @@ TELL_PLANS = """
 FILL = """
     insert into longshore.segment
     select s, 'q', 't', 'x', 5, 1, null, 1, 10, 10, decode(repeat('00', 160), 'hex'),
-           array_fill('a'::bytea, array[10]), null
+           'aaaaaaaaaa', '{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}'
       from generate_series(1, 2000) s;
     insert into longshore.scheduled
         (run_at, segment, lo, hi, size, weight, queue, type, rank)

@@ -96,7 +96,8 @@ def written(value: object, root: str) -> object:
 
 def pack(value: object, root: str = "payload", *, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a value that was verified before."""
-    return _within(_encoder.encode(value), root, limit)
+    raw = _encode(value)
+    return raw if len(raw) <= limit else _within(raw, root, limit)
 
 
 def encode_result(value: object, *, limit: int = MAX_BYTES) -> bytes | None:
@@ -244,6 +245,6 @@ def _refuse_repeats(pairs: list[tuple[str, object]]) -> None:
         raise PayloadError(f"payload has the key {repeated!a:.40} twice in one object")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_bare)
+_encode = msgspec.json.Encoder(enc_hook=_bare).encode
 _decoder = msgspec.json.Decoder()
 _repeats = json.JSONDecoder(object_pairs_hook=_refuse_repeats)

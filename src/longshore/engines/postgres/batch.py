@@ -1,6 +1,7 @@
 """Turn jobs that arrive together into segments and spans: the columns of one submit call."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -10,11 +11,11 @@ from longshore.core.job import NewJob
 from longshore.engines.postgres.arrays import packed, turned
 from longshore.engines.postgres.spans import MOST_JOBS
 
-__all__ = ["columns", "grouped", "in_order", "sent"]
+__all__ = ["columns", "sent"]
 
 MOST_BYTES = 1 << 20
 """Payloads of one segment: a claim of a part of it reads all of them."""
-_BYTES = frozenset((9, 20, 21, 24, 25))
+_BYTES = frozenset((9, 20, 24, 25))
 """The columns that are bytes, or no lists."""
 _json = msgspec.json.Encoder()
 
@@ -38,19 +39,15 @@ def grouped(jobs: Iterable[NewJob]) -> list[_Segment]:
     return [segment for spans in alike.values() for segment in _cut(list(spans.values()))]
 
 
-def in_order(jobs: Iterable[NewJob]) -> list[NewJob]:
-    """The jobs in the order in which they will stand in the queue if they are of one rank."""
-    return [job for segment in grouped(jobs) for span in segment for job in span]
-
-
 class _Columns:
     """The arguments of `longshore.submit`, gathered segment by segment."""
 
     def __init__(self) -> None:
         self.segments: list[tuple[object, ...]] = []
         self.spans: list[tuple[object, ...]] = []
-        self.ids: list[bytes] = []
+        self.count = 0
         self.payloads: list[bytes] = []
+        self.bounds: list[int] = []
         self.types: list[str] = []
         self.tenants: list[str] = []
         self.groups: list[Group] = []
@@ -59,26 +56,27 @@ class _Columns:
     def add(self, segment: _Segment) -> None:
         """One more segment, behind the others."""
         jobs = segment[0] if len(segment) == 1 else [job for span in segment for job in span]
-        first, start = jobs[0], len(self.ids)
+        first, start = jobs[0], self.count
         types = [job.type for job in jobs]
         tenants = [job.tenant for job in jobs]
         type_name = _common(types)
         tenant = _common(tenants)
         self._add_spans(segment, type_name)
-        ids = [job.id for job in jobs]
+        ids = b"".join([job.id for job in jobs])
         payloads = [job.payload for job in jobs]
-        joined = b"".join(ids)
-        self.ids += ids
-        self.payloads += payloads
+        lengths = list(map(len, payloads))
+        self.count += len(jobs)
+        self.payloads.append(b"".join(payloads))
+        self.bounds += accumulate(lengths, initial=0)
         self.types += types
         self.tenants += tenants
         self.is_mixed |= not (type_name and tenant)
         names = (first.queue, type_name, tenant)
         limits = (first.priority, first.max_attempts, first.timeout)
-        where = (start, len(self.ids), max(map(len, payloads)), joined)
+        where = (start, self.count, max(lengths), ids)
         self.segments.append((*names, *limits, *where, *_extras(jobs)))
         mixed = ([] if type_name else types, [] if tenant else tenants)
-        self.groups.append(Group(Name.SUBMITTED, *names, joined, [], *mixed))
+        self.groups.append(Group(Name.SUBMITTED, *names, ids, [], *mixed))
 
     def _add_spans(self, segment: _Segment, type_name: str) -> None:
         number, lo = len(self.segments) + 1, 0
@@ -102,8 +100,8 @@ def columns(
     return (
         *turned(found.segments, 12),
         *turned(found.spans, 8),
-        found.ids,
         found.payloads,
+        found.bounds,
         found.types if found.is_mixed else [],
         found.tenants if found.is_mixed else [],
         encode([*found.groups, *extra]),

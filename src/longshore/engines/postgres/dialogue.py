@@ -6,7 +6,6 @@ knows nor the encoding of its connection matter.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -24,7 +23,7 @@ _MOST_BYTES = 16 << 20
 _COLUMNS = (
     "g_queue", "g_type", "g_tenant", "g_priority", "g_max_attempts", "g_timeout", "g_from",
     "g_to", "g_weight", "g_ids", "g_keys", "g_attributes", "s_group", "s_lo", "s_hi",
-    "s_run_at", "s_delay", "s_queue", "s_type", "s_types", "p_ids", "p_payloads", "p_types",
+    "s_run_at", "s_delay", "s_queue", "s_type", "s_types", "g_payloads", "p_bounds", "p_types",
     "p_tenants", "p_body",
 )  # fmt: skip
 _TEXTS = ("type", "queue", "tenant", "idempotency_key", "unique_key", "ordering_key", "trace")
@@ -96,9 +95,7 @@ def _given(jobs: list[NewJob]) -> dict[str, object]:
     # The last column says whether to wake the workers, and here it is always so: who looks
     # for them now does not see those that begin to wait before the commit.
     *columns, _ = batch.columns(jobs, wakes=True)
-    given: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
-    given["p_ids"] = [job_id.hex() for job_id in given["p_ids"]]
-    return given
+    return dict(zip(_COLUMNS, columns, strict=True))
 
 
 def _parts(jobs: Sequence[NewJob]) -> Generator[list[NewJob]]:

@@ -276,7 +276,9 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
 
 
 def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[Claim]:
-    delivery, ids, payloads, lo = span.delivery, span.ids, row["payloads"], span.lo
+    delivery, ids, lo = span.delivery, span.ids, span.lo
+    payloads, bounds = row["payloads"], row["bounds"]
+    skipped = bounds[0]
     type_name, queue, tenant, priority = span.type, span.queue, span.tenant, row["priority"]
     attempt, failures, crashes, lapses = span.attempt, span.failures, span.crashes, span.lapses
     most, timeout, created_at = span.max_attempts, row["timeout"], row["created_at"]
@@ -295,7 +297,7 @@ def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[
             type_name if types is None else types[at],
             queue,
             tenant if tenants is None else tenants[at],
-            payloads[at],
+            payloads[bounds[at] - skipped : bounds[at + 1] - skipped],
             priority,
             attempt,
             failures,

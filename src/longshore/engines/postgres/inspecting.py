@@ -184,6 +184,10 @@ async def purge(
             ],
         )
         await stewarding.forget(connection, [_alone(job) for job in jobs])
+        # The others of a segment may live on.
+        await connection.executemany(
+            SQL.erase, [(job["segment"], job["ordinal"]) for job in jobs]
+        )
         groups = [
             _event(
                 Name.PURGED,

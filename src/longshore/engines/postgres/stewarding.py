@@ -176,11 +176,16 @@ async def _prune_dead(
     return sum(span["size"] for span in spans), told
 
 
+def _payload(span: Row, place: int) -> bytes:
+    bounds: list[int] = span["bounds"]
+    return span["payloads"][bounds[place] - bounds[0] : bounds[place + 1] - bounds[0]]
+
+
 def _purged(span: Row) -> list[Group]:
     told: list[Group] = []
     for place, job_id in zip(_places(span), _own_ids(span), strict=True):
         details: dict[str, object] = {
-            "payload": span["payloads"][place].decode(errors="replace"),
+            "payload": _payload(span, place).decode(errors="replace"),
             "reason": span["reason"],
             "who": "retention",
         }

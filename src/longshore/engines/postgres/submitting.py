@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from longshore.core.event import Group
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.engines.postgres import batch
+from longshore.engines.postgres.arrays import packed_columns
 from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
 from longshore.engines.postgres.sql import SQL
@@ -200,11 +201,10 @@ class _Stream:
 
     async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
         now = self._database.now()
-        ordered = batch.in_order(jobs) if self._is_keyed else jobs
-        given = _columns(ordered)
+        given = _columns(jobs)
         try:
             if self._is_keyed:
-                await lane.fetch(SQL.submit_keyed, *_asked(ordered)[1:], now, *given)
+                await lane.fetch(SQL.submit_keyed, *_keyed(jobs), now, *given)
             else:
                 await lane.fetch(SQL.submit, now, *given)
         except LongshoreError as error:
@@ -242,6 +242,19 @@ def _keys(jobs: Sequence[NewJob]) -> list[_Key]:
     """What someone else may hold."""
     once = [(job.tenant, "once", job.idempotency_key) for job in jobs if job.idempotency_key]
     return once + [(job.tenant, "unique", job.unique_key) for job in jobs if job.unique_key]
+
+
+def _keyed(jobs: Sequence[NewJob]) -> list[str]:
+    """The arguments of `longshore.submit_keyed` that say which jobs have which keys."""
+    once = [
+        (job.tenant, job.idempotency_key, job.fingerprint, job.id.hex())
+        for job in jobs
+        if job.idempotency_key is not None
+    ]
+    unique = [
+        (job.tenant, job.unique_key, job.id.hex()) for job in jobs if job.unique_key is not None
+    ]
+    return [*packed_columns(once, 4), *packed_columns(unique, 3)]
 
 
 def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:

@@ -2,8 +2,8 @@
 --
 -- A segment is what arrived together and is alike: its jobs share queue, priority and limits, and
 -- are numbered by ordinals from 0. If they are of several types or tenants, `type` or `tenant` is
--- empty and `types` or `tenants` has one per job. A segment never changes. A job's handle is
--- segment * 4096 + ordinal.
+-- empty and `types` or `tenants` has one per job. A segment never changes, but for what is erased
+-- of a job that someone deletes. A job's handle is segment * 4096 + ordinal.
 -- A span is the jobs of one segment, between two ordinals, that are in the same state: one row,
 -- however many they are. A mask says which ordinals between `lo` and `hi` belong to it: bit k of
 -- the mask (get_bit) is ordinal k; null means all of them. Where a span's row is, that is the
@@ -26,7 +26,8 @@ create table longshore.segment (
     size         smallint not null,
     weight       integer  not null,
     ids          bytea    not null,
-    payloads     bytea[]  not null,
+    payloads     bytea    not null,
+    bounds       integer[] not null,
     types        text[] collate "C",
     tenants      text[] collate "C",
     keys         jsonb,
@@ -43,6 +44,9 @@ end
 $$;
 comment on column longshore.segment.weight is 'bytes of the largest payload';
 comment on column longshore.segment.ids is 'sixteen bytes per job';
+comment on column longshore.segment.payloads is 'one behind the other';
+comment on column longshore.segment.bounds is
+    'where payloads begin, counted from 0, and where the last one ends';
 comment on column longshore.segment.keys is
     'the keys of single jobs, by ordinal: for idempotency, uniqueness, order';
 comment on column longshore.segment.attributes is

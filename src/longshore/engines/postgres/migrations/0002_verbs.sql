@@ -40,8 +40,8 @@ create function longshore.state_of(p_id uuid) returns text language sql stable a
 $$;
 
 -- Store segments with their ready and scheduled spans. Members g_* are segments, s_* their
--- spans; segment g holds the ids and payloads from g_from (exclusive) to g_to, and, where its
--- type or tenant is empty, the types or tenants.
+-- spans; segment g holds the jobs from g_from (exclusive) to g_to: of p_types and p_tenants,
+-- where its own is empty, and of p_bounds, which has one more for each segment.
 -- A unique violation, with nothing stored, when an id is known or stands twice.
 create function longshore.submit(
     p_now bigint,
@@ -49,7 +49,7 @@ create function longshore.submit(
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    s_queue text[], s_type text[], s_types text[], p_ids uuid[], p_payloads bytea[],
+    s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
     p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -73,34 +73,24 @@ begin
       into v_segments from generate_series(1, cardinality(g_queue));
 
     -- A known id ends it here, by the primary key: `on conflict` would write twice as much.
+    -- A bytea array is walked from its beginning for every element: hence unnest.
     insert into longshore.locator (id, segment, ordinal)
-    select p_ids[i], v_segments[g], i - g_from[g] - 1
-      from generate_series(1, cardinality(g_queue)) g,
-           generate_series(g_from[g] + 1, g_to[g]) i;
+    select encode(substring(t.ids from i * 16 + 1 for 16), 'hex')::uuid, t.segment, i
+      from unnest(v_segments, g_ids, g_from, g_to) as t (segment, ids, start, stop),
+           generate_series(0, t.stop - t.start - 1) i;
 
-    -- A text or bytea array is walked from its beginning for every element: hence unnest.
-    if cardinality(p_payloads) = cardinality(g_queue) then
-        insert into longshore.segment
-        select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
-               v_arrival, 1, t.weight, t.ids, array[t.payload], null, null, t.keys::jsonb,
-               t.attributes::jsonb
-          from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                      g_timeout, g_weight, g_ids, p_payloads, g_keys, g_attributes)
-               as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
-                     ids, payload, keys, attributes);
-    else
-        insert into longshore.segment
-        select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
-               v_arrival, t.stop - t.start, t.weight, t.ids,
-               p_payloads[t.start + 1 : t.stop],
-               case when t.type = '' then p_types[t.start + 1 : t.stop] end,
-               case when t.tenant = '' then p_tenants[t.start + 1 : t.stop] end,
-               t.keys::jsonb, t.attributes::jsonb
-          from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                      g_timeout, g_weight, g_ids, g_from, g_to, g_keys, g_attributes)
-               as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
-                     ids, start, stop, keys, attributes);
-    end if;
+    insert into longshore.segment
+    select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
+           v_arrival, t.stop - t.start, t.weight, t.ids, t.payloads,
+           p_bounds[t.start + t.place : t.stop + t.place],
+           case when t.type = '' then p_types[t.start + 1 : t.stop] end,
+           case when t.tenant = '' then p_tenants[t.start + 1 : t.stop] end,
+           t.keys::jsonb, t.attributes::jsonb
+      from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
+                  g_timeout, g_weight, g_ids, g_payloads, g_from, g_to, g_keys, g_attributes)
+           with ordinality
+           as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
+                 ids, payloads, start, stop, keys, attributes, place);
 
     with span as materialized (
         select v_segments[s.g] as segment, s.lo, s.hi, g_weight[s.g] as weight, s.queue, s.type,
@@ -197,17 +187,17 @@ begin
 end
 $$;
 
--- Submit jobs with keys, members k_*. Raises LS003, and stores nothing, if one of the keys is known: then
+-- Submit jobs of which some have keys, members k_*, or unique keys, members u_*. Raises LS003, and stores nothing, if one of the keys is known: then
 -- `admit` has to look at each.
 -- Whoever holds one of the keys in an open transaction is not waited for longer than this.
 create function longshore.submit_keyed(
-    k_tenant text[], k_key text[], k_fingerprint bytea[], k_unique text[],
-    p_now bigint,
+    k_tenant text[], k_key text[], k_fingerprint bytea[], k_id uuid[],
+    u_tenant text[], u_key text[], u_id uuid[], p_now bigint,
     g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
-    s_queue text[], s_type text[], s_types text[], p_ids uuid[], p_payloads bytea[],
+    s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
     p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
 ) returns bigint language plpgsql
     set lock_timeout = '20ms'
@@ -218,25 +208,25 @@ begin
     -- In the order of the keys, so that two batches do not wait for each other in a circle.
     insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
     select t.tenant, t.key, t.fingerprint, t.id, longshore.clock(p_now)
-      from unnest(k_tenant, k_key, k_fingerprint, p_ids) as t (tenant, key, fingerprint, id)
-     where t.key is not null order by t.tenant, t.key
+      from unnest(k_tenant, k_key, k_fingerprint, k_id) as t (tenant, key, fingerprint, id)
+     order by t.tenant, t.key
     on conflict do nothing;
     get diagnostics v_count = row_count;
-    if v_count < (select count(k) from unnest(k_key) k) then
+    if v_count < cardinality(k_key) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
     insert into longshore.uniqueness (tenant, key, id)
-    select t.tenant, t.key, t.id from unnest(k_tenant, k_unique, p_ids) as t (tenant, key, id)
-     where t.key is not null order by t.tenant, t.key
+    select t.tenant, t.key, t.id from unnest(u_tenant, u_key, u_id) as t (tenant, key, id)
+     order by t.tenant, t.key
     on conflict do nothing;
     get diagnostics v_count = row_count;
-    if v_count < (select count(k) from unnest(k_unique) k) then
+    if v_count < cardinality(u_key) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
     return longshore.submit(p_now, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
                             g_timeout, g_from, g_to, g_weight, g_ids, g_keys, g_attributes,
                             s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types,
-                            p_ids, p_payloads, p_types, p_tenants, p_body, p_wakes);
+                            g_payloads, p_bounds, p_types, p_tenants, p_body, p_wakes);
 end
 $$;
 
@@ -692,14 +682,15 @@ returns table (
     mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
     failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
     priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
-    payloads bytea[], types text[], tenants text[], attributes text
+    payloads bytea, bounds integer[], types text[], tenants text[], attributes text
 ) language sql stable as $$
     select c.part, c.segment, c.lo, c.hi, c.size, c.weight, c.mask, c.rank, c.run_at,
            c.delivery, c.attempt, c.failures, c.crashes, c.lapses, s.queue, s.type, s.tenant,
            s.priority, s.max_attempts, s.timeout, s.created_at,
            substring(s.ids from c.lo * 16 + 1 for (c.hi - c.lo) * 16),
-           case when c.lo = 0 and c.hi = s.size then s.payloads
-                else s.payloads[c.lo + 1 : c.hi] end,
+           substring(s.payloads from s.bounds[c.lo + 1] + 1
+                     for s.bounds[c.hi + 1] - s.bounds[c.lo + 1]),
+           s.bounds[c.lo + 1 : c.hi + 1],
            s.types[c.lo + 1 : c.hi], s.tenants[c.lo + 1 : c.hi], s.attributes::text
       from longshore.claim c join longshore.segment s using (segment)
      where c.token = p_token and c.number = p_number
@@ -731,7 +722,7 @@ create function longshore.exchange(
     mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
     failures integer, crashes integer, lapses integer, queue text, type text, tenant text,
     priority smallint, max_attempts integer, timeout bigint, created_at bigint, ids bytea,
-    payloads bytea[], types text[], tenants text[], attributes text
+    payloads bytea, bounds integer[], types text[], tenants text[], attributes text
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -796,7 +787,7 @@ begin
         null::integer, null::bytea, null::bigint, null::bigint, null::integer, null::integer,
         null::integer, null::integer, null::integer, null::text, null::text, null::text,
         null::smallint, null::integer, null::bigint, null::bigint, null::bytea,
-        null::bytea[], null::text[], null::text[],
+        null::bytea, null::integer[], null::text[], null::text[],
         jsonb_build_object('now', v_now, 'status', v_status, 'last', v_last,
                            'refused', v_refused, 'cancel', coalesce(v_cancel, '[]'),
                            'paused', v_open is null,

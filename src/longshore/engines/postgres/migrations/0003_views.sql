@@ -77,6 +77,12 @@ returns table (
        and longshore.has(c.mask, o.ordinal) and coalesce(t.kind, 0) < 2
 $$;
 
+create function longshore.payload(p_payloads bytea, p_bounds integer[], p_ordinal integer)
+returns bytea language sql immutable as $$
+    select substring(p_payloads from p_bounds[p_ordinal + 1] + 1
+                     for p_bounds[p_ordinal + 2] - p_bounds[p_ordinal + 1])
+$$;
+
 -- All that is known of a job. `home` and `span` say where it is; `token` is its holder's.
 create type longshore.known as (
     segment bigint, ordinal integer, handle bigint, id uuid, type text, queue text,
@@ -97,7 +103,7 @@ create function longshore.seen(
            encode(substring(s.ids from p.ordinal * 16 + 1 for 16), 'hex')::uuid,
            coalesce(s.types[p.ordinal + 1], s.type), s.queue,
            coalesce(s.tenants[p.ordinal + 1], s.tenant), p.state, s.priority,
-           coalesce(p_payload, s.payloads[p.ordinal + 1]),
+           coalesce(p_payload, longshore.payload(s.payloads, s.bounds, p.ordinal)),
            p.run_at, s.created_at, s.max_attempts, s.timeout, p.delivery, p.attempt,
            p.failures, p.crashes, p.lapses,
            case when p.home in ('finished', 'claim') then p.started_at
@@ -392,16 +398,16 @@ begin
         select h >> 12 as segment, (h & 4095)::integer as ordinal
           from unnest(v_places) h
     ), content as materialized (
-        select g.segment, y.place - 1 as ordinal, y.payload
+        select g.segment, o.ordinal, longshore.payload(y.payloads, s.bounds, o.ordinal) as payload
           from (select p.segment, array_agg(p.ordinal) as ordinals from picked p
                  group by p.segment) g
           join longshore.segment s on s.segment = g.segment
-         cross join lateral unnest(s.payloads) with ordinality as y (payload, place)
-         where y.place - 1 = any (g.ordinals)
+         cross join lateral (select s.payloads || '' as payloads offset 0) y
+         cross join lateral unnest(g.ordinals) as o (ordinal)
     )
     select v_look.beyond, j
       from content y
-     cross join lateral longshore.seen(y.segment, y.ordinal::integer, y.payload) j
+     cross join lateral longshore.seen(y.segment, y.ordinal, y.payload) j
      order by y.segment desc, y.ordinal desc;
 end
 $$;

@@ -301,8 +301,8 @@ $$;
 create function longshore.expire_dead(p_before bigint, p_limit integer, p_most bigint)
 returns table (
     segment bigint, lo smallint, hi smallint, size smallint, mask bytea, reason text,
-    queue text, type text, tenant text, ids bytea, payloads bytea[], types text[],
-    tenants text[]
+    queue text, type text, tenant text, ids bytea, payloads bytea, bounds integer[],
+    types text[], tenants text[]
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -312,7 +312,9 @@ begin
     return query
     select e.segment, e.lo, e.hi, e.size, e.mask, e.reason, s.queue, s.type, s.tenant,
            substring(s.ids from e.lo * 16 + 1 for (e.hi - e.lo) * 16),
-           s.payloads[e.lo + 1 : e.hi], s.types[e.lo + 1 : e.hi], s.tenants[e.lo + 1 : e.hi]
+           substring(s.payloads from s.bounds[e.lo + 1] + 1
+                     for s.bounds[e.hi + 1] - s.bounds[e.lo + 1]),
+           s.bounds[e.lo + 1 : e.hi + 1], s.types[e.lo + 1 : e.hi], s.tenants[e.lo + 1 : e.hi]
       from longshore.expire('dead', p_before, p_limit, p_most) e
            join longshore.segment s using (segment);
 end

@@ -57,7 +57,8 @@ begin
             longshore.texts(g -> 's_delay')::bigint[],
             longshore.texts(g -> 's_queue'), longshore.texts(g -> 's_type'),
             longshore.texts(g -> 's_types'),
-            longshore.texts(g -> 'p_ids')::uuid[], longshore.texts(g -> 'p_payloads')::bytea[],
+            longshore.texts(g -> 'g_payloads')::bytea[],
+            longshore.texts(g -> 'p_bounds')::integer[],
             longshore.texts(g -> 'p_types'), longshore.texts(g -> 'p_tenants'),
             (g ->> 'p_body')::bytea, true);
     end if;

@@ -20,6 +20,7 @@ class Statements:
     completed: str
     counts: str
     counts_of_tenant: str
+    erase: str
     exchange: str
     expire: str
     expire_dead: str

@@ -5,4 +5,5 @@ select longshore.submit(
     $10::text::integer[], $11, $12::text::text[], $13::text::text[],
     $14::text::integer[], $15::text::smallint[], $16::text::smallint[],
     $17::text::bigint[], $18::text::bigint[], $19::text::text[], $20::text::text[],
-    $21::text::text[], $22, $23, $24::text::text[], $25::text::text[], $26, $27)
+    $21::text::text[], $22, $23::text::integer[], $24::text::text[], $25::text::text[],
+    $26, $27)

@@ -1,9 +1,11 @@
--- submit_keyed: store jobs that have keys, if all may come in. $5 is the clock.
+-- submit_keyed: store jobs of which some have keys, if all may come in. $8 is the clock.
 select longshore.submit_keyed(
-    $1, $2, $3, $4, $5, $6::text::text[], $7::text::text[], $8::text::text[],
-    $9::text::smallint[], $10::text::integer[], $11::text::bigint[],
-    $12::text::integer[], $13::text::integer[], $14::text::integer[], $15,
-    $16::text::text[], $17::text::text[], $18::text::integer[], $19::text::smallint[],
-    $20::text::smallint[], $21::text::bigint[], $22::text::bigint[], $23::text::text[],
-    $24::text::text[], $25::text::text[], $26, $27, $28::text::text[],
-    $29::text::text[], $30, $31)
+    $1::text::text[], $2::text::text[], $3::text::bytea[], $4::text::uuid[],
+    $5::text::text[], $6::text::text[], $7::text::uuid[], $8, $9::text::text[],
+    $10::text::text[], $11::text::text[], $12::text::smallint[], $13::text::integer[],
+    $14::text::bigint[], $15::text::integer[], $16::text::integer[],
+    $17::text::integer[], $18, $19::text::text[], $20::text::text[],
+    $21::text::integer[], $22::text::smallint[], $23::text::smallint[],
+    $24::text::bigint[], $25::text::bigint[], $26::text::text[], $27::text::text[],
+    $28::text::text[], $29, $30::text::integer[], $31::text::text[], $32::text::text[],
+    $33, $34)
