@@ -4,12 +4,13 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from longshore.core.event import Name, expand
-from longshore.core.schedule import CatchUp, Overlap, Schedule, decide, declared
+from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, declared
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
@@ -37,7 +38,7 @@ async def engine(clock: ManualClock) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-def a_firer(engine: Engine, clock: ManualClock) -> Firer:
+def a_firer(engine: Any, clock: ManualClock) -> Firer:
     return Firer(engine, IdSource(clock), clock=clock, rng=random.Random(7))
 
 
@@ -332,6 +333,37 @@ async def test_it_looks_again_when_a_short_interval_is_due(engine: Engine, clock
     clock.advance(200 * MILLISECOND)
 
     assert 0.1 <= await firer.tick() <= 0.12
+
+
+async def test_what_came_due_while_it_fired_is_looked_for_at_once(
+    engine: Engine, clock: ManualClock
+):
+    """An engine that takes longer to fire than the interval lasts."""
+    await declare(engine, every=100 * MILLISECOND)
+    firer = a_firer(SlowEngine(engine, clock), clock)
+    clock.advance(100 * MILLISECOND)
+
+    first = await firer.tick()
+    second = await firer.tick()
+
+    assert first <= 0.02
+    assert second <= 0.02
+    assert await fired(engine) == [START + n * 100 * MILLISECOND for n in (1, 2, 3)]
+
+
+class SlowEngine:
+    """Each firing takes a quarter of a second."""
+
+    def __init__(self, engine: Engine, clock: ManualClock) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    async def fire(self, firing: Firing) -> object:
+        self._clock.advance(250 * MILLISECOND)
+        return await self._engine.fire(firing)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
 
 
 async def test_it_goes_on_at_once_while_there_is_more(engine: Engine, clock: ManualClock):

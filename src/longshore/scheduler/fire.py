@@ -122,5 +122,7 @@ class Firer:
         """
         now = int(self._clock.monotonic() * _SECOND) + self._ahead
         whole_second = now - now % _SECOND + _SECOND
+        # One that came while others were being fired is looked for at once, and once.
+        soonest = min(self._coming, default=whole_second)
         self._coming = {due for due in self._coming if now < due < whole_second}
-        return (min(self._coming, default=whole_second) - now) / _SECOND
+        return (min(soonest, whole_second) - now) / _SECOND
