@@ -1,4 +1,4 @@
-"""One process of a trial: a producer, a worker or a scheduler that can be killed.
+"""One process of a trial: a producer, a worker, a scheduler that can be killed, or a clerk.
 
 Started by a fleet: `python -m longshore_lab.actor ROLE NAME TRIAL`.
 """
@@ -19,6 +19,7 @@ from longshore.scheduler.service import Scheduler
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
+from longshore_lab.clerk import keep_book
 from longshore_lab.clock import DozingClock
 from longshore_lab.effects import Effects
 from longshore_lab.handlers import mixed
@@ -80,7 +81,12 @@ async def _schedule(trial: Trial, engine: Engine, book: Ledger) -> None:
 
 
 _Part = Callable[[Trial, Engine, Ledger], Awaitable[None]]
-_ROLES: dict[str, _Part] = {"producer": produce, "worker": _work, "scheduler": _schedule}
+_ROLES: dict[str, _Part] = {
+    "producer": produce,
+    "worker": _work,
+    "scheduler": _schedule,
+    "clerk": keep_book,
+}
 
 
 def _leave_with_the_fleet() -> None:

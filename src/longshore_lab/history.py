@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from longshore_lab.records import (
     Claimed,
+    DueRan,
     EffectApplied,
     Entry,
     Fate,
@@ -187,7 +188,9 @@ def _run(
 
 
 def _note(
-    history: History, actor: str, record: Opened | Claimed | Settled | EffectApplied | Fault
+    history: History,
+    actor: str,
+    record: Opened | Claimed | Settled | EffectApplied | DueRan | Fault,
 ) -> None:
     match record:
         case Claimed():
@@ -198,7 +201,7 @@ def _note(
             history.effects[record.job].append(record)
         case Fault():
             history.faults[record.target].append(record)
-        case Opened():
+        case Opened() | DueRan():
             pass
 
 

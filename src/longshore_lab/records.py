@@ -10,6 +10,7 @@ import msgspec
 
 __all__ = [
     "Claimed",
+    "DueRan",
     "EffectApplied",
     "Entry",
     "Fate",
@@ -151,6 +152,16 @@ class Settled(Line, frozen=True, tag="settled"):
     is_accepted: bool
 
 
+class DueRan(Line, frozen=True, tag="due-ran"):
+    """A handler ran for a due time of a schedule."""
+
+    schedule: str
+    due: int
+    """Microseconds since the epoch, on the engine's clock."""
+    job: str
+    delivery: int
+
+
 class Fault(Line, frozen=True, tag="fault"):
     """Something was done to a process, by the runner that wrote this line."""
 
@@ -167,6 +178,7 @@ Record = (
     | RunBegan
     | RunEnded
     | EffectApplied
+    | DueRan
     | Settled
     | Fault
 )

@@ -14,6 +14,7 @@ from longshore.core.job import NewJob, Submitted
 from longshore.engine import Engine, Renewed, Session
 from longshore.engines import open_engine
 from longshore.runtime import statements
+from longshore_lab import misfire
 
 __all__ = ["PLANTS", "SabotageError", "open_planted"]
 
@@ -50,6 +51,8 @@ def open_planted(url: str, plant: str | None) -> Engine:
         return cast(Engine, _Unfenced(open_engine(url)))
     if plant == "loss":
         return cast(Engine, _Forgetful(open_engine(url)))
+    if plant in misfire.PLANTS:
+        return misfire.planted(open_engine(url), plant)
     return open_engine(url)
 
 

@@ -1,0 +1,41 @@
+"""A worker whose jobs do nothing but write down which due time they ran for."""
+
+import asyncio
+import signal
+from datetime import UTC, datetime, timedelta
+
+from longshore.app import Longshore
+from longshore.engine import Engine
+from longshore.running import current_job
+from longshore.scheduler.promote import Promoter
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
+from longshore_lab.ledger import Ledger, now
+from longshore_lab.records import DueRan
+from longshore_lab.trial import Trial
+
+__all__ = ["TYPE", "keep_book"]
+
+TYPE = "lab.due"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def keep_book(trial: Trial, engine: Engine, book: Ledger) -> None:
+    """Run what schedules fire until SIGTERM. Nobody harms a clerk, so each job runs once."""
+    app = Longshore(trial.url)
+
+    @app.task(name=TYPE, keep_result=False)
+    async def note() -> None:
+        job = current_job()
+        due = ((job.due or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+        book.write(DueRan(now(), job.schedule or "", due, job.id, job.delivery))
+
+    worker = Worker(
+        engine,
+        app.registry(),
+        WorkerSettings(name=book.actor, concurrency=trial.concurrency),
+        ticks=[("promote", Promoter(engine).tick)],
+    )
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
+    await worker.run()
