@@ -193,6 +193,33 @@ async def test_a_migration_lets_others_pass_while_a_long_transaction_is_in_its_w
     assert max(waits) < 1.5
 
 
+async def test_many_who_wait_for_the_same_lock_leave_the_others_most_of_the_time(
+    engine: Engine, database: Database, other: Connection, new_postgres_url: str
+) -> None:
+    databases = [Database(new_postgres_url) for _ in range(6)]
+    long = other.transaction()
+    await long.start()
+    await other.fetch("select * from longshore.session")
+    waiting = [
+        asyncio.create_task(migrate(one, migrations=[*MIGRATIONS, ADDITION]))
+        for one in databases
+    ]
+
+    began, waited = time.monotonic(), 0.0
+    while time.monotonic() - began < 4:
+        start = time.monotonic()
+        await database.fetch("select count(*) from longshore.session")
+        waited += time.monotonic() - start
+        await asyncio.sleep(0.01)
+    assert not any(one.done() for one in waiting)
+    await long.commit()
+
+    assert [name for one in waiting for name in await one] == [ADDITION.name]
+    assert waited < 2.0
+    for one in databases:
+        await one.close()
+
+
 async def test_a_migration_gives_up_on_a_transaction_that_does_not_end(
     database: Database, other: Connection
 ) -> None:

@@ -107,6 +107,7 @@ class _Run:
         self._connector = database.connector
         self._connection = connection
         self._migrations = migrations
+        self._next: int | None = None
         self._announced: int | None = None
 
     async def apply_all(self, patience: float) -> list[str]:
@@ -119,15 +120,20 @@ class _Run:
             except EngineBusyError as error:
                 if loop.time() > deadline:
                     raise
-                is_lock = sqlstate(error) is not None
-                pause = _PAUSE_FOR_LOCK if is_lock else _PAUSE_FOR_OTHERS
-                await asyncio.sleep(self._connector.jitter(pause))
+                await self._pause(is_lock=sqlstate(error) is not None)
                 continue
             if done is None:
                 return applied
             if done:
                 applied.append(done)
                 deadline = loop.time() + patience
+
+    async def _pause(self, *, is_lock: bool) -> None:
+        if is_lock:
+            # However many wait for the same lock, the queue has its turn between them.
+            await self._database.fetch(SQL.migration_tried, self._next)
+        pause = _PAUSE_FOR_LOCK if is_lock else _PAUSE_FOR_OTHERS
+        await asyncio.sleep(self._connector.jitter(pause))
 
     async def withdraw(self) -> None:
         """Take back what was announced and is not applied. It lapses anyway."""
@@ -169,6 +175,7 @@ class _Run:
         if not missing:
             return None
         one = missing[0]
+        self._next = one.number
         if home["has_sessions"] and not await self._is_clear(connection, one):
             self._announced = one.number
             await connection.execute(SQL.migration_announce, *_facts(one))
@@ -192,6 +199,8 @@ class _Run:
                 f"older workers that cannot go on beside {one.name} still hold a lease "
                 f"({found['sessions']}); they were asked to leave, try again"
             )
+        if found["is_tried"]:
+            raise EngineBusyError("another process waits for a lock too; try again")
         return found["is_announced"]
 
     async def _apply(self, connection: Connection, one: Migration) -> None:

@@ -42,6 +42,7 @@ class Statements:
     migration_rest: str
     migration_schema: str
     migration_table: str
+    migration_tried: str
     migration_withdraw: str
     migrations_applied: str
     next_due: str

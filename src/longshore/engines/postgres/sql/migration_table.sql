@@ -6,6 +6,7 @@ create table longshore.migration (
     checksum        text    not null,
     works_with      integer not null,
     announced_until timestamptz,
+    tried_at        timestamptz,
     applied_at      timestamptz
 );
 comment on column longshore.migration.works_with is
