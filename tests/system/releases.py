@@ -72,7 +72,14 @@ def install(folder: Path) -> Release:
         timeout=120,
     )
     where = [release.python, "-c", "import longshore; print(longshore.__file__)"]
-    found = subprocess.run(where, check=True, capture_output=True, text=True, timeout=60)
+    found = subprocess.run(
+        where,
+        env=release.environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert Path(found.stdout.strip()).is_relative_to(release.packages)
     return release
 
