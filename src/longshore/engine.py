@@ -339,7 +339,7 @@ class Outbox(Protocol):
         ...
 
 
-class Engine(Producer, Steward, Inspector, Outbox, Protocol):
+class Engine(Producer, Keeper, Steward, Inspector, Outbox, Protocol):
     """A store that keeps every promise above."""
 
     @property

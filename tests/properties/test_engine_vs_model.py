@@ -14,7 +14,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.kept import KeptMachine
-from longshore.testing.machine import Check, EngineMachine
+from longshore.testing.machine import Check
 from longshore.testing.model import ModelEngine
 from longshore_lab.emptying import empty
 
@@ -29,10 +29,9 @@ def compare(
     examples: int,
     steps: int,
     check: Check | None = None,
-    machine: type[EngineMachine] = KeptMachine,
 ) -> None:
     chosen = settings(max_examples=examples, stateful_step_count=steps)
-    run_state_machine_as_test(partial(machine, opened, check), settings=chosen)
+    run_state_machine_as_test(partial(KeptMachine, opened, check), settings=chosen)
 
 
 def test_the_model_agrees_with_itself():
@@ -77,17 +76,13 @@ def nothing_is_misplaced(url: str) -> Check:
 @pytest.mark.slow
 def test_postgres_agrees_with_the_model(postgres_url: str):
     check = nothing_is_misplaced(postgres_url)
-    compare(
-        on_postgres(postgres_url), examples=12, steps=30, check=check, machine=EngineMachine
-    )
+    compare(on_postgres(postgres_url), examples=12, steps=30, check=check)
 
 
 @pytest.mark.prove
 def test_postgres_agrees_with_the_model_over_ten_thousand_steps(postgres_url: str):
     check = nothing_is_misplaced(postgres_url)
-    compare(
-        on_postgres(postgres_url), examples=200, steps=50, check=check, machine=EngineMachine
-    )
+    compare(on_postgres(postgres_url), examples=200, steps=50, check=check)
 
 
 @pytest.mark.prove

@@ -10,12 +10,11 @@ import random
 import signal
 import sys
 from contextlib import suppress
-from typing import cast
 
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.keeper.ward import Ward
-from longshore.keeper.watch import Charge, TimedKeeper, Watch
+from longshore.keeper.watch import Charge, Watch
 from longshore.runtime import logs
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.flight import FlightRecord
@@ -42,7 +41,7 @@ def main() -> None:
 
 async def _keep(orders: Orders) -> None:
     clock = SystemClock()
-    engine = cast("TimedKeeper", open_engine(orders.url, clock=clock))
+    engine = open_engine(orders.url, clock=clock)
     record = FlightRecord(orders.memory, orders.capacity)
     charge = Charge(worker=orders.worker, lease=orders.lease)
     ward = Ward(orders.process)

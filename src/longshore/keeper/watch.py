@@ -40,10 +40,6 @@ class TimedKeeper(Keeper, Protocol):
         """The engine's clock, microseconds since the epoch."""
         ...
 
-    async def close(self) -> None:
-        """Release everything."""
-        ...
-
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the keeper looks after."""

@@ -1,7 +1,5 @@
 """The state machine of engines and model, with keepers among the actors."""
 
-from typing import Any
-
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -26,8 +24,8 @@ class KeptMachine(EngineMachine):
         try:
             self.pair.agreed(
                 *self.pair.outcomes(
-                    self._keepers[0].renew(session.engine.token),
-                    self._keepers[1].renew(session.model.token),
+                    self.pair.engine.renew(session.engine.token),
+                    self.pair.model.renew(session.model.token),
                 )
             )
         except LeaseLostError:
@@ -52,13 +50,9 @@ class KeptMachine(EngineMachine):
         assert self._held(token) == []
         self._lose(session)
 
-    @property
-    def _keepers(self) -> tuple[Any, Any]:
-        return self.pair.engine, self.pair.model
-
     def _held(self, token: int) -> list[Held]:
         there, here = self.pair.outcomes(
-            self._keepers[0].held(self.pair.tokens[token]), self._keepers[1].held(token)
+            self.pair.engine.held(self.pair.tokens[token]), self.pair.model.held(token)
         )
         assert (there is None) == (here is None)
         if here is None:
@@ -75,7 +69,7 @@ class KeptMachine(EngineMachine):
         there = self.pair.settlements_there(decided)
         self.pair.agreed(
             *self.pair.outcomes(
-                self._keepers[0].bury(self.pair.tokens[token], there),
-                self._keepers[1].bury(token, decided),
+                self.pair.engine.bury(self.pair.tokens[token], there),
+                self.pair.model.bury(token, decided),
             )
         )

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
 from longshore.core.event import EventBatch
-from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.engine import (
     JobFilter,
@@ -13,6 +13,7 @@ from longshore.engine import (
     Pause,
     Promoted,
     QueueCounts,
+    Renewed,
     Retention,
     SessionView,
     Traits,
@@ -102,6 +103,20 @@ class PostgresEngine:
             raise
         self._sessions = [one for one in self._sessions if one.is_open] + [session]
         return session
+
+    # Keeper
+
+    async def renew(self, token: int) -> Renewed:
+        """Push a session's end."""
+        return await stewarding.renew(self._open, token)
+
+    async def held(self, token: int) -> list[Held] | None:
+        """What a session holds."""
+        return await stewarding.held(self._open, token)
+
+    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+        """End a dead worker's session, once."""
+        return await stewarding.bury(self._open, token, settlements)
 
     # Steward
 

@@ -1,23 +1,26 @@
-"""What the scheduler asks for: promote, reclaim, prune."""
+"""What schedulers and keepers ask for: promote, reclaim, prune; renew and bury."""
 
 from collections.abc import Sequence
 
 from longshore.core import event
 from longshore.core.event import Group, Name
-from longshore.core.job import JobId, Settlement
+from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Lapsed, Promoted, Retention
+from longshore.engine import Lapsed, Promoted, Renewed, Retention
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.session import apply, read_book
 from longshore.engines.postgres.spans import ordinals, read_mask
 from longshore.engines.postgres.sql import SQL
+from longshore.errors import LeaseLostError
 
-__all__ = ["forget", "lapsed", "promote", "prune", "reclaim"]
+__all__ = ["bury", "forget", "held", "lapsed", "promote", "prune", "reclaim", "renew"]
 
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
+_NO_MATTER_WHEN = -(1 << 62)
+"""A grace for which every lease is over."""
 MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 
@@ -71,6 +74,31 @@ async def reclaim(
         return len(every)
 
     return await database.transact(body)
+
+
+async def bury(database: Database, token: int, settlements: Sequence[Settlement]) -> int:
+    """Bury a session, lapsed or not, once."""
+    return await reclaim(database, token, settlements, grace=_NO_MATTER_WHEN)
+
+
+async def held(database: Database, token: int) -> list[Held] | None:
+    """What a session holds; None when it has ended."""
+
+    async def body(connection: Connection) -> list[Held] | None:
+        if await connection.fetchval(SQL.session_lock, token) is None:
+            return None
+        book = await read_book(connection, token)
+        return book.lost(alone=len(book.held) == 1)
+
+    return await database.transact(body)
+
+
+async def renew(database: Database, token: int) -> Renewed:
+    """Push a live lease's end."""
+    rows = await database.fetch(SQL.session_renew, token, database.now())
+    if not rows:
+        raise LeaseLostError(token)
+    return Renewed(rows[0]["now"], rows[0]["expires_at"], is_quiet=rows[0]["is_quiet"])
 
 
 async def prune(database: Database, retention: Retention, *, limit: int) -> int:

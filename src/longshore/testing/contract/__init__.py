@@ -11,6 +11,7 @@ from longshore.testing.contract.faults import *
 from longshore.testing.contract.fencing import *
 from longshore.testing.contract.idempotency import *
 from longshore.testing.contract.inspecting import *
+from longshore.testing.contract.keeping import *
 from longshore.testing.contract.outbox import *
 from longshore.testing.contract.pausing import *
 from longshore.testing.contract.promoting import *

@@ -1,11 +1,10 @@
 import asyncio
-from typing import Protocol
 
 import pytest
 
 from longshore.core import settle
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, Keeper
+from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError, LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import events_of, numbers, snapshot
@@ -13,11 +12,9 @@ from longshore.testing.factories import SECOND, a_failure, a_job, a_settlement
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed, reference
 
 
-class Kept(Engine, Keeper, Protocol):
-    """An engine that keepers can speak to."""
-
-
-async def test_a_keeper_renews_a_session_by_its_token(engine: Kept, clock: ManualClock) -> None:
+async def test_a_keeper_renews_a_session_by_its_token(
+    engine: Engine, clock: ManualClock
+) -> None:
     worker = await a_worker(engine)
     clock.advance(10 * SECOND)
 
@@ -28,7 +25,7 @@ async def test_a_keeper_renews_a_session_by_its_token(engine: Kept, clock: Manua
 
 
 async def test_a_session_that_only_its_keeper_renewed_goes_on_working(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
@@ -44,7 +41,7 @@ async def test_a_session_that_only_its_keeper_renewed_goes_on_working(
     assert len(await worker.claim()) == 1
 
 
-async def test_a_keeper_releases_nothing_by_renewing(engine: Kept) -> None:
+async def test_a_keeper_releases_nothing_by_renewing(engine: Engine) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
@@ -57,7 +54,7 @@ async def test_a_keeper_releases_nothing_by_renewing(engine: Kept) -> None:
 
 @pytest.mark.parametrize("late", [0, 1, LEASE])
 async def test_a_keeper_never_revives_a_lapsed_lease(
-    engine: Kept, clock: ManualClock, late: int
+    engine: Engine, clock: ManualClock, late: int
 ) -> None:
     worker = await a_worker(engine)
     clock.advance(LEASE + late)
@@ -69,7 +66,7 @@ async def test_a_keeper_never_revives_a_lapsed_lease(
     assert await engine.sessions() == []
 
 
-async def test_a_keeper_never_shortens_a_lease(engine: Kept, clock: ManualClock) -> None:
+async def test_a_keeper_never_shortens_a_lease(engine: Engine, clock: ManualClock) -> None:
     worker = await a_worker(engine)
     end = (await engine.renew(worker.session.token)).expires_at
     clock.step(-10 * SECOND)
@@ -77,7 +74,7 @@ async def test_a_keeper_never_shortens_a_lease(engine: Kept, clock: ManualClock)
     assert (await engine.renew(worker.session.token)).expires_at >= end
 
 
-async def test_a_keeper_cannot_renew_what_has_ended(engine: Kept) -> None:
+async def test_a_keeper_cannot_renew_what_has_ended(engine: Engine) -> None:
     worker = await a_worker(engine)
     await worker.session.close()
 
@@ -87,7 +84,7 @@ async def test_a_keeper_cannot_renew_what_has_ended(engine: Kept) -> None:
 
 
 async def test_a_keeper_sees_all_that_a_live_session_holds(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job() for _ in range(4)])
     worker = await a_worker(engine)
@@ -110,7 +107,7 @@ async def test_a_keeper_sees_all_that_a_live_session_holds(
     }
 
 
-async def test_a_session_that_holds_nothing_is_not_one_that_has_ended(engine: Kept) -> None:
+async def test_a_session_that_holds_nothing_is_not_one_that_has_ended(engine: Engine) -> None:
     idle, gone = await a_worker(engine), await a_worker(engine)
     await gone.session.close()
 
@@ -120,7 +117,7 @@ async def test_a_session_that_holds_nothing_is_not_one_that_has_ended(engine: Ke
 
 
 async def test_a_lapsed_session_that_nobody_reclaimed_can_still_be_looked_at(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
@@ -134,7 +131,7 @@ async def test_a_lapsed_session_that_nobody_reclaimed_can_still_be_looked_at(
 
 
 async def test_burying_a_live_session_settles_each_job_as_its_end_was_seen(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job(max_attempts=2) for _ in range(5)])
     worker = await a_worker(engine)
@@ -173,7 +170,7 @@ async def test_burying_a_live_session_settles_each_job_as_its_end_was_seen(
 
 
 async def test_a_start_that_only_the_burial_tells_of_is_told_before_its_end(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
@@ -189,7 +186,7 @@ async def test_a_start_that_only_the_burial_tells_of_is_told_before_its_end(
     assert numbers(await engine.get(claim.id)) == (1, 1, 0, 1, 0)
 
 
-async def test_what_was_buried_is_there_for_others_at_once(engine: Kept) -> None:
+async def test_what_was_buried_is_there_for_others_at_once(engine: Engine) -> None:
     await engine.submit([a_job()])
     dead, other = await a_worker(engine), await a_worker(engine)
     (claim,) = await dead.claim()
@@ -200,7 +197,7 @@ async def test_what_was_buried_is_there_for_others_at_once(engine: Kept) -> None
     assert (again.id, again.delivery) == (claim.id, 2)
 
 
-async def test_a_burial_wakes_those_who_wait_for_work(engine: Kept) -> None:
+async def test_a_burial_wakes_those_who_wait_for_work(engine: Engine) -> None:
     await engine.submit([a_job()])
     dead, other = await a_worker(engine), await a_worker(engine)
     await dead.claim()
@@ -214,7 +211,7 @@ async def test_a_burial_wakes_those_who_wait_for_work(engine: Kept) -> None:
         await waiting
 
 
-async def test_a_burial_sent_again_changes_nothing(engine: Kept) -> None:
+async def test_a_burial_sent_again_changes_nothing(engine: Engine) -> None:
     await engine.submit([a_job(), a_job()])
     dead, other = await a_worker(engine), await a_worker(engine)
     claims = await dead.claim(2)
@@ -229,7 +226,7 @@ async def test_a_burial_sent_again_changes_nothing(engine: Kept) -> None:
     assert await snapshot(engine, *(claim.id for claim in claims)) == before
 
 
-async def test_of_keepers_and_reclaimers_one_buries(engine: Kept, clock: ManualClock) -> None:
+async def test_of_keepers_and_reclaimers_one_buries(engine: Engine, clock: ManualClock) -> None:
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     claims = await worker.claim(2)
@@ -247,7 +244,7 @@ async def test_of_keepers_and_reclaimers_one_buries(engine: Kept, clock: ManualC
         assert numbers(await engine.get(claim.id)) == (1, 0, 0, 0, 0)
 
 
-async def test_a_buried_session_can_do_nothing(engine: Kept) -> None:
+async def test_a_buried_session_can_do_nothing(engine: Engine) -> None:
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
@@ -265,7 +262,7 @@ async def test_a_buried_session_can_do_nothing(engine: Kept) -> None:
     assert await snapshot(engine, claim.id) == before
 
 
-async def test_a_burial_settles_nothing_that_another_session_holds(engine: Kept) -> None:
+async def test_a_burial_settles_nothing_that_another_session_holds(engine: Engine) -> None:
     await engine.submit([a_job(), a_job()])
     dead, live = await a_worker(engine), await a_worker(engine)
     await dead.claim()
@@ -279,7 +276,7 @@ async def test_a_burial_settles_nothing_that_another_session_holds(engine: Kept)
     assert (await live.succeed(claim)).stale == []
 
 
-async def test_a_burial_settles_nothing_of_an_earlier_delivery(engine: Kept) -> None:
+async def test_a_burial_settles_nothing_of_an_earlier_delivery(engine: Engine) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (first,) = await worker.claim()
@@ -293,7 +290,7 @@ async def test_a_burial_settles_nothing_of_an_earlier_delivery(engine: Kept) -> 
     assert (job.state, numbers(job)) == (State.READY, (2, 0, 0, 0, 0))
 
 
-async def test_a_burial_refuses_a_verb_that_ends_no_claim(engine: Kept) -> None:
+async def test_a_burial_refuses_a_verb_that_ends_no_claim(engine: Engine) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
@@ -306,7 +303,7 @@ async def test_a_burial_refuses_a_verb_that_ends_no_claim(engine: Kept) -> None:
     assert (await worker.succeed(claim)).stale == []
 
 
-async def test_a_cancel_that_the_dead_worker_had_not_heard_of_is_heeded(engine: Kept) -> None:
+async def test_a_cancel_that_the_dead_worker_had_not_heard_of_is_heeded(engine: Engine) -> None:
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     ran, waited = await worker.claim(2)
@@ -321,7 +318,7 @@ async def test_a_cancel_that_the_dead_worker_had_not_heard_of_is_heeded(engine: 
 
 
 async def test_burying_what_does_not_exist_does_nothing(
-    engine: Kept, clock: ManualClock
+    engine: Engine, clock: ManualClock
 ) -> None:
     worker = await a_worker(engine)
     clock.advance(LEASE)
