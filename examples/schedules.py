@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from longshore import Longshore
+from longshore import Longshore, current_job
 from longshore.core.schedule import preview
 
 app = Longshore("sqlite://:memory:")
@@ -15,8 +15,10 @@ async def report(kind: str) -> None:
     print(f"{kind} report")
 
 
+@app.schedule("pulse", every=timedelta(milliseconds=200))
 @app.task
 async def beat() -> None:
+    print("a beat for", current_job().due)
     beats.set()
 
 
@@ -28,7 +30,6 @@ morning = app.schedule(
     timezone="Europe/Berlin",
     overlap="skip",
 )
-app.schedule("pulse", beat.spec(), every=timedelta(milliseconds=200))
 
 
 async def main() -> None:
@@ -38,7 +39,6 @@ async def main() -> None:
 
         working = asyncio.create_task(app.work())
         await beats.wait()
-        print("a beat")
         working.cancel()
         await asyncio.wait([working])
 

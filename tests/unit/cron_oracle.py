@@ -1,6 +1,13 @@
-"""Cron by brute force: walk the clock minute by minute and write down when it is due."""
+"""Cron by brute force: walk the clock minute by minute and write down when it is due.
 
+Shares nothing with `longshore.core.cron` but the zones' rules: fields are read into plain
+sets, and every minute is asked whether it is named.
+"""
+
+from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
@@ -128,3 +135,62 @@ def clock_changes(zone: ZoneInfo, first_year: int, last_year: int) -> list[int]:
 
 def offset(zone: ZoneInfo, instant: int) -> timedelta | None:
     return datetime.fromtimestamp(instant, zone).utcoffset()
+
+
+class Stretch(NamedTuple):
+    """A time in which a zone leaves its clock alone; seconds since the epoch."""
+
+    start: int
+    end: int
+    ahead: int
+    """Of UTC."""
+
+
+def stretches(zone: ZoneInfo, first_year: int, last_year: int) -> tuple[Stretch, ...]:
+    """These years, cut at every change of the zone's clock."""
+    start = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())
+    end = int(datetime(last_year + 1, 1, 1, tzinfo=UTC).timestamp())
+    edges = [start, *clock_changes(zone, first_year, last_year), end]
+    return tuple(
+        Stretch(this, then, int((offset(zone, this) or timedelta()).total_seconds()))
+        for this, then in pairwise(edges)
+    )
+
+
+def named_minutes(oracle: Oracle, first_year: int, last_year: int) -> list[int]:
+    """Every minute that the oracle names in these years and two days on either side."""
+    local = datetime(first_year, 1, 1) - timedelta(days=2)  # noqa: DTZ001 - of no zone at all
+    end = datetime(last_year + 1, 1, 1) + timedelta(days=2)  # noqa: DTZ001
+    second = int(local.replace(tzinfo=UTC).timestamp())
+    found: list[int] = []
+    while local < end:
+        if oracle.names(local):
+            found.append(second)
+        local += MINUTE
+        second += 60
+    return found
+
+
+def due_of_years(oracle: Oracle, named: list[int], over: tuple[Stretch, ...]) -> list[int]:
+    """The due seconds in the stretches, from the first of them on."""
+    if oracle.hours == set(range(24)):
+        return [
+            minute - one.ahead
+            for one in over
+            for minute in named[
+                bisect_left(named, one.start + one.ahead) : bisect_left(
+                    named, one.end + one.ahead
+                )
+            ]
+        ]
+    found: list[int] = []
+    furthest = over[0].start + over[0].ahead - 1
+    for one in over:
+        for minute in named[bisect_right(named, furthest) :]:
+            if minute >= one.end + one.ahead:
+                break
+            # What lies behind the clock's first showing was jumped over, or comes again.
+            found.append(max(minute - one.ahead, one.start))
+            furthest = minute
+        furthest = max(furthest, one.end + one.ahead - 1)
+    return sorted(set(found))

@@ -1,10 +1,20 @@
 """Due times around every change of the clock, compared with a walk minute by minute."""
 
+import random
 from bisect import bisect_right
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from cron_oracle import EXPRESSIONS, Oracle, clock_changes, walk
+from cron_oracle import (
+    EXPRESSIONS,
+    Oracle,
+    Stretch,
+    clock_changes,
+    due_of_years,
+    named_minutes,
+    stretches,
+    walk,
+)
 
 from longshore.core.cron import parse
 
@@ -72,3 +82,52 @@ def test_due_times_around_a_change_of_the_clock_are_those_of_a_patient_walk(zone
 @pytest.mark.parametrize("zone_name", sorted(available_timezones()))
 def test_due_times_in_every_zone_of_three_years_are_those_of_a_patient_walk(zone_name: str):
     assert disagreements(zone_name, (2025, 2027), (-26, 27)) == []
+
+
+YEARS = (2025, 2027)
+MOST_ASKED = 400
+"""Questions to a zone and an expression: where it is due more often, a sample."""
+
+
+@pytest.fixture(scope="module")
+def zones() -> dict[tuple[Stretch, ...], str]:
+    """Every way in which the zones set their clocks in these years, and a zone that does so."""
+    return {stretches(ZoneInfo(name), *YEARS): name for name in sorted(available_timezones())}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_due_times_over_three_whole_years_in_every_zone_are_those_of_every_minute(
+    expression: str, zones: dict[tuple[Stretch, ...], str]
+):
+    oracle = Oracle(expression)
+    named = named_minutes(oracle, *YEARS)
+    rng = random.Random(expression)
+    wrong: list[str] = []
+
+    for over, name in zones.items():
+        due = due_of_years(oracle, named, over)
+        met = rng.sample(due[:-1], min(len(due) - 1, MOST_ASKED // 2))
+        between = [rng.randrange(over[0].start, due[-1]) for _ in met]
+        cron = parse(expression, name)
+        for moment in met + between:
+            if cron.after(moment * SECOND) != due[bisect_right(due, moment)] * SECOND:
+                wrong.append(f"{name} after {moment}")
+
+    assert len(zones) > 50
+    assert wrong == []
+
+
+@pytest.mark.prove
+def test_the_two_walks_agree_around_a_gap_and_a_fold():
+    zone = ZoneInfo("Europe/Berlin")
+    over = stretches(zone, 2026, 2026)
+
+    for expression in EXPRESSIONS:
+        oracle = Oracle(expression)
+        due = due_of_years(oracle, named_minutes(oracle, 2026, 2026), over)
+        for change in clock_changes(zone, 2026, 2026):
+            minutes = walk(zone, change - 27 * HOUR, change + 27 * HOUR)
+            start, end = minutes[0][0], minutes[-1][0]
+            expected = oracle.due_times(minutes)
+            assert [one for one in due if start < one <= end] == expected, expression
