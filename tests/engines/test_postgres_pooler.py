@@ -10,6 +10,7 @@ from transaction_pooler import pooled
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
 from longshore.errors import ConfigError
+from longshore.runtime.migrate import Migration
 
 
 @pytest.fixture
@@ -65,6 +66,19 @@ async def test_a_transaction_stays_with_its_session(database: Database) -> None:
 async def test_migrations_work_through_it(database: Database) -> None:
     assert await migrate(database) == [one.name for one in MIGRATIONS]
     await verify(database)
+
+
+async def test_an_index_is_built_beside_writers_through_it(database: Database) -> None:
+    await migrate(database)
+    number = len(MIGRATIONS) + 1
+    index = Migration(
+        number,
+        f"{number:04d}_index",
+        "-- longshore: outside-transaction\n"
+        "create index concurrently if not exists fact_value on longshore.fact (value)",
+    )
+
+    assert await migrate(database, migrations=[*MIGRATIONS, index]) == [index.name]
 
 
 async def test_a_url_that_does_not_tell_of_the_pooler_is_told_how_to(url: str) -> None:
