@@ -157,12 +157,13 @@ async def run(
     book = Ledger(trial.ledgers, "runner", role="runner")
     try:
         await engine.migrate()
-        begun = await engine.now()
-        ahead = begun - ledger.now()
-        for one in schedules:
-            await engine.put_schedule(declared(one.schedule, now=begun))
         async with Fleet(trial, book) as fleet, asyncio.timeout(within):
-            await _suffer(trial, fleet, engine, blows)
+            await _man(trial, fleet)
+            begun = await engine.now()
+            ahead = begun - ledger.now()
+            for one in schedules:
+                await engine.put_schedule(declared(one.schedule, now=begun))
+            await _suffer(Runner(trial, fleet, engine), fleet, engine, blows)
         ends = {one.name: one.next_due or 0 for one in await engine.schedules()}
     finally:
         book.close()
@@ -180,14 +181,16 @@ async def run(
     return verdict
 
 
-async def _suffer(trial: Trial, fleet: Fleet, engine: Engine, blows: Sequence[Blow]) -> None:
-    runner = Runner(trial, fleet, engine)
+async def _man(trial: Trial, fleet: Fleet) -> None:
     for role in ("clerk", "scheduler", "scheduler", "scheduler"):
         await fleet.start(role)
     # A process that is hit before it does anything proves nothing.
     while not all((trial.ledgers / f"{one.name}.jsonl").exists() for one in fleet.actors):
         fleet.check()
         await asyncio.sleep(_POLL)
+
+
+async def _suffer(runner: Runner, fleet: Fleet, engine: Engine, blows: Sequence[Blow]) -> None:
     async with asyncio.TaskGroup() as chores:
         for blow in blows:
             await runner.strike(blow, chores)
