@@ -19,10 +19,11 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, Template, microseconds
-from longshore.recurring import Times, recurring, store, without_arguments
+from longshore.recurring import Times
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.service import Scheduler
+from longshore.schedules import Schedules, SomeTask
 from longshore.settings import Settings, load
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare
@@ -34,7 +35,6 @@ from longshore.worker.worker import Worker
 __all__ = ["Longshore"]
 
 R = TypeVar("R")
-SomeTask = TypeVar("SomeTask", bound=Task[..., Any])
 
 _CHUNK = 1_000
 """Jobs per commit of `submit_many`: past this a larger batch is no faster, only rougher on
@@ -69,13 +69,13 @@ class Longshore:
         self._clock = clock or SystemClock()
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
-        self._schedules: dict[tuple[str, str], Schedule] = {}
-        self._unused_decorators: set[Callable[..., Any]] = set()
         self._opened: _Opened | None = None
         self.task = Register(self, self._keep, {})
         """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
         self.sync = Sync(self)
         """The app for code that does not await."""
+        self.schedules = Schedules(self)
+        """The schedules it declares; `put`, `pause` and the like for those in its store."""
 
     @property
     def settings(self) -> Settings:
@@ -93,11 +93,6 @@ class Longshore:
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         """Its tasks by type name, the built-in ones included."""
         return {**self._builtins, **self._tasks}
-
-    @property
-    def schedules(self) -> Sequence[Schedule]:
-        """The schedules it declares."""
-        return list(self._schedules.values())
 
     async def __aenter__(self) -> Self:
         opened = self._opened
@@ -231,25 +226,12 @@ class Longshore:
         stored when the app starts to work; declaring it again changes it.
         """
         if spec is not None:
-            return self._recur(recurring(name or "", spec, times))
-
-        def declare_for(task: SomeTask) -> SomeTask:
-            known = name or getattr(task, "name", "")
-            schedule = recurring(known, without_arguments(task, known), times)
-            if self._schedules.get((schedule.tenant, known), schedule) != schedule:
-                raise ConfigError(f"there are two schedules {known!r}; give one another name")
-            self._unused_decorators.discard(declare_for)
-            self._recur(schedule)
-            return task
-
-        self._unused_decorators.add(declare_for)
-        return declare_for
+            return self.schedules.declare(name or "", spec, times)
+        return self.schedules.decorator(name, times)
 
     async def store_schedules(self) -> None:
         """Store the declared schedules. Workers and schedulers do so when they start."""
-        if self._unused_decorators:
-            raise ConfigError("app.schedule(...) without a spec must stand above a task")
-        await store(self.engine, self._schedules.values())
+        await self.schedules.store()
 
     def with_queues(self, worker: WorkerSettings) -> WorkerSettings:
         """The settings of a worker that, unless it names queues, serves those of the tasks."""
@@ -355,10 +337,6 @@ class Longshore:
             queues=settings.queues if queues is None else tuple(queues),
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
-
-    def _recur(self, schedule: Schedule) -> Schedule:
-        self._schedules[schedule.tenant, schedule.name] = schedule
-        return schedule
 
     def _keep(self, task: Task[..., Any]) -> None:
         other = self._tasks.get(task.name)

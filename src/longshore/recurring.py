@@ -9,11 +9,21 @@ import msgspec
 from longshore.core.job import NewJob
 from longshore.core.schedule import CatchUp, Overlap, Schedule, declared, validate
 from longshore.engine import Engine
-from longshore.errors import ConfigError, PayloadError
+from longshore.errors import ConfigError, PayloadError, ScheduleNotFoundError
 from longshore.options import Duration, TaskOptions, Template, microseconds
 from longshore.task import Spec, Task
 
-__all__ = ["Times", "changed", "recurring", "store", "without_arguments"]
+__all__ = [
+    "Times",
+    "changed",
+    "find",
+    "get",
+    "put",
+    "recurring",
+    "set_paused",
+    "store",
+    "without_arguments",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -92,6 +102,38 @@ def without_arguments(task: object, name: str) -> Spec[Any]:
             f"schedule {name!r}: {error}; "
             "app.schedule(name, task.spec(...), ...) gives a task its arguments"
         ) from None
+
+
+async def find(engine: Engine, name: str, tenant: str) -> Schedule | None:
+    """The stored schedule, if there is one."""
+    known = await engine.schedules(tenant=tenant)
+    return next((one for one in known if one.name == name), None)
+
+
+async def get(engine: Engine, name: str, tenant: str) -> Schedule:
+    """The stored schedule, or ScheduleNotFoundError."""
+    schedule = await find(engine, name, tenant)
+    if schedule is None:
+        raise ScheduleNotFoundError(name)
+    return schedule
+
+
+async def put(engine: Engine, wanted: Schedule, existing: Schedule | None) -> Schedule:
+    """Store it in place of the existing one, if there is one; a pause of that stays."""
+    is_paused = wanted.is_paused or (existing is not None and existing.is_paused)
+    wanted = msgspec.structs.replace(wanted, is_paused=is_paused)
+    stored = declared(wanted, now=await engine.now(), existing=existing)
+    await engine.put_schedule(stored)
+    return stored
+
+
+async def set_paused(engine: Engine, name: str, tenant: str, *, is_paused: bool) -> Schedule:
+    """Pause or resume the stored schedule, or ScheduleNotFoundError."""
+    existing = await get(engine, name, tenant)
+    wanted = msgspec.structs.replace(existing, is_paused=is_paused)
+    stored = declared(wanted, now=await engine.now(), existing=existing)
+    await engine.put_schedule(stored)
+    return stored
 
 
 async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:

@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from longshore import ConfigError, Longshore, Settings, current_job
+from longshore import (
+    ConfigError,
+    Longshore,
+    ScheduleNotFoundError,
+    Settings,
+    current_job,
+)
 from longshore.core.schedule import CatchUp, Overlap
 from longshore.runtime.clock import SECOND, ManualClock
 from longshore.runtime.ids import IdSource
@@ -132,6 +138,42 @@ async def test_an_interval_counts_from_its_anchor(
 
     (stored,) = await app.engine.schedules()
     assert stored.next_due == int(start.timestamp()) * SECOND
+
+
+async def test_a_schedule_that_comes_from_data_is_put_changed_paused_and_removed(
+    app: Longshore, report: SyncTask[[str], None], clock: ManualClock
+):
+    first = await app.schedules.put("customer-7", report.spec("a"), every=60)
+    clock.advance(600 * SECOND)
+    kept = await app.schedules.put("customer-7", report.spec("b"), every=60)
+    paused = await app.schedules.pause("customer-7")
+    still = await app.schedules.put("customer-7", report.spec("c"), every=90)
+    resumed = await app.schedules.resume("customer-7")
+    stored = await app.schedules.get("customer-7")
+    await app.schedules.remove("customer-7")
+
+    assert (kept.payload, kept.next_due) == (b'{"kind":"b"}', first.next_due)
+    assert (paused.is_paused, still.is_paused, resumed.is_paused) == (True, True, False)
+    assert resumed.next_due is not None
+    assert resumed.next_due > clock.now()
+    assert stored == resumed
+    assert await app.engine.schedules() == []
+    with pytest.raises(ScheduleNotFoundError):
+        await app.schedules.pause("customer-7")
+
+
+async def test_what_is_put_is_not_declared_so_nobody_puts_it_back(
+    app: Longshore, report: SyncTask[[str], None]
+):
+    """Another process may have changed it since."""
+    await app.schedules.put("customer-7", report.spec("old"), every=60)
+    stored = await app.schedules.get("customer-7")
+    await app.engine.put_schedule(msgspec.structs.replace(stored, priority=1))
+
+    await app.store_schedules()
+
+    assert list(app.schedules) == []
+    assert (await app.schedules.get("customer-7")).priority == 1
 
 
 async def test_declaring_again_keeps_the_place_and_an_operators_pause(

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from longshore import Job, JobHandle, Longshore, Options, State, Task
+from longshore import Job, JobHandle, Longshore, Options, Schedule, State, Task
 from longshore.task import Spec
 
 app = Longshore()
@@ -19,7 +19,16 @@ def greet(name: str, *, loud: bool = False) -> str:
     return name.upper() if loud else name
 
 
+@app.schedule(cron="0 6 * * *", timezone="Europe/Berlin")
+@app.schedule("often", every=timedelta(minutes=5))
+@app.task
+async def count(n: int = 1) -> int:
+    return n
+
+
 async def main() -> None:
+    assert_type(await count.submit(n=2), JobHandle[int])
+    assert_type(await app.schedules.put("x", count.spec(3), every=60), Schedule)
     assert_type(await double(1), int)
     assert_type(greet("ann", loud=True), str)
     assert_type(await double.submit(n=1), JobHandle[int])

@@ -5,17 +5,17 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from longshore import recurring
 from longshore.cli import coming, documents, payload, render, tables, waits, wiring
 from longshore.cli.parameters import duration, time
 from longshore.cli.recurrence import recurrence_options, split
 from longshore.cli.shared import Group, Shared
 from longshore.core import ids
 from longshore.core.job import Job
-from longshore.core.schedule import Schedule, declared, extra_job, preview, validate
+from longshore.core.schedule import Schedule, extra_job, preview, validate
 from longshore.engine import Engine
-from longshore.errors import JobNotFoundError, ScheduleNotFoundError
+from longshore.errors import JobNotFoundError
 from longshore.options import microseconds
-from longshore.recurring import changed, recurring
 from longshore.runtime.ids import IdSource
 
 _SHOWN = 5
@@ -52,7 +52,7 @@ def show(shared: Shared, name: str, tenant: str) -> None:
     """One schedule: its definition, its last job and its next due times."""
 
     async def look(engine: Engine) -> None:
-        it = await _found(engine, name, tenant)
+        it = await recurring.get(engine, name, tenant)
         now = await engine.now()
         job = await _last_job(engine, it)
         times = [] if it.is_paused else preview(it, now, _SHOWN)
@@ -93,13 +93,13 @@ def add(
     times, job_options = split(options)
     with wiring.app(shared) as app:
         spec = app.spec(type_name, payload.read(words), **job_options)
-    wanted = replace(recurring(name, spec, times), is_paused=is_paused)
+    wanted = replace(recurring.recurring(name, spec, times), is_paused=is_paused)
 
     async def store(engine: Engine) -> None:
         is_served = waits.is_served(wanted.type, wanted.queue, await engine.sessions())
         if not is_served and wiring.settings(shared).app is not None:
             waits.refuse_unknown(wanted.type, app.tasks)
-        existing = await _find(engine, name, wanted.tenant)
+        existing = await recurring.find(engine, name, wanted.tenant)
         await _put(shared, engine, wanted, existing)
 
     wiring.ask(shared, store, creates=True)
@@ -125,11 +125,13 @@ def change(
         raise click.UsageError("say what to change: times, options or a payload")
 
     async def store(engine: Engine) -> None:
-        existing = await _found(engine, name, tenant)
+        existing = await recurring.get(engine, name, tenant)
         if content is not None:
             with wiring.app(shared) as app:
                 app.spec(existing.type, content)
-        await _put(shared, engine, changed(existing, times, job_options, content), existing)
+        await _put(
+            shared, engine, recurring.changed(existing, times, job_options, content), existing
+        )
 
     wiring.ask(shared, store)
 
@@ -176,7 +178,7 @@ def run(shared: Shared, name: str, tenant: str) -> None:
     """
 
     async def submit(engine: Engine) -> None:
-        it = await _found(engine, name, tenant)
+        it = await recurring.get(engine, name, tenant)
         job = extra_job(it, IdSource(wiring.CLOCK).make())
         (answer,) = await engine.submit([job])
         if not waits.is_served(it.type, it.queue, await engine.sessions()):
@@ -235,19 +237,7 @@ def _imagined(options: dict[str, Any]) -> Schedule:
 
 
 async def _as_of_now(engine: Engine, name: str, tenant: str) -> tuple[Schedule, int]:
-    return await _found(engine, name, tenant), await engine.now()
-
-
-async def _find(engine: Engine, name: str, tenant: str) -> Schedule | None:
-    known = await engine.schedules(tenant=tenant)
-    return next((one for one in known if one.name == name), None)
-
-
-async def _found(engine: Engine, name: str, tenant: str) -> Schedule:
-    it = await _find(engine, name, tenant)
-    if it is None:
-        raise ScheduleNotFoundError(name)
-    return it
+    return await recurring.get(engine, name, tenant), await engine.now()
 
 
 async def _last_job(engine: Engine, it: Schedule) -> Job | None:
@@ -260,11 +250,7 @@ async def _last_job(engine: Engine, it: Schedule) -> Job | None:
 
 def _set_paused(shared: Shared, name: str, tenant: str, *, is_paused: bool) -> None:
     async def store(engine: Engine) -> None:
-        existing = await _found(engine, name, tenant)
-        stored = declared(
-            replace(existing, is_paused=is_paused), now=await engine.now(), existing=existing
-        )
-        await engine.put_schedule(stored)
+        stored = await recurring.set_paused(engine, name, tenant, is_paused=is_paused)
         await _say(shared, engine, stored, "paused" if is_paused else "resumed")
 
     wiring.ask(shared, store)
@@ -273,12 +259,7 @@ def _set_paused(shared: Shared, name: str, tenant: str, *, is_paused: bool) -> N
 async def _put(
     shared: Shared, engine: Engine, wanted: Schedule, existing: Schedule | None
 ) -> None:
-    # Only `resume` ends a pause that someone made.
-    is_paused = wanted.is_paused or (existing is not None and existing.is_paused)
-    stored = declared(
-        replace(wanted, is_paused=is_paused), now=await engine.now(), existing=existing
-    )
-    await engine.put_schedule(stored)
+    stored = await recurring.put(engine, wanted, existing)
     await _say(shared, engine, stored, "added" if existing is None else "changed")
 
 
