@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import asyncpg
 import pytest
@@ -60,14 +61,14 @@ class Port:
         ]
         words = ["longshore", "worker", "--app", "upgrade_app:app", "--drain-timeout", "10s"]
         for name in names:
-            await self._start(release, name, *words)
+            await self.start(release, name, *words)
         return names
 
     async def produce(self, release: Release) -> None:
         """Start the producer of the load."""
         name = "producer-1"
         words = ["longshore_lab.actor", "producer", name, self.trial.pack()]
-        await self._start(release, name, *words)
+        await self.start(release, name, *words)
 
     async def migrate(self, release: Release) -> list[str]:
         """`longshore migrate` of a version; what it applied."""
@@ -147,8 +148,9 @@ class Port:
             await process.wait()
         await self.engine.close()
 
-    async def _start(self, release: Release, name: str, *words: str) -> None:
+    async def start(self, release: Release, name: str, *words: str) -> None:
         environment = release.environment(LAB_TRIAL=self.trial.pack(), LAB_ACTOR=name)
+        # The pipe closes with this process, which is how the lab's actors learn of its death.
         with self._log(name).open("wb") as errors:
             self.processes[name] = await asyncio.create_subprocess_exec(
                 release.python, "-m", *words,
@@ -239,6 +241,11 @@ TABLES = """
 """
 
 
+MIGRATING = "select count(*) from pg_stat_activity where application_name = 'longshore migrate'"
+END_MIGRATORS = MIGRATING.replace("count(*)", "pg_terminate_backend(pid)")
+APPLIED = "select count(*) from longshore.migration where applied_at is not null"
+
+
 def a_column_and_an_index(tables: list[str]) -> dict[str, str]:
     """For each table one migration after the other."""
     return additive(
@@ -248,6 +255,54 @@ def a_column_and_an_index(tables: list[str]) -> dict[str, str]:
             for one in tables
         ),
     )
+
+
+INVALID = """
+    select count(*) from pg_index i join pg_class c on c.oid = i.indexrelid
+     where c.relnamespace = 'longshore'::regnamespace and not i.indisvalid
+"""
+KILLS = 40
+
+
+@pytest.mark.prove
+async def test_migrators_that_are_killed_at_any_moment_leave_nothing_half_done(
+    old: Release, port: Callable[..., Port], tmp_path: Path
+):
+    rng = Random(40)
+    async with port() as site:
+        other = await asyncpg.connect(site.trial.url)
+        tables = [row[0] for row in await other.fetch(TABLES)]
+        new = succeed(old, tmp_path / "new", a_column_and_an_index(tables))
+        before = await site.work(old)
+        await site.produce(old)
+        await site.all_run(before, since=0)
+
+        steps = [KNOWN]
+        for number in range(KILLS):
+            name = f"migrator-{number}"
+            words = ("longshore", "migrate", "--url", site.trial.url)
+            await site.start(new, name, *words)
+            # Into the middle of its work, which begins when it is connected.
+            await eventually(lambda: other.fetchval(MIGRATING), within=PATIENCE)
+            await asyncio.sleep(rng.uniform(0, 0.1))
+            site.processes[name].kill()
+            if number % 2:
+                # Else the server finishes the statement that it is at.
+                await other.execute(END_MIGRATORS)
+            await site.ended(name)
+            steps.append(await other.fetchval(APPLIED))
+        await site.migrate(new)
+        since = now()
+        await site.all_run([*before, *await site.work(new, count=1)], since=since)
+        await site.finish()
+
+        log.info("level after each kill: %s", steps)
+        assert len(set(steps)) > 5
+        assert await other.fetchval(APPLIED) == KNOWN + 2 * len(tables)
+        assert await other.fetchval(INVALID) == 0
+        await other.close()
+        assert await site.dismiss([*before, f"new-{len(site.processes) - 1}"]) == [0, 0, 0]
+        await site.assert_sound()
 
 
 @pytest.mark.prove
