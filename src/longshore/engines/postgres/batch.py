@@ -11,7 +11,7 @@ from longshore.core.job import NewJob
 from longshore.engines.postgres.arrays import packed, turned
 from longshore.engines.postgres.spans import MOST_JOBS
 
-__all__ = ["columns", "sent"]
+__all__ = ["alone", "columns", "sent"]
 
 MOST_BYTES = 1 << 20
 """Payloads of one segment: a claim of a part of it reads all of them."""
@@ -107,6 +107,15 @@ def columns(
         encode([*found.groups, *extra]),
         wakes,
     )
+
+
+def alone(job: NewJob) -> tuple[object, ...]:
+    """The arguments of `longshore.submit_one`, behind the clock."""
+    names = (job.queue, job.type, job.tenant)
+    limits = (job.priority, job.max_attempts, job.timeout)
+    body = encode([Group(Name.SUBMITTED, *names, job.id)])
+    due = (job.run_at, job.delay)
+    return (*names, *limits, *due, job.id, job.payload, *_extras([job]), body)
 
 
 def sent(columns: Sequence[Any]) -> list[object]:

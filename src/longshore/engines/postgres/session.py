@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import msgspec
 
@@ -73,6 +73,10 @@ class PostgresSession:
         self._turn = asyncio.Lock()
         self._is_doubtful = False
         self._is_waiting = False
+        self._last = 0
+        """The number of the last exchange that was sent."""
+        self._was_idle = False
+        """Whether it surely changed nothing: then the store has not noted its number."""
         self._is_ended = False
         self.is_open = True
         """Whether it still has a connection, or may have one."""
@@ -106,6 +110,12 @@ class PostgresSession:
                 await self._be_sure()
                 if self._completions.concern(settlements):
                     continue  # it began while we waited for our turn
+                if not max(self._last, 1) <= number <= self._last + 1:
+                    await self._ask_whether_live(wanted)
+                    raise ExchangeOrderError(number, self._last)
+                if number == self._last and self._was_idle:
+                    want = 0
+                self._last, self._was_idle = number, False
                 plan = Plan(self._book, _moment())
                 plan.start(started)
                 plan.settle(settlements)
@@ -193,7 +203,7 @@ class PostgresSession:
         meta = _meta.decode(rows[0]["attributes"])
         book = self._book
         book.requests = {(handle, delivery): why for handle, delivery, why in meta.cancel}
-        if meta.status != "applied":
+        if meta.status not in ("applied", "idle"):
             plan.undo()
             if meta.status == "repeated":
                 return await self._repeated(number, meta, rows[1:])
@@ -202,11 +212,17 @@ class PostgresSession:
             if meta.status == "order":
                 raise ExchangeOrderError(number, meta.last or 0)
             return None
+        self._was_idle = meta.status == "idle"
         plan.commit(meta.now)
         claims = book.add(number, rows[1:], _moment())
         if want:
             self._note_waiting(not claims, missed=meta.missed)
         return Exchanged(meta.now, claims, plan.stale, self._unwanted(), meta.paused)
+
+    async def _ask_whether_live(self, queues: list[str]) -> None:
+        """LeaseLostError if the lease is over, whatever else is wrong with a call."""
+        with suppress(ExchangeOrderError):
+            await self._send(-1, Plan(self._book, _moment()), 0, queues)
 
     async def _repeated(self, number: int, meta: _Meta, rows: Sequence[Row]) -> Exchanged:
         """What counts is what was applied then, and not what was planned now."""

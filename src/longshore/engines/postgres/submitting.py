@@ -201,12 +201,9 @@ class _Stream:
 
     async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
         now = self._database.now()
-        given = _columns(jobs)
+        statement, given = self._statement(jobs, now)
         try:
-            if self._is_keyed:
-                await lane.fetch(SQL.submit_keyed, *_keyed(jobs), now, *given)
-            else:
-                await lane.fetch(SQL.submit, now, *given)
+            await lane.fetch(statement, *given)
         except LongshoreError as error:
             if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
                 raise
@@ -216,12 +213,17 @@ class _Stream:
             )
         return [Submitted(job.id) for job in jobs]
 
-
-def _columns(jobs: Sequence[NewJob]) -> list[object]:
-    try:
-        return batch.sent(batch.columns(jobs, wakes=False))
-    except UnicodeError as error:
-        raise ConfigError(f"a text cannot be stored: {error}") from error
+    def _statement(self, jobs: Sequence[NewJob], now: int | None) -> tuple[str, list[object]]:
+        """The statement that stores the jobs if all may come in, and its arguments."""
+        try:
+            if self._is_keyed:
+                given = batch.sent(batch.columns(jobs, wakes=False))
+                return SQL.submit_keyed, [*_keyed(jobs), now, *given]
+            if len(jobs) == 1:
+                return SQL.submit_one, [now, *batch.alone(jobs[0])]
+            return SQL.submit, [now, *batch.sent(batch.columns(jobs, wakes=False))]
+        except UnicodeError as error:
+            raise ConfigError(f"a text cannot be stored: {error}") from error
 
 
 def _answer(calls: list[_Call], answers: list[Submitted]) -> None:

@@ -122,6 +122,58 @@ begin
 end
 $$;
 
+-- The same for one job, which is most of what waits for a person: a third of the work.
+create function longshore.submit_one(
+    p_now bigint, p_queue text, p_type text, p_tenant text, p_priority smallint,
+    p_max_attempts integer, p_timeout bigint, p_run_at bigint, p_delay bigint, p_id bytea,
+    p_payload bytea, p_keys jsonb, p_attributes jsonb, p_body bytea
+) returns bigint language plpgsql
+    set enable_seqscan = off
+as $$
+declare
+    c_epoch constant bigint := 1704067200000000;
+    c_band  constant bigint := 1::bigint << 51;
+    v_now     bigint := longshore.clock(p_now);
+    v_due     bigint := coalesce(p_run_at, v_now + p_delay);
+    v_urgency bigint := p_priority::bigint << 52;
+    v_weight  integer := length(p_payload);
+    v_arrival bigint;
+    v_since   bigint;
+    v_segment bigint;
+begin
+    select s.created_at into v_arrival from longshore.segment s order by s.segment desc limit 1;
+    v_arrival := greatest(v_now, v_arrival);
+    v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    v_segment := ((v_since / 60000000) << 26)
+                 | (nextval('longshore.segment_number') & 67108863);
+    if v_due > v_now then
+        insert into longshore.scheduled
+            (run_at, segment, lo, hi, size, weight, queue, type, rank)
+        values (v_due, v_segment, 0, 1, 1, v_weight, p_queue, p_type,
+                v_urgency + least(greatest(v_due - c_epoch, 0), c_band - 1));
+    else
+        insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
+        values (p_queue, p_type, v_urgency + c_band + v_since, v_segment, 0, 1, 1, v_weight,
+                v_arrival);
+    end if;
+    with place as (
+        insert into longshore.locator (id, segment, ordinal)
+        values (encode(p_id, 'hex')::uuid, v_segment, 0)
+    ), told as (
+        insert into longshore.outbox (at, body) values (v_now, p_body)
+    )
+    insert into longshore.segment
+        (segment, queue, type, tenant, priority, max_attempts, timeout, created_at, size,
+         weight, ids, payloads, bounds, keys, attributes)
+    values (v_segment, p_queue, p_type, p_tenant, p_priority, p_max_attempts, p_timeout,
+            v_arrival, 1, v_weight, p_id, p_payload, array[0, v_weight], p_keys, p_attributes);
+    if v_due <= v_now and exists (select from longshore.session s where s.is_waiting) then
+        perform pg_notify('longshore', '');
+    end if;
+    return v_now;
+end
+$$;
+
 -- Decide, job by job in their order, which of them may come in, and write down the keys of
 -- those that may.
 create function longshore.admit(
@@ -502,6 +554,22 @@ begin
         end if;
         v_lanes := longshore.lanes(v_queue, v_types);
         continue when v_lanes is null;
+        if cardinality(v_lanes) = 1 then
+            -- A queue that is nearly empty: what there is may be a single span.
+            select array_agg(x.tid) into v_tids from (
+                select r.ctid as tid from longshore.ready r
+                 where r.queue = v_queue and r.type = v_lanes[1]
+                 order by r.rank, r.segment, r.hi limit 2) x;
+            if cardinality(v_tids) = 1 then
+                v_taken := longshore.claim_whole(p_token, p_number, v_part + 1, v_tids[1],
+                                                 v_types, v_left);
+                if v_taken > 0 then
+                    v_part := v_part + 1;
+                    v_left := v_left - v_taken;
+                    continue;
+                end if;
+            end if;
+        end if;
         v_limit := 8;
         v_rank := -1;
         v_segment := -1;
@@ -622,13 +690,39 @@ $$;
 
 -- Wait a moment for whoever is taking jobs from a span: they may not take all of them.
 create function longshore.await_span(p_span tid) returns boolean language plpgsql
-    set lock_timeout = '20ms' set enable_seqscan = off
+    set lock_timeout = '100ms' set enable_seqscan = off
 as $$
 begin
     perform from longshore.ready r where r.ctid = p_span for update;
     return true;
 exception when lock_not_available then
     return false;
+end
+$$;
+
+-- Take a ready span if it is free, is not too long and has no types but these: how many jobs.
+create function longshore.claim_whole(
+    p_token bigint, p_number bigint, p_part integer, p_span tid, p_types text[], p_want integer
+) returns integer language plpgsql as $$
+declare
+    v_size integer;
+begin
+    with free as materialized (
+        select r.ctid as tid from longshore.ready r
+         where r.ctid = p_span and r.size <= p_want
+           and (r.types is null or r.types <@ p_types)
+           for update skip locked
+    ), gone as (
+        delete from longshore.ready r using free f where r.ctid = f.tid returning r.*
+    )
+    insert into longshore.claim
+        (token, number, part, segment, lo, hi, size, weight, mask, rank, run_at, delivery,
+         attempt, failures, crashes, lapses)
+    select p_token, p_number, p_part, g.segment, g.lo, g.hi, g.size, g.weight, g.mask, g.rank,
+           g.run_at, g.delivery + 1, g.attempt, g.failures, g.crashes, g.lapses
+      from gone g
+    returning size into v_size;
+    return coalesce(v_size, 0);
 end
 $$;
 
@@ -697,10 +791,27 @@ returns table (
      order by c.part
 $$;
 
+-- Whether an exchange that settles nothing would change nothing: then it writes nothing, not
+-- even a lock, and need not wait for the disk.
+create function longshore.is_idle(
+    p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_want integer
+) returns boolean language plpgsql stable as $$
+begin
+    return exists (
+               select from longshore.session s
+                where s.token = p_token and s.expires_at > p_now and s.exchange < p_number
+                  and (s.is_waiting or p_want = 0))
+           and not exists (select from longshore.request q where q.token = p_token)
+           and (p_want = 0 or not exists (
+               select from unnest(p_queues) as w (queue)
+                 join longshore.ready r on r.queue = w.queue));
+end
+$$;
+
 -- Settle what finished and claim what is next. The first row of the answer has part -1 and
--- says, as JSON in `attributes`: `now`; `status` applied, repeated, order, lost or heed (nothing
--- was applied in the last three); `last` number applied; `refused` of a repeated exchange; the
--- `cancel` requests; whether all queues are `paused`; whether jobs were `missed` because
+-- says, as JSON in `attributes`: `now`; `status` applied, idle (there was nothing to do),
+-- repeated, order, lost or heed (nothing was applied in the last three); `last` number
+-- applied; `refused` of a repeated exchange; the `cancel` requests; whether all queues are `paused`; whether jobs were `missed` because
 -- someone else was just taking them.
 -- p_soft are settled claims that a request to cancel would settle otherwise: when one of them
 -- has such a request that the session had not heard of, it has to decide again (heed).
@@ -738,15 +849,20 @@ declare
     v_missed tid;
     v_cancel jsonb;
 begin
-    -- The lock on the session's row is the fence: it keeps reclaim away until we commit.
-    select s.exchange, s.refused into v_last, v_refused from longshore.session s
-     where s.token = p_token and s.expires_at > v_now for no key update;
-    if not found then
-        v_status := 'lost';
-    elsif p_number = v_last and p_number > 0 then
-        v_status := 'repeated';
-    elsif p_number <> v_last + 1 then
-        v_status := 'order';
+    if not p_settles and p_refused = '[]'
+       and longshore.is_idle(p_token, p_number, v_now, p_queues, p_want) then
+        v_status := 'idle';
+    else
+        -- The lock on the session's row is the fence: it keeps reclaim away until we commit.
+        select s.exchange, s.refused into v_last, v_refused from longshore.session s
+         where s.token = p_token and s.expires_at > v_now for no key update;
+        if not found then
+            v_status := 'lost';
+        elsif p_number = v_last then
+            v_status := 'repeated';
+        elsif p_number < v_last then
+            v_status := 'order';
+        end if;
     end if;
     select jsonb_agg(jsonb_build_array(q.handle, q.delivery, q.reason)) into v_cancel
       from longshore.request q where q.token = p_token;
@@ -755,7 +871,7 @@ begin
     ) then
         v_status := 'heed';
     end if;
-    if v_status in ('applied', 'repeated') then
+    if v_status in ('applied', 'repeated', 'idle') then
         select array_agg(w.queue order by w.place) into v_open
           from unnest(p_queues) with ordinality as w (queue, place)
          where not exists (select from longshore.pause x where x.queue = w.queue and x.type = '');

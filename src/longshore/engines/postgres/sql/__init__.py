@@ -80,6 +80,7 @@ class Statements:
     store: str
     submit: str
     submit_keyed: str
+    submit_one: str
     take_finished: str
     take_ready: str
     take_scheduled: str
