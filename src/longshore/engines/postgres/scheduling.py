@@ -15,10 +15,6 @@ from longshore.errors import ScheduleNotFoundError
 
 __all__ = ["delete", "due", "every", "fire", "put"]
 
-# A firer that is stopped in the middle holds its schedule. The server gives up on it before
-# the others would take what they were kept from for downtime (`core.schedule.STALL_US`).
-_LONGEST_PAUSE = "set local idle_in_transaction_session_timeout = '2s'"
-
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Schedule)
 
@@ -64,7 +60,6 @@ async def _fire(connection: Connection, clock: int | None, firing: Firing) -> li
     where = (firing.tenant, firing.name)
     last_due = max((shot.due for shot in firing.shots), default=firing.expected)
     place = (firing.expected, firing.next_due, last_due)
-    await connection.execute(_LONGEST_PAUSE)
     if await connection.fetchrow(SQL.schedule_move, *where, *place) is None:
         return []
     shots = await _take(connection, firing)
