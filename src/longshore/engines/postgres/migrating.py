@@ -18,7 +18,12 @@ from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.faults import DRIVER_ERRORS, sqlstate, translated
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.transaction import transact_on
-from longshore.errors import EngineBusyError, EngineUnavailableError, LongshoreError
+from longshore.errors import (
+    EngineBusyError,
+    EngineUnavailableError,
+    LongshoreError,
+    SchemaError,
+)
 from longshore.runtime.migrate import (
     Migration,
     Remembered,
@@ -128,13 +133,6 @@ class _Run:
                 applied.append(done)
                 deadline = loop.time() + patience
 
-    async def _pause(self, *, is_lock: bool) -> None:
-        if is_lock:
-            # However many wait for the same lock, the queue has its turn between them.
-            await self._database.fetch(SQL.migration_tried, self._next)
-        pause = _PAUSE_FOR_LOCK if is_lock else _PAUSE_FOR_OTHERS
-        await asyncio.sleep(self._connector.jitter(pause))
-
     async def withdraw(self) -> None:
         """Take back what was announced and is not applied. It lapses anyway."""
         with suppress(LongshoreError, TimeoutError):
@@ -143,6 +141,14 @@ class _Run:
                 while not is_over:
                     is_over = await self._database.transact(self._withdraw)
                     await asyncio.sleep(0 if is_over else _PAUSE_FOR_OTHERS)
+
+    async def _pause(self, *, is_lock: bool) -> None:
+        if is_lock:
+            # However many wait for the same lock, the queue has its turn between them.
+            with suppress(SchemaError):  # before the first migration there is no table
+                await self._database.fetch(SQL.migration_tried, self._next)
+        pause = _PAUSE_FOR_LOCK if is_lock else _PAUSE_FOR_OTHERS
+        await asyncio.sleep(self._connector.jitter(pause))
 
     async def _withdraw(self, connection: Connection) -> bool:
         """False while someone is about to apply it, who may be what is left of this run."""
