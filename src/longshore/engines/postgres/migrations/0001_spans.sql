@@ -115,11 +115,23 @@ create table longshore.session (
     opened_at  bigint  not null,
     renewed_at bigint  not null,
     expires_at bigint  not null,
-    exchange   bigint  not null default 0,
-    refused    text    not null default '[]',
-    is_quiet   boolean not null default false,
-    is_waiting boolean not null default false
+    is_quiet   boolean not null default false
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- The last exchange of each session. A row of its own for every number, and not an update:
+-- while an old snapshot is open, what was updated ten thousand times is found the slower for it,
+-- and the newest of many is found at once.
+create table longshore.exchanged (
+    token   bigint not null,
+    number  bigint not null,
+    refused text   not null,
+    primary key (token, number)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- The sessions that found nothing to do and want to be told when there is something.
+create table longshore.waiting (
+    token bigint primary key
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- What a session holds. A span leaves when its last job has ended; what ended before that is in
 -- the session's journal.

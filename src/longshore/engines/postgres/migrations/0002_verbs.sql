@@ -115,7 +115,7 @@ begin
     if p_body is not null then
         insert into longshore.outbox (at, body) values (v_now, p_body);
     end if;
-    if v_count > 0 and (p_wakes or exists (select from longshore.session s where s.is_waiting)) then
+    if v_count > 0 and (p_wakes or exists (select from longshore.waiting)) then
         perform pg_notify('longshore', '');
     end if;
     return v_now;
@@ -167,7 +167,7 @@ begin
          weight, ids, payloads, bounds, keys, attributes)
     values (v_segment, p_queue, p_type, p_tenant, p_priority, p_max_attempts, p_timeout,
             v_arrival, 1, v_weight, p_id, p_payload, array[0, v_weight], p_keys, p_attributes);
-    if v_due <= v_now and exists (select from longshore.session s where s.is_waiting) then
+    if v_due <= v_now and exists (select from longshore.waiting) then
         perform pg_notify('longshore', '');
     end if;
     return v_now;
@@ -799,8 +799,10 @@ create function longshore.is_idle(
 begin
     return exists (
                select from longshore.session s
-                where s.token = p_token and s.expires_at > p_now and s.exchange < p_number
-                  and (s.is_waiting or p_want = 0))
+                where s.token = p_token and s.expires_at > p_now)
+           and (p_want = 0 or exists (select from longshore.waiting w where w.token = p_token))
+           and not exists (
+               select from longshore.exchanged e where e.token = p_token and e.number >= p_number)
            and not exists (select from longshore.request q where q.token = p_token)
            and (p_want = 0 or not exists (
                select from unnest(p_queues) as w (queue)
@@ -854,14 +856,18 @@ begin
         v_status := 'idle';
     else
         -- The lock on the session's row is the fence: it keeps reclaim away until we commit.
-        select s.exchange, s.refused into v_last, v_refused from longshore.session s
-         where s.token = p_token and s.expires_at > v_now for no key update;
+        perform from longshore.session s
+          where s.token = p_token and s.expires_at > v_now for no key update;
         if not found then
             v_status := 'lost';
-        elsif p_number = v_last then
-            v_status := 'repeated';
-        elsif p_number < v_last then
-            v_status := 'order';
+        else
+            select e.number, e.refused into v_last, v_refused from longshore.exchanged e
+             where e.token = p_token order by e.number desc limit 1;
+            if p_number = v_last then
+                v_status := 'repeated';
+            elsif p_number <= coalesce(v_last, 0) then
+                v_status := 'order';
+            end if;
         end if;
     end if;
     select jsonb_agg(jsonb_build_array(q.handle, q.delivery, q.reason)) into v_cancel
@@ -893,10 +899,13 @@ begin
                   from longshore.claim(p_token, p_number, v_open, p_types, p_want) c;
             end if;
         end if;
-        update longshore.session s
-           set exchange = p_number, refused = p_refused,
-               is_waiting = p_want > 0 and v_got = 0 and v_missed is null
-         where s.token = p_token;
+        delete from longshore.exchanged e where e.token = p_token and e.number = v_last;
+        insert into longshore.exchanged values (p_token, p_number, p_refused);
+        if p_want > 0 and v_got = 0 and v_missed is null then
+            insert into longshore.waiting values (p_token) on conflict do nothing;
+        else
+            delete from longshore.waiting w where w.token = p_token;
+        end if;
     end if;
     return query select
         (-1)::smallint, null::bigint, null::smallint, null::smallint, null::smallint,
