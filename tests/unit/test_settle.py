@@ -14,7 +14,7 @@ WHY = settle.failure("ValueError", "no")
 TIMES = {"started_at": 1, "finished_at": 2}
 
 
-def a_claim(*, failures: int = 0, max_attempts: int = 5) -> Claim:
+def a_claim(*, failures: int = 0, crashes: int = 0, max_attempts: int = 5) -> Claim:
     return Claim(
         handle=7,
         delivery=3,
@@ -26,7 +26,7 @@ def a_claim(*, failures: int = 0, max_attempts: int = 5) -> Claim:
         priority=5,
         attempt=0,
         failures=failures,
-        crashes=0,
+        crashes=crashes,
         lapses=0,
         max_attempts=max_attempts,
         timeout=None,
@@ -139,3 +139,21 @@ def test_a_start_is_told_once_and_the_ending_comes_last(verb: Verb, is_known: bo
 @pytest.mark.parametrize("verb", sorted(SETTLING))
 def test_history_has_a_word_for_every_ending(verb: Verb) -> None:
     assert settle.outcome(Settlement(handle=1, delivery=1, verb=verb))
+
+
+@given(st.integers(1, 10), st.integers(0, 24))
+def test_a_job_that_always_crashes_alone_is_poison_after_exactly_max_crashes(
+    max_crashes: int, failures: int
+) -> None:
+    crashes = 0
+    ends: list[Settlement] = []
+    while not ends or ends[-1].verb is not Verb.KILL:
+        claim = a_claim(crashes=crashes, failures=failures, max_attempts=25)
+        end = settle.crashed(claim, WHY, max_crashes=max_crashes, delay=5, **TIMES)
+        crashes += end.crash
+        ends.append(end)
+
+    assert crashes == len(ends) == max_crashes
+    assert [one.verb for one in ends[:-1]] == [Verb.RETRY] * (max_crashes - 1)
+    assert {(one.charge, settle.outcome(one)) for one in ends} == {(False, "crashed")}
+    assert ends[-1].reason == "poison"

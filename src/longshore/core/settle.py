@@ -11,9 +11,11 @@ from longshore.core.job import Claim, Failure, Held, Settlement
 from longshore.core.state import TERMINAL, State, Verb, after
 
 __all__ = [
+    "MAX_CRASHES",
     "MESSAGE_CHARACTERS",
     "TRACEBACK_BYTES",
     "cancelled",
+    "crashed",
     "failed",
     "failure",
     "heeding",
@@ -26,6 +28,7 @@ __all__ = [
     "yields",
 ]
 
+MAX_CRASHES = 3
 MESSAGE_CHARACTERS = 4_096
 TRACEBACK_BYTES = 16_384
 
@@ -99,6 +102,33 @@ def killed(
         finished_at=finished_at,
         failure=why,
         reason=_storable(reason[:MESSAGE_CHARACTERS]),
+    )
+
+
+def crashed(
+    claim: Claim,
+    why: Failure,
+    *,
+    max_crashes: int,
+    delay: int,
+    started_at: int,
+    finished_at: int,
+) -> Settlement:
+    """The process that ran the job, and nothing else, died of it: a crash, and no failure.
+
+    It runs again after `delay`, unless it has crashed too often to be let near a process.
+    """
+    is_poison = claim.crashes + 1 >= max_crashes
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.KILL if is_poison else Verb.RETRY,
+        delay=0 if is_poison else _bounded(delay),
+        crash=True,
+        started_at=started_at,
+        finished_at=finished_at,
+        failure=why,
+        reason="poison" if is_poison else None,
     )
 
 

@@ -31,6 +31,8 @@ NUMBERS: list[tuple[Verb, dict[str, bool], tuple[int, ...]]] = [
     (Verb.SUCCEED, {}, (1, 1, 0, 0, 0)),
     (Verb.RETRY, {"charge": True}, (1, 1, 1, 0, 0)),
     (Verb.KILL, {"charge": True}, (1, 1, 1, 0, 0)),
+    (Verb.RETRY, {"crash": True}, (1, 1, 0, 1, 0)),
+    (Verb.KILL, {"crash": True}, (1, 1, 0, 1, 0)),
     (Verb.SNOOZE, {}, (1, 1, 0, 0, 0)),
     (Verb.RELEASE, {}, (1, 1, 0, 0, 0)),
     (Verb.CANCEL, {}, (1, 1, 0, 0, 0)),
