@@ -8,6 +8,7 @@ import pytest
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
+from longshore.core.rank import strict_rank
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
@@ -190,3 +191,18 @@ async def test_nothing_is_left_of_what_a_deleted_job_carried(
     assert b"4111" not in row["payloads"]
     assert row["own"].count("vip") == 2
     assert [(await engine.get(job.id)).payload for job in jobs[::2]] == [b"{}", b'{"a":1}']
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["alone", "together"])
+@pytest.mark.parametrize("priority", [1, 5, 9])
+@pytest.mark.parametrize("delay", [0, MINUTE], ids=["now", "later"])
+async def test_the_server_ranks_jobs_as_the_core_does(
+    engine: Engine, db: Connection, clock: ManualClock, count: int, priority: int, delay: int
+) -> None:
+    await engine.submit([a_job(priority=priority, delay=delay) for _ in range(count)])
+
+    rank = await db.fetchval(
+        "select rank from longshore.ready union all select rank from longshore.scheduled"
+    )
+
+    assert rank == strict_rank(priority, clock.now() + delay, punctual=delay > 0)

@@ -9,16 +9,11 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+from plans import Plans, tell_plans
 
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.sql import SQL
 
-TELL_PLANS = """
-    load 'auto_explain';
-    set auto_explain.log_min_duration = 0;
-    set auto_explain.log_nested_statements = on;
-    set client_min_messages = log
-"""
 FILL = """
     insert into longshore.segment
     select s, 'q', 't', 'x', 5, 1, null, 1, 10, 10, decode(repeat('00', 160), 'hex'),
@@ -51,39 +46,12 @@ FILL = """
 NOW = 1_900_000_000_000_000
 
 
-class Plans:
-    """One connection, and the plans of what it ran."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._told: list[str] = []
-        connection.add_log_listener(self._hear)
-
-    async def of(self, statement: str, *args: object) -> str:
-        self._told.clear()
-        prepared = await self._connection.prepare(statement)
-        self._told.clear()  # the driver asks about types, too
-        await prepared.fetch(*args)
-        await self._connection.execute("select 1")  # the server tells of a statement at its end
-        return "\n".join(self._told)
-
-    def _hear(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
-        _, found, plan = (message.message or "").partition("plan:")
-        if found:
-            self._told.append(plan)
-
-
 @pytest.fixture
 async def connection(empty_postgres_url: str) -> AsyncIterator[Connection]:
     connection = await asyncpg.connect(empty_postgres_url)
-    try:
-        await connection.execute(TELL_PLANS)
-    except asyncpg.UndefinedFileError:
-        pytest.skip("this server cannot tell the plans inside its functions")
-    else:
-        yield connection
-    finally:
-        await connection.close()
+    await tell_plans(connection)
+    yield connection
+    await connection.close()
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ create function longshore.moment(p_at bigint) returns timestamptz language sql i
     select timestamptz 'epoch' + p_at * interval '1 microsecond'
 $$;
 
--- Every job, for people. `where id = …` and `where segment = …` are lookups.
+-- Every job, for people. `where id = …` and `where segment = …` are lookups. (`+ 0` keeps the
+-- planner from looking for a segment among all locators.)
 create view longshore.jobs as
 select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
        convert_from(j.payload, 'UTF8') as payload,
@@ -160,7 +161,7 @@ select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
   from longshore.segment g
  cross join lateral longshore.seen(g.segment) j
   join longshore.locator l
-    on l.id = j.id and l.segment = g.segment and l.ordinal = j.ordinal;
+    on l.id = j.id and l.segment + 0 = g.segment and l.ordinal = j.ordinal;
 
 -- Take jobs out of a locked finished span; an empty one is deleted.
 create function longshore.take_finished(p_span tid, p_ordinals integer[]) returns void

@@ -1,0 +1,45 @@
+"""The plans of what a connection runs, of the statements inside functions as well."""
+
+import asyncpg
+import pytest
+
+from longshore.engines.postgres.connecting import Connection
+
+__all__ = ["Plans", "tell_plans"]
+
+_TELL_PLANS = """
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set client_min_messages = log
+"""
+
+
+async def tell_plans(connection: Connection) -> None:
+    """Have the server tell plans on this connection; skips the test where it cannot."""
+    try:
+        await connection.execute(_TELL_PLANS)
+    except asyncpg.UndefinedFileError:
+        pytest.skip("this server cannot tell the plans inside its functions")
+
+
+class Plans:
+    """One connection, and the plans of what it ran."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told: list[str] = []
+        connection.add_log_listener(self._hear)
+
+    async def of(self, statement: str, *args: object) -> str:
+        self._told.clear()
+        prepared = await self._connection.prepare(statement)
+        self._told.clear()  # the driver asks about types, too
+        await prepared.fetch(*args)
+        await self._connection.execute("select 1")  # the server tells of a statement at its end
+        return "\n".join(self._told)
+
+    def _hear(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
+        _, found, plan = (message.message or "").partition("plan:")
+        if found:
+            self._told.append(plan)

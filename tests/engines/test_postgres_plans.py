@@ -1,0 +1,121 @@
+"""What submit, claim and settle look at, on empty and on freshly filled tables.
+
+No statistics are taken in between: a plan made for empty tables must do for full ones.
+"""
+
+import re
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from plans import Plans, tell_plans
+
+from longshore.core import settle
+from longshore.core.job import NewJob
+from longshore.engines.postgres import batch
+from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.holding import Book
+from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.sql import SQL
+from longshore.testing.factories import a_job
+
+FULL = 3_000
+"""Spans of one job that wait, and as many jobs that are held."""
+
+
+@pytest.fixture
+async def connection(empty_postgres_url: str) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(empty_postgres_url)
+    await connection.set_type_codec(
+        "uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary"
+    )
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def plans(connection: Connection) -> Plans:
+    await tell_plans(connection)
+    return Plans(connection)
+
+
+async def open_session(connection: Connection) -> int:
+    lease = 60_000_000
+    return await connection.fetchval(
+        SQL.session_open, "w", ["default"], ["noop", "rare"], lease, None
+    )
+
+
+def exchange(token: int, number: int, plan: Plan, want: int) -> list[object]:
+    plan.finish()
+    wish = [["default"], ["noop", "rare"], want, not plan.is_empty, "w"]
+    return [token, number, None, "[]", packed(plan.soft), *wish, *plan.arguments()]
+
+
+def alone(job: NewJob) -> list[object]:
+    return [None, *batch.alone(job)]
+
+
+def together(jobs: list[NewJob]) -> list[object]:
+    return [None, *batch.sent(batch.columns(jobs, wakes=False))]
+
+
+async def fill(connection: Connection) -> None:
+    for _ in range(FULL // 500):
+        kinds = [a_job(max_attempts=1 + number % 25) for number in range(500)]
+        await connection.fetch(SQL.submit, *together(kinds))
+    await connection.execute("""
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, run_at, delivery)
+        select 'default', 'rare', r.rank + g, r.segment + g, 0, 1, 1, 2, 1, 0
+          from longshore.ready r, generate_series(1, 200) g""")
+    token = await open_session(connection)
+    await connection.execute(
+        """insert into longshore.claim
+           select $1, g, 1, g, 0, 1, 1, 2, null, 1, 1, 1, 0, 0, 0, 0
+             from generate_series(1, 3000) g""",
+        token,
+    )
+
+
+def whole_tables(plan: str) -> list[str]:
+    return re.findall(r"Seq Scan on (?!unnest)\w+|Bitmap .*", plan)
+
+
+async def test_submits_read_no_whole_table(connection: Connection, plans: Plans) -> None:
+    few, one = [a_job(), a_job(type="rare", delay=5)], a_job()
+    empty = await plans.of(SQL.submit, *together(few))
+    empty += await plans.of(SQL.submit_one, *alone(one))
+    await fill(connection)
+
+    filled = await plans.of(SQL.submit, *together([a_job() for _ in range(100)]))
+    filled += await plans.of(SQL.submit_one, *alone(a_job()))
+
+    for plan in (empty, filled):
+        assert whole_tables(plan) == []
+        assert "segment_pkey" in plan
+
+
+async def test_claims_and_settles_read_no_whole_table(
+    connection: Connection, plans: Plans
+) -> None:
+    token = await open_session(connection)
+    empty = await plans.of(SQL.exchange, *exchange(token, 1, Plan(Book(), 0.0), 10))
+    await fill(connection)
+    book = Book()
+
+    plan = Plan(book, 0.0)
+    told = await plans.of(SQL.exchange, *exchange(token, 2, plan, 700))
+    rows = await connection.fetch(
+        "select * from longshore.claimed($1, 2) where part > 0", token
+    )
+    claims = book.add(2, rows, 0.0)
+    plan = Plan(book, 0.0)
+    plan.settle(settle.succeeded(one, started_at=1, finished_at=2) for one in claims)
+    told += await plans.of(SQL.exchange, *exchange(token, 3, plan, 700))
+
+    assert len(claims) == 700
+    assert whole_tables(empty) == []
+    assert whole_tables(told) == []
+    assert {"ready_head", "claim_pkey"} <= set(re.findall(r"Scan using (\w+)", told))
