@@ -28,6 +28,7 @@ from longshore.settings import Settings, load
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare
 from longshore.tasks.builtin import builtins
+from longshore.worker.keeper import KeeperOffer
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
@@ -252,12 +253,14 @@ class Longshore:
         concurrency: int | None = None,
         until_idle: bool = False,
         horizon: Duration = 0.0,
+        keeper: bool = False,
     ) -> None:
         """Run jobs and schedules in this process, until cancelled or, if so wished, idle.
 
         Idle means that nothing is ready or running, and nothing due within `horizon`. Without
         `queues`, those of the settings, else those of its tasks. For a service of its own use
-        the command `longshore worker`, which also minds signals and processes.
+        the command `longshore worker`, which also minds signals and processes. With `keeper`
+        a process is started that keeps the lease while handlers block this one.
         """
         settings = self._worker_settings(queues, concurrency)
         async with self:
@@ -272,7 +275,8 @@ class Longshore:
             await self.store_schedules()
             async with scheduler.running():
                 seconds = microseconds(horizon) / 1e6
-                await worker.run(until_idle=until_idle, horizon=seconds)
+                offer = KeeperOffer(url=self.url) if keeper else None
+                await worker.run(until_idle=until_idle, horizon=seconds, keeper=offer)
 
     def job(self, job_id: str) -> JobHandle[Any]:
         """A handle for the job with this id, or ValueError if it is not an id."""

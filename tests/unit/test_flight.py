@@ -33,8 +33,6 @@ class Sides:
         return cell
 
     def close(self) -> None:
-        self.worker.close()
-        self.keeper.close()
         os.close(self.memory)
 
 

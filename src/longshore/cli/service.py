@@ -11,8 +11,9 @@ from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
-from longshore.settings import Settings
+from longshore.settings import LogFormat, Settings
 from longshore.worker.departure import Ending
+from longshore.worker.keeper import KeeperOffer
 from longshore.worker.signals import drained_by_signals, run_to_end
 from longshore.worker.worker import Worker
 
@@ -52,7 +53,7 @@ async def work(
         with drained_by_signals(worker):
             if on_open is not None:
                 on_open()
-            return await worker.run()
+            return await worker.run(keeper=_keeper(app, settings))
 
 
 async def schedule(app: Longshore, settings: Settings) -> None:
@@ -87,6 +88,13 @@ class _Prompt:
     def __init__(self, scheduler: Scheduler) -> None:
         self.drain = scheduler.drain
         self.stop_now = scheduler.drain
+
+
+def _keeper(app: Longshore, settings: Settings) -> KeeperOffer | None:
+    if not settings.worker.keeper:
+        return None
+    log = settings.log
+    return KeeperOffer(url=app.url, log_level=log.level, logs_json=log.format is LogFormat.JSON)
 
 
 def _scheduler(

@@ -21,8 +21,7 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Sequence
 
 import msgspec
 
@@ -85,7 +84,10 @@ def _size(capacity: int) -> int:
 
 
 class FlightRecord:
-    """One record, mapped; the worker and its keeper have one each of the same memory."""
+    """One record, mapped; the worker and its keeper have one each of the same memory.
+
+    It is let go when nobody has it any more: a thread may come back late to a worker that left.
+    """
 
     def __init__(self, memory: int, capacity: int) -> None:
         """`memory` is a file descriptor, which stays the caller's."""
@@ -122,15 +124,14 @@ class FlightRecord:
         self._outcomes[at + 8 : at + 8 + len(body)] = body
         self.ends[cell] = -now
 
-    def release(self, cells: Iterable[int]) -> None:
+    def release(self, cells: Sequence[int]) -> None:
         """The engine has heard of these attempts, or they are no longer its business."""
-        free, spare = self.free, self._capacity
-        for cell in cells:
-            if cell != spare:
-                free.append(cell)
-                continue
+        if self._words[_UNRECORDED]:
+            mine = [cell for cell in cells if cell != self._capacity]
             with self._lock:
-                self._words[_UNRECORDED] -= 1
+                self._words[_UNRECORDED] -= len(cells) - len(mine)
+            cells = mine
+        self.free += cells
 
     def beat(self, now: float) -> None:
         """The event loop is alive."""
@@ -160,14 +161,6 @@ class FlightRecord:
     @token.setter
     def token(self, token: int) -> None:
         self._words[_TOKEN] = token
-
-    def close(self) -> None:
-        """Let go of the memory. The other side keeps its own hold."""
-        for view in (self._words, self._times, self.cells, self.ends, self._outcomes):
-            view.release()
-        # A view that someone else still has keeps the map until it is gone.
-        with suppress(BufferError):
-            self._map.close()
 
     # The keeper's side
 

@@ -41,6 +41,8 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
     started: float
     task: asyncio.Task[None] | None = None
     """Runs the handler; None when a thread does."""
+    cell: int = -1
+    """Where the flight record tells of it; below 0: nowhere."""
     cancel_requested: bool = False
     stop: Stop = Stop.NO
     told: float = 0.0

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from longshore.runtime.clock import Clock
 from longshore.runtime.flight import FlightRecord, open_memory
 from longshore.runtime.orders import Orders, encode
+from longshore.worker.standing import Identity
+from longshore.worker.stats import WorkerStats
 
 __all__ = ["KeeperOffer", "KeeperProcess"]
 
@@ -50,12 +52,19 @@ class KeeperProcess:
     """
 
     def __init__(
-        self, offer: KeeperOffer, *, worker: str, lease: float, rooms: int, clock: Clock
+        self,
+        offer: KeeperOffer,
+        identity: Identity,
+        *,
+        rooms: int,
+        clock: Clock,
+        stats: WorkerStats,
     ) -> None:
         self._offer = offer
-        self._worker = worker
-        self._lease = lease
+        self._worker = identity.worker
+        self._lease = identity.lease
         self._clock = clock
+        self._stats = stats
         self._capacity = rooms + _ATTEMPTS
         self._memory = open_memory(self._capacity)
         self._self = os.pidfd_open(os.getpid())
@@ -97,14 +106,19 @@ class KeeperProcess:
         log.info("keeper started", extra={"worker": self._worker, "pid": process.pid})
 
     async def tick(self) -> float:
-        """See that there is a keeper; if there is none, start one within a second."""
+        """See that there is a keeper; if there is none, start one within a second.
+
+        That this is called at all is the pulse of the event loop.
+        """
         now = self._clock.monotonic()
+        self.record.beat(now)
         process = self._process
         if process is None:
             if now >= self._start_at:
                 self.start()
         elif (code := process.poll()) is not None:
             log.warning("keeper died", extra={"worker": self._worker, "code": code})
+            self._stats.lost_keepers += 1
             self._forget(process)
             if now - self._started >= _STEADY:
                 self._pause, self._start_at = _LOOK, now
@@ -122,7 +136,6 @@ class KeeperProcess:
             assert process.stdin is not None
             process.stdin.close()
             await _ended(process)
-        self.record.close()
         os.close(self._memory)
         os.close(self._self)
 

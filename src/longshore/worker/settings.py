@@ -35,6 +35,9 @@ class WorkerSettings:
     """Finished jobs wait at most this long for others to be settled with."""
     poll: timedelta = timedelta(seconds=1)
     """An idle worker looks for work at least this often, whether or not it was woken."""
+    keeper: bool = True
+    """A small process beside each `longshore worker` renews its lease, whatever its handlers
+    do, and has its jobs run elsewhere within milliseconds of its death. Linux only."""
     name: str | None = None
     """What people see in the list of workers; without it, host and process id."""
 

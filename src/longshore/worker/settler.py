@@ -12,6 +12,7 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.flight import Flight
 from longshore.worker.standing import Standing
 
 __all__ = ["Batch", "Settler"]
@@ -27,13 +28,16 @@ class Batch(msgspec.Struct, frozen=True):
     """How many of them are attempts that ended, and not jobs given back."""
     special: list[Settlement]
     """Those that are not plain successes."""
+    cells: list[int]
+    """Where the flight record tells of the attempts."""
 
 
 class Settler:
     """Holds the attempts that ended and the claims to give back. Nothing leaves it twice."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: Standing, flight: Flight) -> None:
         self._standing = standing
+        self._flight = flight
         self._stats = standing.stats
         self._decided: list[Settlement] = []
         self._sent: Batch | None = None
@@ -48,7 +52,11 @@ class Settler:
 
     def add(self, attempts: Iterable[Attempt]) -> None:
         """Take attempts that ended elsewhere than in a slot coroutine."""
-        self.ended.extend(attempt for attempt in attempts if attempt.stop is not Stop.LOST)
+        for attempt in attempts:
+            if attempt.stop is not Stop.LOST:
+                self.ended.append(attempt)
+            else:
+                self._flight.release([attempt.cell])
         if len(self.ended) >= self.ring_at:
             self.bell.set()
 
@@ -72,6 +80,8 @@ class Settler:
 
     def forget(self) -> None:
         """The session is gone, and with it the right to settle."""
+        sent = self._sent.cells if self._sent else []
+        self._flight.release([*sent, *(attempt.cell for attempt in self.ended)])
         self.ended.clear()
         self._decided.clear()
         self._sent = None
@@ -97,7 +107,8 @@ class Settler:
         if log.isEnabledFor(logging.DEBUG):
             _log_successes(ended)
         special = [one.settlement for one in ended if one.settlement is not None] + decided
-        self._sent = Batch(settlements + decided, len(ended), special)
+        cells = [attempt.cell for attempt in ended]
+        self._sent = Batch(settlements + decided, len(ended), special, cells)
         return self._sent
 
     def accepted(self, batch: Batch, stale: Iterable[Reference]) -> None:
@@ -105,6 +116,7 @@ class Settler:
         self._sent = None
         if not batch.settlements:
             return
+        self._flight.release(batch.cells)
         stats = self._stats
         verbs = Counter(one.verb for one in batch.special)
         stats.succeeded += len(batch.settlements) - len(batch.special)

@@ -20,9 +20,11 @@ from longshore.engine import Reference
 from longshore.errors import UnknownTaskError
 from longshore.running import COMPLETER, CURRENT
 from longshore.runtime.clock import SECOND
+from longshore.runtime.flight import CELL_BYTES, begin
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.buffer import Buffer
 from longshore.worker.completer import Completer
+from longshore.worker.flight import Flight
 from longshore.worker.outcome import Judge
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import WorkerSettings
@@ -71,6 +73,7 @@ class Slots:
         standing: Standing,
         settler: Settler,
         judge: Judge,
+        flight: Flight,
     ) -> None:
         clock = standing.clock
         self._handlers = _Handlers(
@@ -82,6 +85,7 @@ class Slots:
         self._standing = standing
         self._settler = settler
         self._judge = judge
+        self._flight = flight
         self._clock = clock
         self._buffer = Buffer()
         self._for_threads = Buffer()
@@ -89,7 +93,9 @@ class Slots:
         self._slots: set[_Slot] = set()
         self._context = Context()
         limit = settings.threads or settings.concurrency
-        self._threads = Threads(limit, clock=clock, judge=judge, on_ended=self._threads_ended)
+        self._threads = Threads(
+            limit, clock=clock, judge=judge, flight=flight, on_ended=self._threads_ended
+        )
         self.rooms = settings.concurrency
         self.free = settings.concurrency
         """Rooms with nothing in them. A parked slot coroutine has given its room back."""
@@ -227,6 +233,7 @@ class Slots:
         claims, handlers = self._buffer.claims, self._handlers
         settler, ended = self._settler, self._settler.ended
         monotonic, task = self._clock.monotonic, slot.task
+        record, cell = self._flight.record, -1
         turn_ends, now = self._new_turn(), monotonic()
         is_fit = True
         while is_fit:
@@ -237,7 +244,15 @@ class Slots:
             handler = handlers[claim.type]
             timeout = claim.timeout
             deadline = NEVER if timeout is None else now + timeout / SECOND
-            slot.attempt = attempt = Attempt(claim, deadline, handler, now, task)
+            if record is not None:
+                # Before the handler starts, and written out for its speed: see `Flight`.
+                try:
+                    cell = record.free.pop()
+                except IndexError:
+                    cell = record.spare()
+                at = cell * CELL_BYTES
+                begin(record.cells, at, now, claim.handle, claim.delivery, deadline)
+            slot.attempt = attempt = Attempt(claim, deadline, handler, now, task, cell)
             CURRENT.set(attempt)
             context = copy_context()
             try:
@@ -256,6 +271,11 @@ class Slots:
             if attempt.stop:
                 self._stopped(attempt)
             else:
+                if record is not None:
+                    if attempt.settlement is None and attempt.result is None:
+                        record.ends[cell] = now
+                    else:
+                        self._flight.end(attempt)
                 ended.append(attempt)
             if len(ended) >= settler.ring_at:
                 settler.bell.set()
@@ -302,6 +322,7 @@ class Slots:
         """The end of an attempt that was told to stop."""
         if attempt.settlement is None:
             attempt.settlement = self._judge.returned(attempt)
+        self._flight.end(attempt)
         self._settler.add([attempt])
 
 

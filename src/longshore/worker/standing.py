@@ -27,6 +27,7 @@ from longshore.errors import (
     LeaseLostError,
 )
 from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.flight import FlightRecord
 from longshore.worker.stats import WorkerStats
 
 __all__ = ["NEVER", "Identity", "Standing"]
@@ -79,6 +80,8 @@ class Standing:
         self.clock = clock
         self.stats = stats
         self._session: Session | None = None
+        self.record: FlightRecord | None = None
+        """Tells the keeper of the session, and this side of the keeper's renewals."""
         self._offset = 0
         self.number = 0
         """The last exchange that was answered."""
@@ -95,7 +98,9 @@ class Standing:
     @property
     def is_live(self) -> bool:
         """There is a session, and its lease is not over."""
-        return self._session is not None and self.clock.monotonic() < self.until
+        if self._session is None:
+            return False
+        return self.clock.monotonic() < self.until or self._is_kept()
 
     def time_left(self) -> float:
         """Seconds until the lease is over, or LeaseLostError."""
@@ -108,7 +113,7 @@ class Standing:
 
     async def open(self) -> None:
         """Take a new lease, however long that takes; LeaseLostError when leaving meanwhile."""
-        self._session = None
+        self._tell(None)
         self.number = 0
         self.until = NEVER
         who, sent = self._identity, 0.0
@@ -121,8 +126,8 @@ class Standing:
                 worker=who.worker, queues=who.queues, types=who.types, lease=length
             )
 
-        self._session = await self._insist("open_session", call)
-        self._held_from(sent)
+        self._tell(await self._insist("open_session", call))
+        self.until = self._end(sent)
         log.info("session opened", extra={"worker": who.worker, "token": self.token})
 
     async def exchange(
@@ -158,7 +163,7 @@ class Standing:
             answer = await session.renew(number=self.number, held=held)
         if session is not self._session or sent >= self.until:
             raise LeaseLostError(session.token)
-        self._held_from(sent)
+        self.until = max(self.until, self._end(sent))
         return answer
 
     def transaction(
@@ -194,12 +199,14 @@ class Standing:
             with suppress(EngineError, LeaseLostError, TimeoutError):
                 async with asyncio.timeout(1.0):
                     await session.close()
+                # Only now: what could not be given back is left for the keeper.
+                self._tell(None)
 
     def lose(self, token: int) -> bool:
         """The session with this token is gone; False when there is none or another by now."""
         if self._session is None or token != self._session.token:
             return False
-        self._session = None
+        self._tell(None)
         self.stats.lost_leases += 1
         log.error("lease lost", extra={"token": token, "worker": self._identity.worker})
         return True
@@ -209,8 +216,25 @@ class Standing:
             raise LeaseLostError(self.token)
         return self._session
 
-    def _held_from(self, sent: float) -> None:
-        self.until = sent + self._lease - min(_MARGIN, self._lease / 5)
+    def _tell(self, session: Session | None) -> None:
+        self._session = session
+        if self.record is not None:
+            self.record.token = self.token
+
+    def _end(self, sent: float) -> float:
+        """When a lease ends that was renewed by a call sent then."""
+        return sent + self._lease - min(_MARGIN, self._lease / 5)
+
+    def _is_kept(self) -> bool:
+        """Whether the keeper renewed the lease while this process was too busy to."""
+        if self.record is None:
+            return False
+        self.until = max(self.until, self._end(self.record.renewed(self.token)))
+        return self.clock.monotonic() < self.until
+
+    def _is_time_left(self, now: float) -> bool:
+        has_lease = now < self.until or self._is_kept()
+        return has_lease and now < self.leave_at
 
     def _patience(self, now: float) -> float:
         # A call that hangs must not outlive the lease, nor use up all the time there is for
@@ -219,7 +243,7 @@ class Standing:
 
     async def _insist(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
         pause = _FIRST_PAUSE
-        while (now := self.clock.monotonic()) < min(self.until, self.leave_at):
+        while self._is_time_left(now := self.clock.monotonic()):
             try:
                 async with asyncio.timeout(self._patience(now)):
                     return await call()

@@ -26,3 +26,5 @@ class WorkerStats:
     exchanges: int = 0
     resent: int = 0
     """Exchanges that had to be sent again because no answer came."""
+    lost_keepers: int = 0
+    """Keepers that died; each was replaced."""

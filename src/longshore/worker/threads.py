@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from longshore.running import CURRENT
 from longshore.runtime.clock import SECOND, Clock
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.flight import Flight
 from longshore.worker.outcome import Judge
 
 __all__ = ["Threads"]
@@ -33,11 +34,13 @@ class Threads:
         *,
         clock: Clock,
         judge: Judge,
+        flight: Flight,
         on_ended: Callable[[list[Attempt]], None],
     ) -> None:
         self._limit = limit
         self._clock = clock
         self._judge = judge
+        self._flight = flight
         self._on_ended = on_ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = Context()
@@ -91,6 +94,7 @@ class Threads:
         while (attempt := take()) is not None:
             try:
                 self._context.copy().run(self._run, attempt)
+                self._flight.end(attempt)
             except Exception as fault:
                 # Not swallowed: the fetcher raises it. The attempt itself proves nothing.
                 attempt.stop = Stop.LOST
@@ -105,9 +109,11 @@ class Threads:
     def _run(self, attempt: Attempt) -> None:
         handler, claim = attempt.handler, attempt.claim
         CURRENT.set(attempt)
+        attempt.cell = self._flight.take()
         attempt.started = now = self._clock.monotonic()
         if claim.timeout is not None:
             attempt.deadline = now + claim.timeout / SECOND
+        self._flight.begin(attempt)
         try:
             arguments = handler.decode(claim.payload)
         except Exception as error:

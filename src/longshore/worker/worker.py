@@ -14,6 +14,8 @@ from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
+from longshore.worker.flight import Flight
+from longshore.worker.keeper import KeeperOffer, KeeperProcess
 from longshore.worker.order import QueueOrder
 from longshore.worker.outcome import Judge
 from longshore.worker.registry import Registry
@@ -68,14 +70,22 @@ class Worker:
         self._outlook = Outlook(
             engine.ping, on_refused=self._become_outdated, has_looked=True, rng=rng
         )
+        self._identity = identity
+        self._keeper: KeeperProcess | None = None
         self._departure = Departure()
         self._standing = Standing(
             engine, identity, clock=self._clock, stats=self.stats, rng=rng
         )
-        self._settler = Settler(self._standing)
+        self._flight = Flight(self._standing.engine_time)
+        self._settler = Settler(self._standing, self._flight)
         judge = Judge(self._standing, rng)
         self._slots = Slots(
-            registry, settings, standing=self._standing, settler=self._settler, judge=judge
+            registry,
+            settings,
+            standing=self._standing,
+            settler=self._settler,
+            judge=judge,
+            flight=self._flight,
         )
         self._sweep = Sweep(
             self._slots,
@@ -107,17 +117,26 @@ class Worker:
         """It has a session whose lease is not over: it can claim and settle."""
         return self._standing.is_live
 
-    async def run(self, *, until_idle: bool = False, horizon: float = 0.0) -> Ending:
+    async def run(
+        self,
+        *,
+        until_idle: bool = False,
+        horizon: float = 0.0,
+        keeper: KeeperOffer | None = None,
+    ) -> Ending:
         """Work until asked to leave, or until there is nothing to do.
 
         Idle means: nothing runs here, nothing is ready, nothing is due within `horizon`
         seconds. Raises what broke the worker; a handler never does. SchemaError when the store
-        goes where this code cannot follow, after a drain. Cancelling this is `stop_now`.
+        goes where this code cannot follow, after a drain. Cancelling this is `stop_now`. With
+        `keeper` a process beside this one keeps the lease, and reports this one's death.
         """
         if self._has_run:
             raise LongshoreError("this worker has run; make another")
         self._has_run = True
         self._fetcher.until_idle = horizon if until_idle else None
+        if keeper is not None:
+            self._open_keeper(keeper)
         self._slots.open()
         beats = [
             self._sweep.beat,
@@ -125,6 +144,8 @@ class Worker:
             Beat("schema", self._outlook.tick),
         ]
         beats += [Beat(name, tick) for name, tick in self._ticks]
+        if self._keeper is not None:
+            beats.append(Beat("keeper", self._keeper.tick))
         tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
         fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
         try:
@@ -180,3 +201,18 @@ class Worker:
             task.cancel()
         await asyncio.wait(tasks, timeout=_TIDYING)
         await self._standing.close()
+        if self._keeper is not None:
+            await self._keeper.close()
+
+    def _open_keeper(self, offer: KeeperOffer) -> None:
+        rooms, clock, stats = self._settings.concurrency, self._clock, self.stats
+        try:
+            self._keeper = KeeperProcess(
+                offer, self._identity, rooms=rooms, clock=clock, stats=stats
+            )
+        except (AttributeError, OSError) as error:
+            # It takes Linux 5.3. Without one the worker renews its lease itself, as ever.
+            log.warning("no keeper here", extra={"worker": self.name, "error": str(error)})
+            return
+        self._standing.record = self._flight.record = self._keeper.record
+        self._keeper.start()
