@@ -3,6 +3,7 @@
 import os
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from longshore.core import settle
 from longshore.core.flight import Trace, aftermath
 from longshore.core.job import Failure, Settlement
-from longshore.core.state import Verb
+from longshore.core.state import SETTLING, Verb
 from longshore.runtime.flight import CELL_BYTES, Entry, FlightRecord, begin, open_memory
 from longshore.testing.factories import SECOND, a_claim, a_failure, a_held_job
 
@@ -135,6 +136,41 @@ def test_an_outcome_that_was_written_by_halves_is_not_believed(sides: Sides):
 
         assert (entry.ended, entry.settlement) == (None, None)
     assert sides.keeper.entries()[0].settlement == a_failed_one(1)
+
+
+@given(
+    numbers=st.tuples(st.integers(0, 2**62), st.integers(1, 2**31), st.integers(0, 2**53)),
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    verb=st.sampled_from(sorted(SETTLING)),
+    times=st.tuples(st.none() | st.integers(0, 2**53), st.none() | st.integers(0, 2**53)),
+    result=st.none() | st.binary(max_size=100),
+    reason=st.none() | st.text(max_size=20),
+)
+def test_a_small_outcome_is_kept_as_it_is(
+    numbers: Any, flags: Any, verb: Verb, times: Any, result: bytes | None, reason: str | None
+):
+    sides = Sides(capacity=1)
+    (handle, delivery, delay), (charge, crash, lapse) = numbers, flags
+    settlement = Settlement(
+        handle=handle,
+        delivery=delivery,
+        verb=verb,
+        delay=delay,
+        charge=charge,
+        crash=crash,
+        lapse=lapse,
+        started_at=times[0],
+        finished_at=times[1],
+        result=result,
+        failure=a_failure() if charge else None,
+        reason=reason,
+    )
+
+    sides.worker.end(sides.begin(handle, started=1.0, delivery=delivery), 2.0, settlement)
+    (entry,) = sides.keeper.entries()
+    sides.close()
+
+    assert entry.settlement == settlement
 
 
 def test_an_outcome_of_another_claim_is_not_believed(sides: Sides):

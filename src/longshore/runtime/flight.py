@@ -66,6 +66,8 @@ class _Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     verb: Verb
     delay: int
     charge: bool
+    crash: bool
+    lapse: bool
     started_at: int | None
     finished_at: int | None
     result: bytes | None
@@ -259,6 +261,8 @@ def _shortened(
         one.verb,
         one.delay,
         one.charge,
+        one.crash,
+        one.lapse,
         one.started_at,
         one.finished_at,
         one.result,
@@ -274,6 +278,8 @@ def _settlement(found: _Outcome) -> Settlement:
         verb=found.verb,
         delay=found.delay,
         charge=found.charge,
+        crash=found.crash,
+        lapse=found.lapse,
         started_at=found.started_at,
         finished_at=found.finished_at,
         result=found.result,

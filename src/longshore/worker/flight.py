@@ -21,34 +21,24 @@ class Flight:
         self.record: FlightRecord | None = None
 
     def begin(self, attempt: Attempt) -> None:
-        """The handler is about to start."""
-        record = self.record
-        if record is not None:
-            claim = attempt.claim
-            at = attempt.cell * CELL_BYTES
-            begin(
-                record.cells,
-                at,
-                attempt.started,
-                claim.handle,
-                claim.delivery,
-                attempt.deadline,
-            )
-
-    def take(self) -> int:
-        """A cell; take it before the clock is read that the start is counted from."""
+        """The handler is about to start; `started` and `deadline` are set."""
         record = self.record
         if record is None:
-            return -1
+            return
         try:
-            return record.free.pop()
+            attempt.cell = cell = record.free.pop()
         except IndexError:
-            return record.spare()
+            attempt.cell = cell = record.spare()
+        # The cell may have been in use after this attempt's clock was read.
+        record.ends[cell] = 0.0
+        claim, at = attempt.claim, cell * CELL_BYTES
+        times = attempt.started, attempt.deadline
+        begin(record.cells, at, times[0], claim.handle, claim.delivery, times[1])
 
     def end(self, attempt: Attempt) -> None:
         """The handler has ended, and how is decided."""
         record = self.record
-        if record is None:
+        if record is None or attempt.cell < 0:
             return
         settlement = attempt.settlement
         if settlement is None:

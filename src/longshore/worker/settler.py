@@ -55,7 +55,7 @@ class Settler:
         for attempt in attempts:
             if attempt.stop is not Stop.LOST:
                 self.ended.append(attempt)
-            else:
+            elif attempt.cell >= 0:
                 self._flight.release([attempt.cell])
         if len(self.ended) >= self.ring_at:
             self.bell.set()
@@ -81,7 +81,8 @@ class Settler:
     def forget(self) -> None:
         """The session is gone, and with it the right to settle."""
         sent = self._sent.cells if self._sent else []
-        self._flight.release([*sent, *(attempt.cell for attempt in self.ended)])
+        ended = [attempt.cell for attempt in self.ended if attempt.cell >= 0]
+        self._flight.release(sent + ended)
         self.ended.clear()
         self._decided.clear()
         self._sent = None
@@ -107,7 +108,7 @@ class Settler:
         if log.isEnabledFor(logging.DEBUG):
             _log_successes(ended)
         special = [one.settlement for one in ended if one.settlement is not None] + decided
-        cells = [attempt.cell for attempt in ended]
+        cells = [cell for attempt in ended if (cell := attempt.cell) >= 0]
         self._sent = Batch(settlements + decided, len(ended), special, cells)
         return self._sent
 

@@ -109,7 +109,6 @@ class Threads:
     def _run(self, attempt: Attempt) -> None:
         handler, claim = attempt.handler, attempt.claim
         CURRENT.set(attempt)
-        attempt.cell = self._flight.take()
         attempt.started = now = self._clock.monotonic()
         if claim.timeout is not None:
             attempt.deadline = now + claim.timeout / SECOND
