@@ -16,7 +16,7 @@ __all__ = ["KNOWN", "Release", "additive", "install", "succeed", "unlike"]
 
 ROOT = Path(__file__).parents[2]
 KNOWN = len(MIGRATIONS)
-"""The level of this version."""
+"""The level of this version on PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,8 @@ class Release:
         return self.folder / "lib" / version / "site-packages"
 
     @property
-    def postgres(self) -> Path:
-        """The engine's files."""
-        return self.packages / "longshore" / "engines" / "postgres"
+    def engines(self) -> Path:
+        return self.packages / "longshore" / "engines"
 
     def environment(self, **more: str) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
@@ -84,20 +83,22 @@ def install(folder: Path) -> Release:
     return release
 
 
-def succeed(release: Release, folder: Path, migrations: Mapping[str, str]) -> Release:
+def succeed(
+    release: Release, folder: Path, migrations: Mapping[str, str], *, engine: str = "postgres"
+) -> Release:
     """The version after it: the same code, and the migrations by name."""
     newer = _environment(folder)
     shutil.copytree(release.packages, newer.packages, dirs_exist_ok=True)
     for name, text in migrations.items():
-        (newer.postgres / "migrations" / f"{name}.sql").write_text(text)
+        (newer.engines / engine / "migrations" / f"{name}.sql").write_text(text)
     return newer
 
 
-def additive(*statements: str) -> dict[str, str]:
-    """Migrations beside which this version can go on."""
+def additive(*statements: str, known: int = KNOWN) -> dict[str, str]:
+    """Migrations beside which code of the level `known` can go on."""
     found: dict[str, str] = {}
-    for number, statement in enumerate(statements, start=KNOWN + 1):
-        marks = [f"works-with {KNOWN:04d}"]
+    for number, statement in enumerate(statements, start=known + 1):
+        marks = [f"works-with {known:04d}"]
         if "concurrently" in statement:
             marks.append("outside-transaction")
         lines = [f"-- longshore: {mark}" for mark in marks]
@@ -107,7 +108,7 @@ def additive(*statements: str) -> dict[str, str]:
 
 def unlike(release: Release, file: str, old: str, new: str) -> None:
     """Have the version say `new` where it said `old`."""
-    path = release.postgres / file
+    path = release.engines / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
