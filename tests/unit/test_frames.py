@@ -2,6 +2,8 @@
 
 import traceback
 
+import pytest
+
 from longshore.worker.frames import describe_frames
 
 
@@ -11,6 +13,10 @@ def _caught(action) -> BaseException:
     except BaseException as error:
         return error
     raise AssertionError("it did not raise")
+
+
+def _without_carets(told: str) -> list[str]:
+    return [line for line in told.splitlines() if set(line.strip()) - set("^~")]
 
 
 def _plain():
@@ -38,19 +44,47 @@ def _hiding():
         raise RuntimeError("alone") from None
 
 
-def test_frames_are_told_as_python_tells_them_but_for_the_carets():
-    error = _caught(_plain)
+def _wordless():
+    raise ValueError
+
+
+def _of_a_module():
+    raise pytest.UsageError("no")
+
+
+def _misspelt():
+    return describe_frame  # noqa: F821
+
+
+def _lacking():
+    return "".lenght
+
+
+def _unreadable():
+    compile("1 +", "nowhere.py", "exec")
+
+
+def _noted():
+    error = ValueError("no")
+    error.add_note("on a Monday\nin the rain")
+    raise error
+
+
+def _from_nowhere():
+    raise type("StrayError", (Exception,), {"__module__": None})("no")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [_plain, _wordless, _of_a_module, _misspelt, _lacking, _unreadable, _noted, _from_nowhere],
+)
+def test_frames_are_told_as_python_tells_them_but_for_the_carets(action):
+    error = _caught(action)
 
     told = describe_frames(error)
 
-    expected = [
-        line
-        for line in "".join(
-            traceback.format_exception(type(error), error, error.__traceback__.tb_next)
-        ).splitlines()
-        if set(line.strip()) - set("^~")
-    ]
-    assert told.splitlines() == expected
+    expected = traceback.format_exception(type(error), error, error.__traceback__.tb_next)
+    assert _without_carets(told) == _without_carets("".join(expected))
 
 
 def test_a_cause_comes_first():

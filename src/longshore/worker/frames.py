@@ -2,12 +2,13 @@
 
 The standard formatter parses the source of every frame to draw carets under it and looks at
 every file's age: 0.2 ms per failure, more than all the rest of an attempt. This one reads the
-lines that are cached and draws nothing.
+lines that are cached, draws nothing and asks the standard one for the last line only where
+there is more to say than what was raised.
 """
 
 import linecache
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable
 from types import TracebackType
 
 __all__ = ["describe_frames"]
@@ -15,6 +16,10 @@ __all__ = ["describe_frames"]
 _FRAMES = 40
 _CHAIN = 8
 _LINE_CHARACTERS = 4_096
+_PLAIN = ("builtins", "__main__")
+"""Modules whose errors are told by their bare names."""
+_EXPLAINED = (SyntaxError, NameError, AttributeError, ImportError)
+"""Errors of which Python tells more than their text: where, or what was probably meant."""
 
 
 def describe_frames(error: BaseException) -> str:
@@ -22,20 +27,22 @@ def describe_frames(error: BaseException) -> str:
     try:
         is_group = issubclass(type(error), BaseExceptionGroup)
         lines = _standard(error) if is_group else _chain(error, skip=1)
-        return "".join(line[:_LINE_CHARACTERS] for line in lines)
+        return "".join([line[:_LINE_CHARACTERS] for line in lines])
     except Exception as second:
         return f"the traceback cannot be formatted: {type(second).__name__}"
 
 
-def _standard(error: BaseException) -> Iterator[str]:
+def _standard(error: BaseException) -> Iterable[str]:
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     return traceback.TracebackException(
         type(error), error, frames, limit=-_FRAMES, compact=True
     ).format()
 
 
-def _chain(error: BaseException, *, skip: int) -> Iterator[str]:
+def _chain(error: BaseException, *, skip: int) -> list[str]:
     """Earlier errors first, each with how it led to the next."""
+    if error.__cause__ is None and error.__context__ is None:
+        return _alone(error, skip=skip)
     links: list[tuple[BaseException, str]] = []
     current: BaseException | None = error
     seen: set[int] = set()
@@ -47,22 +54,40 @@ def _chain(error: BaseException, *, skip: int) -> Iterator[str]:
         else:
             links.append((current, "During handling of the above exception, this happened"))
             current = None if current.__suppress_context__ else current.__context__
+    told: list[str] = []
     for place, (link, _) in enumerate(reversed(links)):
         if place:
-            yield f"\n{links[len(links) - 1 - place][1]}:\n\n"
-        yield "Traceback (most recent call last):\n"
-        yield from _frames(link.__traceback__, skip=skip if link is error else 0)
-        yield from traceback.format_exception_only(link)
+            told.append(f"\n{links[len(links) - 1 - place][1]}:\n\n")
+        told += _alone(link, skip=skip if link is error else 0)
+    return told
 
 
-def _frames(trace: TracebackType | None, *, skip: int) -> Iterator[str]:
-    found: list[TracebackType] = []
+def _alone(error: BaseException, *, skip: int) -> list[str]:
+    told = ["Traceback (most recent call last):\n"]
+    trace, found = error.__traceback__, list[TracebackType]()
     while trace is not None:
         found.append(trace)
         trace = trace.tb_next
     for one in found[skip:][-_FRAMES:]:
-        code = one.tb_frame.f_code
-        yield f'  File "{code.co_filename}", line {one.tb_lineno}, in {code.co_name}\n'
-        line = linecache.getline(code.co_filename, one.tb_lineno, one.tb_frame.f_globals)
+        code, line_number = one.tb_frame.f_code, one.tb_lineno
+        file = code.co_filename
+        told.append(f'  File "{file}", line {line_number}, in {code.co_name}\n')
+        line = linecache.getline(file, line_number, one.tb_frame.f_globals)
         if line := line.strip():
-            yield f"    {line}\n"
+            told.append(f"    {line}\n")
+    told += _last_lines(error)
+    return told
+
+
+def _last_lines(error: BaseException) -> list[str]:
+    kind = type(error)
+    if issubclass(kind, _EXPLAINED) or hasattr(error, "__notes__"):
+        return traceback.format_exception_only(error)
+    try:
+        words = str(error)
+        name = kind.__qualname__
+        if kind.__module__ not in _PLAIN:
+            name = ".".join((kind.__module__, name))
+    except Exception:
+        return traceback.format_exception_only(error)
+    return [f"{name}: {words}\n" if words else f"{name}\n"]

@@ -137,18 +137,23 @@ class Judge:
         return {"started_at": at(attempt.started), "finished_at": at(attempt.finished)}
 
     def _logged(self, attempt: Attempt, settlement: Settlement) -> Settlement:
+        is_lost, verb = attempt.stop is Stop.LOST, settlement.verb
+        level = logging.WARNING if verb is Verb.KILL and not is_lost else logging.INFO
+        # Asked first: what is written below costs more than the decision it is about.
+        if not log.isEnabledFor(level):
+            return settlement
         facts: dict[str, Any] = _facts(attempt.claim)
-        if attempt.stop is Stop.LOST:
+        if is_lost:
             log.info("attempt dropped", extra=facts)
             return settlement
         if settlement.failure:
             facts |= {"kind": settlement.failure.kind, "error": settlement.failure.message}
-        if settlement.verb is Verb.RETRY:
+        if verb is Verb.RETRY:
             log.info("attempt failed", extra=facts | {"retry_in": settlement.delay / SECOND})
-        elif settlement.verb is Verb.KILL:
+        elif verb is Verb.KILL:
             log.warning("job died", extra=facts | {"reason": settlement.reason})
         else:
-            log.info("attempt ended", extra=facts | {"verb": str(settlement.verb)})
+            log.info("attempt ended", extra=facts | {"verb": str(verb)})
         return settlement
 
 
