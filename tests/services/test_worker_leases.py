@@ -261,7 +261,7 @@ async def test_claims_the_worker_never_heard_of_go_back_uncharged(shop: Workshop
     shop.task("wait", gate.wait)
     job_id = await shop.submit("wait")
 
-    async with shop.working() as worker:
+    async with shop.working(shop.worker(concurrency=1)) as worker:
         await within(gate.entered.wait())
         (slot,) = worker._slots._slots
         attempt, slot.attempt = slot.attempt, None

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
@@ -12,7 +13,11 @@ from workshop import Workshop, open_workshop, within
 from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.running import current_job
+from longshore.runtime.clock import SystemClock
+from longshore.testing.harness import eventually
+from longshore.worker.attempt import Stop
 from longshore.worker.slots import Slots
+from longshore.worker.standing import NEVER
 from longshore.worker.threads import Threads
 
 MARK: ContextVar[str] = ContextVar("mark", default="nothing")
@@ -257,29 +262,103 @@ async def test_a_handler_that_cancels_its_own_task_does_not_cancel_the_next_job(
     assert (worker.stats.succeeded, worker.stats.failed) == (6, 0)
 
 
-async def test_jobs_that_never_wait_leave_the_loop_time_for_others(shop: Workshop):
-    turns = 0
+@pytest.mark.parametrize("concurrency", [1, 8])
+async def test_jobs_that_never_wait_leave_the_loop_time_for_others(concurrency: int):
+    run = most = 0
     is_over = False
 
-    async def noop(_: Any) -> None:
-        return None
+    async def toil(_: Any) -> None:
+        nonlocal run
+        run += 1
+        begun = time.monotonic()
+        while time.monotonic() < begun + 0.001:
+            pass
 
     async def observer() -> None:
-        nonlocal turns
+        nonlocal run, most
         while not is_over:
-            turns += 1
+            most, run = max(most, run), 0
             await asyncio.sleep(0)
 
-    shop.task("noop", noop)
-    for _ in range(2_000):
-        await shop.submit("noop")
-    observing = asyncio.create_task(observer())
+    async with open_workshop(SystemClock()) as shop:
+        shop.task("toil", toil)
+        for _ in range(100):
+            await shop.submit("toil")
+        worker = shop.worker(concurrency=concurrency)
+        worker._fetcher._pace._rate = 2_000.0  # so that it holds them all at once
+        observing = asyncio.create_task(observer())
 
-    await shop.work(concurrency=2, claim_batch=2_000)
-    is_over = True
-    await within(observing)
+        await within(worker.run(until_idle=True))
+        is_over = True
+        await within(observing)
 
-    assert turns > 5
+    # Two turns of 4 ms at most, and one job for each slot that came through the loop.
+    assert most <= 10 + concurrency
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5, 20])
+async def test_no_more_slots_are_called_than_there_are_jobs_for_them(shop: Workshop, jobs: int):
+    entered = 0
+    go_on = asyncio.Event()
+
+    async def wait(_: Any) -> None:
+        nonlocal entered
+        entered += 1
+        if entered == jobs:
+            go_on.set()
+        await within(go_on.wait())
+
+    shop.task("wait", wait)
+    for _ in range(jobs):
+        await shop.submit("wait")
+    worker = shop.worker(concurrency=64)
+
+    async with shop.working(worker):
+        await eventually(lambda: worker.stats.succeeded == jobs)
+
+        assert len(worker._slots._slots) == jobs
+
+
+async def test_the_room_of_a_job_that_was_lost_is_filled_again_at_once(shop: Workshop):
+    entered: list[int] = []
+
+    async def wait(arguments: Any) -> None:
+        entered.append(arguments["n"])
+        await within(asyncio.Event().wait())
+
+    shop.task("wait", wait)
+    for number in range(2):
+        await shop.submit("wait", {"n": number})
+    worker = shop.worker(concurrency=1)
+    worker._fetcher._contact = 60.0
+
+    async with shop.working(worker):
+        await eventually(lambda: entered == [0])
+        worker._slots.stop(worker._slots.references(), Stop.LOST)
+        await eventually(lambda: entered == [0, 1], within=5.0)
+
+
+async def test_a_thread_gets_its_room_though_coroutines_wait_for_it_too(shop: Workshop):
+    order: list[str] = []
+
+    async def on_loop(_: Any) -> None:
+        if not order:
+            await eventually(lambda: worker._slots.waiting == 15)
+        order.append("loop")
+
+    shop.task("loop", on_loop)
+    shop.task("thread", lambda _: order.append("thread"))
+    for _ in range(15):
+        await shop.submit("loop")
+    await shop.submit("thread")
+    worker = shop.worker(concurrency=1, claim_batch=15)
+    # So that it holds all of them, and claims the last while the first runs.
+    worker._fetcher._pace._rate, worker._fetcher._pace._since = 1_000.0, NEVER
+
+    async with shop.working(worker):
+        await eventually(lambda: len(order) == 16)
+
+    assert order.index("thread") == 1
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])

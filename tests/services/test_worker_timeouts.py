@@ -13,6 +13,7 @@ from longshore.core.state import State
 from longshore.running import current_job
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
+from longshore.worker.attempt import Stop
 from longshore.worker.departure import Ending
 
 
@@ -84,6 +85,32 @@ async def test_a_coroutine_that_swallows_the_cancellation_is_cancelled_again(sho
     assert (job.state, job.failures) == (State.SCHEDULED, 1)
     assert job.failure is not None
     assert job.failure.kind == "timeout"
+
+
+async def test_a_coroutine_that_swallows_a_cancel_is_told_again(shop: Workshop):
+    entered = asyncio.Event()
+    cancellations = 0
+
+    async def stubborn(_: Any) -> None:
+        nonlocal cancellations
+        while cancellations < 2:
+            try:
+                entered.set()
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancellations += 1
+                shop.clock.advance(2 * SECOND)
+
+    shop.task("stubborn", stubborn)
+    await shop.submit("stubborn")
+
+    async with shop.working() as worker:
+        await within(entered.wait())
+        (attempt,) = worker._slots.attempts()
+        shop.clock.advance(SECOND)
+        await eventually(lambda: attempt.is_start_known)
+        worker._slots.stop([attempt.reference], Stop.CANCEL)
+        await eventually(lambda: cancellations == 2)
 
 
 async def test_the_slot_of_a_job_that_timed_out_serves_the_next_one(shop: Workshop):

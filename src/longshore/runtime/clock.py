@@ -27,9 +27,9 @@ class SystemClock:
         """Microseconds since the epoch."""
         return time.time_ns() // 1000
 
-    def monotonic(self) -> float:
-        """Seconds that only ever grow, for durations and deadlines."""
-        return time.monotonic()
+    # The function itself: it is called several times per job, and a method around it costs
+    # twice as much as it does.
+    monotonic = staticmethod(time.monotonic)
 
 
 class ManualClock:

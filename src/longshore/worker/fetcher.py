@@ -121,7 +121,7 @@ class Fetcher:
         if self._departure.ending is not None:
             return 0
         ahead = self._pace.ahead
-        want = self._slots.free + ahead - self._slots.waiting
+        want = self._slots.spare + ahead
         # A claim of two or three to keep the buffer brimful is not worth its commit.
         return min(want, self._claim_batch) if want >= max(ahead // 2, 1) else 0
 
@@ -141,7 +141,11 @@ class Fetcher:
 
     async def _pause(self, delay: float) -> None:
         self._settler.ring_at = self._flush_batch if len(self._settler) else 1
-        self._slots.rings_when_free = self._is_woken or self._look_after < self._poll
+        # With rooms to fill, the next look has its time already.
+        is_full = not self._want()
+        self._slots.rings_when_free = is_full and (
+            self._is_woken or self._look_after < self._poll
+        )
         bell = self._settler.bell
         bell.clear()
         alarm = self._loop.call_later(delay, bell.set)
@@ -150,6 +154,7 @@ class Fetcher:
         finally:
             alarm.cancel()
             self._settler.ring_at = _UNHEARD
+            self._slots.rings_when_free = False
 
     async def _exchange(self) -> None:
         want = self._want()

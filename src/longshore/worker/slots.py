@@ -37,8 +37,9 @@ __all__ = ["Slots"]
 log = logging.getLogger("longshore.worker")
 
 _TURN = 0.004
-"""Seconds that all slots together may keep the event loop from everything else."""
-_SHORTEST_TURN = 0.0001
+"""Seconds in which slots begin jobs without asking whether the loop has been with others. A
+slot that comes late in one turn may go on into the next, so it is twice that at most."""
+_EARLIER = -1
 _CLOSING = 0.2
 
 
@@ -79,9 +80,11 @@ class Slots:
         self._handlers = _Handlers(
             (name, handler) for name in registry.types if (handler := registry.get(name))
         )
-        self._uses_threads = any(
-            handler.execution is Execution.THREAD for handler in self._handlers.values()
-        )
+        self._sync_types = {
+            name
+            for name, handler in self._handlers.items()
+            if handler.execution is Execution.THREAD
+        }
         self._standing = standing
         self._settler = settler
         self._judge = judge
@@ -90,8 +93,16 @@ class Slots:
         self._buffer = Buffer()
         self._for_threads = Buffer()
         self._parked: list[asyncio.Future[None]] = []
+        self._coming = 0
+        """Slots that have a room and have not yet looked for a claim."""
+        self._turn = 0
+        """Counts how often the loop was with others after a turn of the slots had begun."""
+        self._is_turn_new = False
+        """The loop has not been with others since the turn began."""
+        self._turn_ends = -NEVER
         self._slots: set[_Slot] = set()
         self._context = Context()
+        self._loop: asyncio.AbstractEventLoop
         limit = settings.threads or settings.concurrency
         self._threads = Threads(
             limit, clock=clock, judge=judge, flight=flight, on_ended=self._threads_ended
@@ -109,6 +120,11 @@ class Slots:
         """Claims that wait for a room."""
         return len(self._buffer.claims) + len(self._for_threads.claims)
 
+    @property
+    def spare(self) -> int:
+        """Rooms for which no claim waits; below zero, claims for which there is no room."""
+        return self.free + self._coming - self.waiting
+
     def attempts(self) -> list[Attempt]:
         """Every attempt whose handler runs, wanted or not."""
         running = [slot.attempt for slot in self._slots if slot.attempt is not None]
@@ -122,18 +138,17 @@ class Slots:
 
     def open(self) -> None:
         """Begin, in the loop and the context of the caller."""
-        loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._context.run(COMPLETER.set, Completer(self._standing, loop))
-        self._threads.open(loop, self._context)
+        self._context.run(COMPLETER.set, Completer(self._standing, self._loop))
+        self._threads.open(self._loop, self._context)
 
     def accept(self, claims: Sequence[Claim]) -> None:
         """Run these as soon as there is room."""
         now = self._clock.monotonic()
-        if self._uses_threads:
-            sync = [one for one in claims if self._is_sync(one)]
-            self._for_threads.add(sync, now)
-            claims = [one for one in claims if not self._is_sync(one)] if sync else claims
+        if sync := self._sync_types:
+            self._for_threads.add([one for one in claims if one.type in sync], now)
+            claims = [one for one in claims if one.type not in sync]
         self._buffer.add(claims, now)
         self._fill()
 
@@ -178,9 +193,6 @@ class Slots:
         if tasks:
             await asyncio.wait(tasks, timeout=_CLOSING)
 
-    def _is_sync(self, claim: Claim) -> bool:
-        return self._handlers[claim.type].execution is Execution.THREAD
-
     def _fill(self) -> None:
         """Put what waits into free rooms, as long as the lease allows a start."""
         if not self._standing.is_live:
@@ -190,10 +202,17 @@ class Slots:
             self.free -= 1
             handler = self._handlers[claim.type]
             self._threads.start(Attempt(claim, NEVER, handler, self._clock.monotonic()))
-        # Two, and each wakes two more if there is enough for them: handlers that never wait
-        # are run by few slots, and handlers that do have all slots within a few turns.
-        for _ in range(min(2, self.free, len(self._buffer.claims))):
+        self._call_slots(len(self._buffer.claims))
+
+    def _call_slots(self, claims: int) -> None:
+        """Call a slot or two, if those that are coming are too few for so many claims.
+
+        Each of them calls two more: handlers that never wait are run by few slots, and
+        handlers that do have all the slots they need within a few turns of the loop.
+        """
+        for _ in range(min(2, self.free, claims - self._coming)):
             self.free -= 1
+            self._coming += 1
             if self._parked:
                 self._parked.pop().set_result(None)
             else:
@@ -201,8 +220,7 @@ class Slots:
 
     def _open_slot(self) -> None:
         slot = _Slot()
-        context = self._context.copy()
-        slot.task = asyncio.get_running_loop().create_task(self._live(slot), context=context)
+        slot.task = self._loop.create_task(self._live(slot), context=self._context.copy())
         self._slots.add(slot)
 
     async def _live(self, slot: _Slot) -> None:
@@ -230,16 +248,20 @@ class Slots:
             self._settler.bell.set()
 
     async def _serve(self, slot: _Slot) -> None:  # noqa: C901, PLR0915  # in one piece: see above
-        claims, handlers = self._buffer.claims, self._handlers
-        settler, ended = self._settler, self._settler.ended
+        claims, for_threads = self._buffer.claims, self._for_threads.claims
+        handlers, settler, ended = self._handlers, self._settler, self._settler.ended
         monotonic, task = self._clock.monotonic, slot.task
         record, cell = self._flight.record, -1
-        turn_ends, now = self._new_turn(), monotonic()
+        now, turn = self._arrived(), _EARLIER
         is_fit = True
         while is_fit:
-            if not claims or now >= turn_ends:
-                turn_ends, now = await self._rest(), monotonic()
-                continue
+            if not claims or now >= self._turn_ends or for_threads:
+                pause = self._pause(now, turn) if claims else self._park()
+                if pause is not None:
+                    await pause
+                    now, turn = self._arrived(), _EARLIER
+                    continue
+            turn = self._turn
             claim = claims.popleft()
             handler = handlers[claim.type]
             timeout = claim.timeout
@@ -279,33 +301,57 @@ class Slots:
                 ended.append(attempt)
             if len(ended) >= settler.ring_at:
                 settler.bell.set()
-            is_fit = is_fit and _is_unchanged(context) and not task.cancelling()
+            try:
+                # The same variables are the same tree: no values are compared, as a rule.
+                is_fit = is_fit and copy_context() == context and not task.cancelling()
+            except Exception:
+                # A value that cannot be compared was put there by the handler.
+                is_fit = False
 
-    async def _rest(self) -> float:
-        """Let others run, or wait for work; the end of the turn that begins then.
+    def _pause(self, now: float, turn: int) -> Awaitable[None] | None:
+        """What a slot whose last job began in this turn has to wait for, before the next.
 
         A process that was stopped and resumed comes by here before its next job, because its
         turn is over: so no handler starts past the lease, however late it was resumed.
         """
         lends = not self.free and self._for_threads.claims and self._threads.has_room
-        if self._buffer.claims and self._standing.is_live and not lends:
-            await asyncio.sleep(0)
-        else:
-            await self._park()
-        return self._new_turn()
+        if lends or not self._standing.is_live:
+            return self._park()
+        if now >= self._turn_ends and not self._is_turn_new:
+            self._begin_turn(now)
+        # Where the turn has passed, the handler has waited, and others had the loop.
+        if now < self._turn_ends or turn != self._turn:
+            return None
+        self._coming += 1
+        return asyncio.sleep(0)
 
-    async def _park(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
+    def _begin_turn(self, now: float) -> None:
+        self._turn_ends = min(now + _TURN, self._standing.until)
+        self._is_turn_new = True
+        self._loop.call_soon(self._pass_turn)
+
+    def _pass_turn(self) -> None:
+        self._is_turn_new = False
+        self._turn += 1
+
+    def _park(self) -> asyncio.Future[None]:
+        """Leave the room, until there is a claim for the slot."""
+        waiter = self._loop.create_future()
         self._parked.append(waiter)
         self.free += 1
-        self._room_is_free()
-        await waiter
-
-    def _new_turn(self) -> float:
-        if self.free and len(self._buffer.claims) > 1:
+        if self._for_threads.claims:
             self._fill()
-        now = self._clock.monotonic()
-        return now + max(_TURN / (self.rooms - self.free), _SHORTEST_TURN)
+        if self.rings_when_free:
+            self._settler.bell.set()
+        return waiter
+
+    def _arrived(self) -> float:
+        """A slot that has its room looks for a claim; the time."""
+        self._coming -= 1
+        others = len(self._buffer.claims) - 1
+        if others > self._coming and self.free:
+            self._call_slots(others)
+        return self._clock.monotonic()
 
     def _undecodable(self, attempt: Attempt, error: Exception) -> None:
         attempt.finished = self._clock.monotonic()
@@ -324,12 +370,3 @@ class Slots:
             attempt.settlement = self._judge.returned(attempt)
         self._flight.end(attempt)
         self._settler.add([attempt])
-
-
-def _is_unchanged(context: Context) -> bool:
-    # The same variables are the same tree, so this compares no values in the usual case.
-    try:
-        return copy_context() == context
-    except Exception:
-        # A value that cannot be compared was put there by the handler.
-        return False

@@ -63,13 +63,22 @@ class Sweep:
         """See to everything whose time has come."""
         now = self._clock.monotonic()
         attempts = self._slots.attempts()
-        for attempt in attempts:
+        # Of the thousands there may be, hardly any has to be looked at.
+        worth_telling = now - _REPORT_AFTER
+        due = [
+            one
+            for one in attempts
+            if one.stop
+            or one.deadline <= now
+            or (one.started <= worth_telling and not one.is_start_known)
+        ]
+        for attempt in due:
             self._look_at(attempt, now)
         self._settler.release(self._slots.take_waiting(since=now - _LONGEST_WAIT))
         self._see_off(attempts, now)
         if self.is_report_due:
             self._settler.bell.set()
-        if self._departure.ending is None and self._is_worn_out(attempts, now):
+        if self._departure.ending is None and self._is_worn_out(due, now):
             self._on_worn_out()
         self._is_idle = not attempts and not self._slots.waiting
         return _IDLE if self._is_idle else _EVERY
