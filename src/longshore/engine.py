@@ -310,8 +310,11 @@ class Inspector(Protocol):
         """Ask a worker to drain; its next renewal tells it."""
         ...
 
-    async def put_schedule(self, schedule: Schedule) -> None:
-        """Create the schedule, or replace its definition; its past firings stay."""
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
+        """Create the schedule, or replace its definition; its past firings stay.
+
+        With `seen`, only if it still stands exactly so: if not, False, and nothing is stored.
+        """
         ...
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:

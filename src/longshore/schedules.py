@@ -47,9 +47,7 @@ class Schedules:
 
         With the same times it keeps its place; new times count from now. A pause stays.
         """
-        wanted = recurring.recurring(name, spec, times)
-        existing = await recurring.find(self._app.engine, name, wanted.tenant)
-        return await recurring.put(self._app.engine, wanted, existing)
+        return await recurring.put(self._app.engine, recurring.recurring(name, spec, times))
 
     async def get(self, name: str, *, tenant: str = "default") -> Schedule:
         """The schedule as it is stored, or ScheduleNotFoundError."""

@@ -15,8 +15,10 @@ from longshore import (
     ScheduleNotFoundError,
     Settings,
     current_job,
+    recurring,
 )
-from longshore.core.schedule import CatchUp, Overlap
+from longshore.core.schedule import CatchUp, Overlap, Schedule
+from longshore.engine import Engine
 from longshore.runtime.clock import SECOND, ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
@@ -174,6 +176,38 @@ async def test_what_is_put_is_not_declared_so_nobody_puts_it_back(
 
     assert list(app.schedules) == []
     assert (await app.schedules.get("customer-7")).priority == 1
+
+
+class Interrupted:
+    """An engine on which somebody pauses the schedule right before the first change of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.changes = 0
+
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
+        self.changes += 1
+        if self.changes == 1 and seen is not None:
+            await self._engine.put_schedule(msgspec.structs.replace(seen, is_paused=True))
+        return await self._engine.put_schedule(schedule, seen=seen)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+async def test_a_deployment_and_an_operator_do_not_undo_each_other(
+    app: Longshore, report: SyncTask[[str], None]
+):
+    before = recurring.recurring("often", report.spec("a"), {"every": 60})
+    await app.engine.put_schedule(before)
+    app.schedule("often", report.spec("b"), every=60)
+    engine: Any = Interrupted(app.engine)
+
+    await recurring.store(engine, app.schedules)
+
+    stored = await app.schedules.get("often")
+    assert (stored.payload, stored.is_paused) == (b'{"kind":"b"}', True)
+    assert engine.changes == 2
 
 
 async def test_declaring_again_keeps_the_place_and_an_operators_pause(

@@ -99,8 +99,9 @@ def add(
         is_served = waits.is_served(wanted.type, wanted.queue, await engine.sessions())
         if not is_served and wiring.settings(shared).app is not None:
             waits.refuse_unknown(wanted.type, app.tasks)
-        existing = await recurring.find(engine, name, wanted.tenant)
-        await _put(shared, engine, wanted, existing)
+        is_new = await recurring.find(engine, name, wanted.tenant) is None
+        stored = await recurring.put(engine, wanted)
+        await _say(shared, engine, stored, "added" if is_new else "changed")
 
     wiring.ask(shared, store, creates=True)
 
@@ -124,14 +125,16 @@ def change(
     if not times and not job_options and content is None:
         raise click.UsageError("say what to change: times, options or a payload")
 
+    def changes(existing: Schedule) -> Schedule:
+        return recurring.changed(existing, times, job_options, content)
+
     async def store(engine: Engine) -> None:
-        existing = await recurring.get(engine, name, tenant)
         if content is not None:
+            known = await recurring.get(engine, name, tenant)
             with wiring.app(shared) as app:
-                app.spec(existing.type, content)
-        await _put(
-            shared, engine, recurring.changed(existing, times, job_options, content), existing
-        )
+                app.spec(known.type, content)
+        stored = await recurring.change(engine, name, tenant, changes)
+        await _say(shared, engine, stored, "changed")
 
     wiring.ask(shared, store)
 
@@ -254,13 +257,6 @@ def _set_paused(shared: Shared, name: str, tenant: str, *, is_paused: bool) -> N
         await _say(shared, engine, stored, "paused" if is_paused else "resumed")
 
     wiring.ask(shared, store)
-
-
-async def _put(
-    shared: Shared, engine: Engine, wanted: Schedule, existing: Schedule | None
-) -> None:
-    stored = await recurring.put(engine, wanted, existing)
-    await _say(shared, engine, stored, "added" if existing is None else "changed")
 
 
 async def _say(shared: Shared, engine: Engine, stored: Schedule, done: str) -> None:

@@ -206,9 +206,9 @@ class PostgresEngine:
         """Ask a worker to drain."""
         await inspecting.quiet(self._open, token)
 
-    async def put_schedule(self, schedule: Schedule) -> None:
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
-        await scheduling.put(self._open, schedule)
+        return await scheduling.put(self._open, schedule, seen=seen)
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """All schedules, by name."""

@@ -19,17 +19,20 @@ _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Schedule)
 
 
-async def put(database: Database, schedule: Schedule) -> None:
-    """Create a schedule, or replace its definition."""
-    plain = msgspec.structs.replace(schedule, next_due=None, last_due=None, last_job=None)
-    await database.fetch(
-        SQL.schedule_put,
-        schedule.tenant,
-        schedule.name,
-        _json.encode(plain).decode(),
-        schedule.is_paused,
-        schedule.next_due,
-    )
+async def put(database: Database, schedule: Schedule, *, seen: Schedule | None) -> bool:
+    """Create a schedule, or replace its definition, unless it is not what was seen."""
+
+    async def replaced(connection: Connection) -> bool:
+        row = await connection.fetchrow(SQL.schedule_lock, schedule.tenant, schedule.name)
+        if row is None or _read(row) != seen:
+            return False
+        await connection.execute(SQL.schedule_put, *_facts(schedule))
+        return True
+
+    if seen is not None:
+        return await database.transact(replaced)
+    await database.fetch(SQL.schedule_put, *_facts(schedule))
+    return True
 
 
 async def every(database: Database, *, tenant: str | None) -> list[Schedule]:
@@ -80,6 +83,13 @@ async def _take(connection: Connection, firing: Firing) -> Sequence[Shot]:
     rows = await connection.fetch(SQL.firing_add, firing.tenant, firing.name, dues, ids)
     taken = {row["due"] for row in rows}
     return [shot for shot in firing.shots if shot.due in taken]
+
+
+def _facts(schedule: Schedule) -> tuple[object, ...]:
+    plain = msgspec.structs.replace(schedule, next_due=None, last_due=None, last_job=None)
+    definition = _json.encode(plain).decode()
+    where = (schedule.tenant, schedule.name)
+    return (*where, definition, schedule.is_paused, schedule.next_due)
 
 
 def _told(firing: Firing, shot: Shot) -> Group:

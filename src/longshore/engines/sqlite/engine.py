@@ -237,9 +237,9 @@ class SqliteEngine:
             lambda transaction: transaction.db.execute(SQL.session_quiet, {"token": token})
         )
 
-    async def put_schedule(self, schedule: Schedule) -> None:
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
-        await self._writer.call(partial(scheduling.put, schedule))
+        return await self._writer.call(partial(scheduling.put, schedule, seen))
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """All schedules, by name."""

@@ -19,8 +19,8 @@ _definition = msgspec.json.Decoder(Schedule)
 _Row = tuple[str, str, str, int, int | None, int | None, bytes | None]
 
 
-def put(schedule: Schedule, transaction: Transaction) -> None:
-    """Create a schedule, or replace its definition."""
+def put(schedule: Schedule, seen: Schedule | None, transaction: Transaction) -> bool:
+    """Create a schedule, or replace its definition, unless it is not what was seen."""
     scope: dict[str, object] = {
         "tenant": schedule.tenant,
         "name": schedule.name,
@@ -30,7 +30,13 @@ def put(schedule: Schedule, transaction: Transaction) -> None:
         "is_paused": schedule.is_paused,
         "next_due": schedule.next_due,
     }
+    if seen is not None:
+        where = {"tenant": schedule.tenant, "name": schedule.name}
+        row = transaction.db.execute(SQL.schedule_get, where).fetchone()
+        if row is None or _read(row) != seen:
+            return False
     transaction.db.execute(SQL.schedule_put, scope)
+    return True
 
 
 def every(db: sqlite3.Connection, tenant: str | None) -> list[Schedule]:

@@ -255,6 +255,47 @@ async def test_a_replaced_definition_keeps_what_the_schedule_fired(
     assert (replaced.last_due, replaced.last_job) == (due, answer.id)
 
 
+@pytest.mark.parametrize(
+    "change", [{"is_paused": True}, {"priority": 1}, {"next_due": 1}], ids=str
+)
+async def test_a_schedule_that_changed_since_it_was_seen_is_not_replaced(
+    engine: Engine, clock: ManualClock, change: dict[str, object]
+) -> None:
+    """Somebody paused it, a deployment changed it, or it fired."""
+    seen = _due_now(clock)
+    await engine.put_schedule(seen)
+    current = replace(seen, **change)
+    await engine.put_schedule(current)
+
+    is_stored = await engine.put_schedule(replace(seen, priority=9), seen=seen)
+
+    assert is_stored is False
+    assert await engine.schedules() == [current]
+
+
+async def test_a_schedule_that_stands_as_it_was_seen_is_replaced(
+    engine: Engine, clock: ManualClock
+) -> None:
+    schedule = _due_now(clock)
+    await engine.put_schedule(schedule)
+    await engine.fire(_firing(schedule))
+    (seen,) = await engine.schedules()
+
+    is_stored = await engine.put_schedule(replace(seen, priority=9), seen=seen)
+
+    assert is_stored is True
+    assert await engine.schedules() == [replace(seen, priority=9)]
+
+
+async def test_a_schedule_that_is_gone_is_not_replaced(
+    engine: Engine, clock: ManualClock
+) -> None:
+    seen = _due_now(clock)
+
+    assert await engine.put_schedule(seen, seen=seen) is False
+    assert await engine.schedules() == []
+
+
 async def test_a_paused_schedule_does_not_fire(engine: Engine, clock: ManualClock) -> None:
     """It may have been paused after a scheduler saw it due."""
     schedule = _due_now(clock)

@@ -166,16 +166,19 @@ class ModelInspector:
         if token in self._store.leases:
             self._store.leases[token].is_quiet = True
 
-    async def put_schedule(self, schedule: Schedule) -> None:
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """See `longshore.engine.Inspector`."""
         self._store.now()
         key = (schedule.tenant, schedule.name)
         known = self._store.schedules.get(key)
+        if seen is not None and known != seen:
+            return False
         self._store.schedules[key] = replace(
             schedule,
             last_due=known.last_due if known else None,
             last_job=known.last_job if known else None,
         )
+        return True
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """See `longshore.engine.Inspector`."""

@@ -63,6 +63,7 @@ class Statements:
     schedule_delete: str
     schedule_due: str
     schedule_last_job: str
+    schedule_lock: str
     schedule_move: str
     schedule_put: str
     schedules: str

@@ -74,6 +74,7 @@ class Statements:
     retry_now: str
     schedule_delete: str
     schedule_due: str
+    schedule_get: str
     schedule_last_job: str
     schedule_move: str
     schedule_put: str
