@@ -173,7 +173,7 @@ class Yard:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         return request.getfixturevalue("empty_postgres_url")
     return f"sqlite:///{tmp_path}/jobs.db"
@@ -417,7 +417,8 @@ async def test_keepers_outlive_an_outage_of_the_store(tmp_path: Path):
 
 
 async def outage(yard: Yard, server: PostgresServer) -> None:
-    alive, dies = await yard.started("hold", lease="20s"), await yard.started("hold")
+    alive = await yard.started("hold", lease="20s", concurrency="1")
+    dies = await yard.started("hold", concurrency="1")
     kept, *lost = await yard.submit("hold", 2)
     await yard.ran(2)
     by_pid = {run.pid: run.n for run in yard.runs()}
