@@ -113,19 +113,18 @@ class KeeperProcess:
         now = self._clock.monotonic()
         self.record.beat(now)
         process = self._process
-        if process is None:
-            if now >= self._start_at:
-                self.start()
-        elif (code := process.poll()) is not None:
+        if process is not None and (code := process.poll()) is not None:
             log.warning("keeper died", extra={"worker": self._worker, "code": code})
             self._stats.lost_keepers += 1
             self._forget(process)
             if now - self._started >= _STEADY:
-                self._pause, self._start_at = _LOOK, now
+                self._pause = _LOOK
+        if self._process is None:
+            if now >= self._start_at:
                 self.start()
         elif self._is_stuck(now):
             log.warning("keeper stands still, ended", extra={"worker": self._worker})
-            process.kill()
+            self._process.kill()
         return _LOOK
 
     async def close(self) -> None:
@@ -135,9 +134,19 @@ class KeeperProcess:
         if process is not None:
             assert process.stdin is not None
             process.stdin.close()
-            await _ended(process)
+            if not await _has_ended(process):
+                self._leave_behind(process)
         os.close(self._memory)
         os.close(self._self)
+
+    def _leave_behind(self, process: subprocess.Popen[bytes]) -> None:
+        """End it if it has nothing to do; else let it try on, even after this process."""
+        log.warning("keeper left behind", extra={"worker": self._worker, "pid": process.pid})
+        if not self.record.token:
+            process.kill()
+            process.wait(_LEAVING)
+        else:
+            process.returncode = 0  # nobody here will ask for it again
 
     def _is_stuck(self, now: float) -> bool:
         seen = self.record.keeper_pulse
@@ -162,10 +171,10 @@ class KeeperProcess:
         )
 
 
-async def _ended(process: subprocess.Popen[bytes]) -> None:
+async def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     """Wait for the process, for a second at most: it may have a session to bury."""
     if process.poll() is not None:
-        return
+        return True
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     descriptor = os.pidfd_open(process.pid)
     loop.add_reader(descriptor, over.set)
@@ -173,8 +182,8 @@ async def _ended(process: subprocess.Popen[bytes]) -> None:
         async with asyncio.timeout(_LEAVING):
             await over.wait()
     except TimeoutError:
-        log.warning("keeper left behind", extra={"pid": process.pid})
+        return False
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
-    process.poll()
+    return process.poll() is not None

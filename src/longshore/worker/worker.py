@@ -71,7 +71,8 @@ class Worker:
             engine.ping, on_refused=self._become_outdated, has_looked=True, rng=rng
         )
         self._identity = identity
-        self._keeper: KeeperProcess | None = None
+        self.keeper: KeeperProcess | None = None
+        """The process beside this one, while it runs with one."""
         self._departure = Departure()
         self._standing = Standing(
             engine, identity, clock=self._clock, stats=self.stats, rng=rng
@@ -144,8 +145,8 @@ class Worker:
             Beat("schema", self._outlook.tick),
         ]
         beats += [Beat(name, tick) for name, tick in self._ticks]
-        if self._keeper is not None:
-            beats.append(Beat("keeper", self._keeper.tick))
+        if self.keeper is not None:
+            beats.append(Beat("keeper", self.keeper.tick))
         tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
         fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
         try:
@@ -201,18 +202,18 @@ class Worker:
             task.cancel()
         await asyncio.wait(tasks, timeout=_TIDYING)
         await self._standing.close()
-        if self._keeper is not None:
-            await self._keeper.close()
+        if self.keeper is not None:
+            await self.keeper.close()
 
     def _open_keeper(self, offer: KeeperOffer) -> None:
         rooms, clock, stats = self._settings.concurrency, self._clock, self.stats
         try:
-            self._keeper = KeeperProcess(
+            self.keeper = KeeperProcess(
                 offer, self._identity, rooms=rooms, clock=clock, stats=stats
             )
         except (AttributeError, OSError) as error:
             # It takes Linux 5.3. Without one the worker renews its lease itself, as ever.
             log.warning("no keeper here", extra={"worker": self.name, "error": str(error)})
             return
-        self._standing.record = self._flight.record = self._keeper.record
-        self._keeper.start()
+        self._standing.record = self._flight.record = self.keeper.record
+        self.keeper.start()
