@@ -1,6 +1,7 @@
 """`longshore bench` with real processes, kept short: what it prints, not how fast it is."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 KEYS = {"jobs_per_s", "p50_ms", "p99_ms", "submit_p50_ms", "submit_p99_ms", "cpu_us_per_job"}
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "longshore", "bench", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
+        env=os.environ | environment,
     )
 
 
@@ -78,6 +80,14 @@ def test_nothing_is_left_to_run_and_repeats_do_not_meet(tmp_path: Path):
     assert len(queues) == 2 * (1 + 4)
     assert [one["ready"] + one["scheduled"] + one["running"] for one in queues] == [0] * 10
     assert found["jobs_per_s"] > found["real"]["jobs_per_s"]
+
+
+def test_processes_that_write_more_errors_than_a_pipe_holds_work_on():
+    arguments = ("--mode", "drain", "--jobs", "100", "--profile", "noop", "--json")
+
+    ended = bench(*arguments, PYTHONVERBOSE="1")
+
+    assert ended.returncode == 0, ended.stderr[-1_000:]
 
 
 @pytest.mark.parametrize(

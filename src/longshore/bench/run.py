@@ -103,21 +103,7 @@ class _Stage:
         self._workers = range(1, plan.processes + 1)
         self._server = asyncio.run(server_of(plan.url))
         roles = ["producer"] + ["worker"] * plan.processes
-        self._processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "longshore.bench.actors",
-                    role,
-                    str(number),
-                    str(folder),
-                ],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
-            for number, role in enumerate(roles)
-        ]
+        self._processes = [self._start(role, number) for number, role in enumerate(roles)]
 
     def measure(self) -> Figures:
         self._wait("starting", _SET_UP_SECONDS, self._all_ready)
@@ -146,10 +132,19 @@ class _Stage:
         self._board.phase = _STOP
         for process in self._processes:
             try:
-                process.communicate(timeout=10)
+                process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.communicate()
+                process.wait()
+
+    def _start(self, role: str, number: int) -> "subprocess.Popen[bytes]":
+        actor = [sys.executable, "-m", "longshore.bench.actors", role, str(number)]
+        # A file, for nobody reads along: a pipe would be full after seven thousand dead jobs,
+        # and the worker would stand still until the end.
+        with (self._folder / f"errors.{number}").open("wb") as errors:
+            return subprocess.Popen(
+                [*actor, str(self._folder)], stdout=subprocess.DEVNULL, stderr=errors
+            )
 
     def _steady(self) -> tuple[int, float, CpuPerJob]:
         self._board.phase = _GO
@@ -210,10 +205,10 @@ class _Stage:
             time.sleep(0.01)
 
     def _watch(self) -> None:
-        for process in self._processes:
+        for number, process in enumerate(self._processes):
             if process.poll() is not None:
-                _, errors = process.communicate()
-                last = errors.decode(errors="replace").strip().splitlines()[-1:]
+                errors = (self._folder / f"errors.{number}").read_text(errors="replace")
+                last = errors.strip().splitlines()[-1:]
                 why = last[0] if last else f"code {process.returncode}"
                 raise EngineError(f"a process of the benchmark ended early: {why}")
 
