@@ -83,6 +83,18 @@ create table longshore.ready (
 create index ready_head on longshore.ready (queue, type, rank, segment, hi);
 create index ready_segment on longshore.ready (segment);
 
+-- Where claims begin to look, while an old snapshot keeps the server from forgetting what was
+-- claimed before: see longshore.look_ahead. Of a queue and a type, ranks from `low` up to and
+-- without `high`, until `all_at`; empty as long as claims are quick.
+create table longshore.horizon (
+    queue  text collate "C" not null,
+    type   text collate "C" not null,
+    low    bigint not null,
+    high   bigint not null,
+    all_at timestamptz not null,
+    primary key (queue, type, high)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 create table longshore.scheduled (
     run_at      bigint   not null,
     segment     bigint   not null,

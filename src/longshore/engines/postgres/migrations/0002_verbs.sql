@@ -438,8 +438,8 @@ begin
 end
 $$;
 
--- The types of which a queue has ready spans that a session may take; an empty one stands for
--- spans of several.
+-- The types of which a queue has ready spans that a session may take (null: any session); an
+-- empty one stands for spans of several.
 create function longshore.lanes(p_queue text, p_types text[]) returns text[]
 language plpgsql stable as $$
 begin
@@ -452,7 +452,9 @@ begin
                      where r.queue = p_queue and r.type > p.type order by r.type limit 1)
               from present p where p.type is not null
         )
-        select array_agg(p.type) from present p where p.type = '' or p.type = any (p_types));
+        select array_agg(p.type) from present p
+         where p.type is not null
+           and (p_types is null or p.type = '' or p.type = any (p_types)));
 end
 $$;
 
@@ -508,11 +510,68 @@ begin
 end
 $$;
 
+-- Jobs that are claimed leave the front of the index by rank. While an old snapshot is open
+-- their entries stay there, and every claim would pass over all of them: 30 ms for a hundred
+-- thousand. So a claim that took long notes, for every type and priority of its queue, where the
+-- first job is, and claims begin there. What comes back with an older rank, such as a retry, is
+-- found when the notes are old: after five seconds, or twenty times as long as it took.
+create function longshore.look_ahead(
+    p_queue text, p_types text[], p_now bigint, p_took interval
+) returns void language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+    c_second constant bigint := 1000000;
+    c_band   constant bigint := 1::bigint << 51;
+    v_since  constant bigint := least(greatest(p_now - 1704067200000000, 0), c_band - 1);
+    v_moment constant timestamptz := clock_timestamp();
+    v_dead   constant bigint := pg_stat_get_dead_tuples('longshore.ready'::regclass);
+    v_kept   boolean;
+begin
+    -- A machine that has much to do is slow too, and notes would only delay what comes back.
+    if v_dead < 2000 or (v_dead < 20000 and not exists (
+           select from pg_stat_activity a where age(a.backend_xmin) > 2000))
+       or not pg_try_advisory_xact_lock(7813585269108010869) then
+        return;
+    end if;
+    select true into v_kept from longshore.horizon h
+     where h.queue = p_queue and h.all_at > v_moment limit 1;
+    if v_kept then
+        update longshore.horizon h set low = greatest(h.low, f.rank - 2 * c_second)
+          from longshore.horizon k left join lateral (
+               select r.rank from longshore.ready r
+                where r.queue = k.queue and r.type = k.type
+                  and r.rank >= k.low and r.rank < k.high
+                order by r.rank limit 1) f on true
+         where k.queue = p_queue and h.queue = k.queue and h.type = k.type
+           and h.high = k.high and f.rank > h.low + 2 * c_second;
+        return;
+    end if;
+    delete from longshore.horizon h where h.queue = p_queue;
+    insert into longshore.horizon
+    select p_queue, t.type,
+           greatest(b.band * c_band,
+                    coalesce(f.rank, b.band * c_band + v_since) - 2 * c_second),
+           (b.band + 1) * c_band,
+           v_moment + greatest(interval '5 seconds', 20 * p_took)
+      from (select '' as type union select unnest(p_types)
+            union select unnest(longshore.lanes(p_queue, null))) t
+     cross join generate_series(2, 19) as b (band)
+      left join lateral (
+           select r.rank from longshore.ready r
+            where r.queue = p_queue and r.type = t.type
+              and r.rank >= b.band * c_band and r.rank < (b.band + 1) * c_band
+            order by r.rank limit 1) f on true;
+end
+$$;
+
 -- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each. Only what is
 -- taken is locked; what others hold is passed over. Returns how many, and, if there were none,
 -- one that someone else was just taking.
 create function longshore.claim(
-    p_token bigint, p_number bigint, p_queues text[], p_types text[], p_want integer,
+    p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_types text[],
+    p_want integer,
     out taken integer, out missed tid
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -521,9 +580,13 @@ create function longshore.claim(
 as $$
 declare
     c_most_bytes constant float8 := 64 << 20;
+    c_long       constant interval := '3 milliseconds';
     v_queue  text;
     v_types  text[];
     v_lanes  text[];
+    v_lows   bigint[];
+    v_highs  bigint[];
+    v_began  timestamptz;
     v_mixed  tid[];
     v_left   integer := p_want;
     v_weight float8 := 0;
@@ -552,8 +615,16 @@ begin
                  where not exists (select from longshore.pause x
                                     where x.queue in (v_queue, '') and x.type = t.type));
         end if;
-        v_lanes := longshore.lanes(v_queue, v_types);
-        continue when v_lanes is null;
+        v_began := clock_timestamp();
+        select array_agg(h.type), array_agg(h.low), array_agg(h.high)
+          into v_lanes, v_lows, v_highs
+          from longshore.horizon h
+         where h.queue = v_queue and h.all_at > v_began
+           and (h.type = '' or h.type = any (v_types));
+        if v_lanes is null then
+            v_lanes := longshore.lanes(v_queue, v_types);
+            v_lows := null;
+        end if;
         if cardinality(v_lanes) = 1 then
             -- A queue that is nearly empty: what there is may be a single span.
             select array_agg(x.tid) into v_tids from (
@@ -566,7 +637,7 @@ begin
                 if v_taken > 0 then
                     v_part := v_part + 1;
                     v_left := v_left - v_taken;
-                    continue;
+                    v_lanes := null;
                 end if;
             end if;
         end if;
@@ -574,19 +645,25 @@ begin
         v_rank := -1;
         v_segment := -1;
         v_hi := -1;
-        loop
+        while v_lanes is not null loop
             -- The heads of all types, merged. Where a type was cut off at the limit, what comes
             -- behind its last span is not known to be next.
             with head as materialized (
                 select t.type, r.tid, r.rank, r.segment, r.hi, r.size, r.weight, r.is_mixed,
-                       row_number() over (partition by t.type
+                       row_number() over (partition by t.type, t.low
                                           order by r.rank, r.segment, r.hi) as place
-                  from unnest(v_lanes) as t (type) cross join lateral (
+                  from unnest(v_lanes, v_lows, v_highs) as t (type, low, high)
+                 cross join lateral (select v_rank >= coalesce(t.low, 0) as is_past) w
+                 cross join lateral (
                        select x.ctid as tid, x.rank, x.segment, x.hi, x.size, x.weight,
                               t.type = '' and not x.types <@ v_types as is_mixed
                          from longshore.ready x
                         where x.queue = v_queue and x.type = t.type
-                          and (x.rank, x.segment, x.hi) > (v_rank, v_segment, v_hi)
+                          and (x.rank, x.segment, x.hi) > (
+                              case when w.is_past then v_rank else coalesce(t.low, -1) end,
+                              case when w.is_past then v_segment else -1 end,
+                              case when w.is_past then v_hi else -1 end)
+                          and x.rank < coalesce(t.high, 9223372036854775807)
                         order by x.rank, x.segment, x.hi limit v_limit) r
             ), bound as materialized (
                 select h.rank, h.segment, h.hi from head h where h.place = v_limit
@@ -610,7 +687,11 @@ begin
                and s.weight_before + v_weight < c_most_bytes * v_reach;
             exit when v_ranks is null;
             if v_mixed is not null and longshore.part(v_mixed) > 0 then
+                -- Their types may be new to the notes.
+                delete from longshore.horizon h where h.queue = v_queue;
                 v_lanes := longshore.lanes(v_queue, v_types);
+                v_lows := null;
+                v_highs := null;
                 exit when v_lanes is null;
                 continue;
             end if;
@@ -683,6 +764,10 @@ begin
                     / (2 * (p_want - v_left) * cardinality(v_lanes)) end;
             v_limit := least(v_limit, 2048);
         end loop;
+        if clock_timestamp() - v_began > c_long then
+            perform longshore.look_ahead(v_queue, v_types, p_now,
+                                             clock_timestamp() - v_began);
+        end if;
     end loop;
     taken := p_want - v_left;
 end
@@ -893,10 +978,10 @@ begin
         end if;
         if p_want > 0 and v_open is not null then
             select c.taken, c.missed into v_got, v_missed
-              from longshore.claim(p_token, p_number, v_open, p_types, p_want) c;
+              from longshore.claim(p_token, p_number, v_now, v_open, p_types, p_want) c;
             if v_got = 0 and v_missed is not null and longshore.await_span(v_missed) then
                 select c.taken, c.missed into v_got, v_missed
-                  from longshore.claim(p_token, p_number, v_open, p_types, p_want) c;
+                  from longshore.claim(p_token, p_number, v_now, v_open, p_types, p_want) c;
             end if;
         end if;
         delete from longshore.exchanged e where e.token = p_token and e.number = v_last;

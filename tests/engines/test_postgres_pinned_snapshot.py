@@ -1,0 +1,118 @@
+"""While an old snapshot is open the server forgets no claimed span; claims stay quick."""
+
+import json
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.engines.postgres.connecting import Connection
+from longshore.testing.factories import a_job
+from longshore.testing.manual import ManualWorker, a_worker
+
+FORMER = 80_000
+"""Spans that were claimed since the snapshot was taken."""
+QUICK = 500
+"""Pages: far fewer than there are former spans."""
+
+
+@pytest.fixture
+async def database(new_postgres_url: str) -> AsyncIterator[tuple[Engine, Connection]]:
+    engine = open_engine(new_postgres_url)
+    await engine.migrate()
+    db = await asyncpg.connect(new_postgres_url)
+    yield engine, db
+    await db.close()
+    await engine.close()
+
+
+@pytest.fixture
+async def _old_snapshot(
+    new_postgres_url: str, database: tuple[Engine, Connection]
+) -> AsyncIterator[None]:
+    """Someone's transaction that reads, and is forgotten; meanwhile a lot was claimed."""
+    forgotten = await asyncpg.connect(new_postgres_url)
+    transaction = forgotten.transaction(isolation="repeatable_read")
+    await transaction.start()
+    await forgotten.fetch("select from longshore.segment")
+    db = database[1]
+    await db.execute(f"""
+        insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
+        select 'default', 'noop', (5::bigint << 52) + (1::bigint << 51) + g, g, 0, 1, 1, 2, g
+          from generate_series(1, {FORMER}) g""")
+    await db.execute("delete from longshore.ready")
+    await db.execute("select pg_stat_force_next_flush()")
+    yield
+    await transaction.rollback()
+    await forgotten.close()
+
+
+pytestmark = pytest.mark.usefixtures("_old_snapshot")
+
+
+@pytest.fixture
+def engine(database: tuple[Engine, Connection]) -> Engine:
+    return database[0]
+
+
+@pytest.fixture
+def db(database: tuple[Engine, Connection]) -> Connection:
+    return database[1]
+
+
+@pytest.fixture
+async def worker(engine: Engine) -> ManualWorker:
+    return await a_worker(engine)
+
+
+async def pages_of_a_claim(db: Connection) -> int:
+    claim = "longshore.claim(99, 1, 1767225600000000, '{default}', '{noop}', 5)"
+    transaction = db.transaction()
+    await transaction.start()
+    told = await db.fetchval(f"explain (analyze, buffers, format json) select * from {claim}")
+    await transaction.rollback()
+    plan = json.loads(told)[0]["Plan"]
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+
+
+async def test_one_claim_passes_over_what_was_claimed_and_the_next_do_not(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.submit([a_job(), a_job()])
+
+    assert len(await worker.claim(1)) == 1
+
+    await pages_of_a_claim(db)  # the first call of a connection reads the catalogue
+    assert await pages_of_a_claim(db) < QUICK
+
+
+async def test_what_arrives_later_is_found_whatever_its_priority(
+    engine: Engine, worker: ManualWorker
+) -> None:
+    first, late, urgent = a_job(), a_job(priority=9), a_job(priority=1)
+    await engine.submit([first])
+    assert [one.id for one in await worker.claim(1)] == [first.id]
+
+    await engine.submit([late])
+    await engine.submit([urgent])
+
+    claims = await worker.claim(5)
+    assert [one.id for one in claims] == [urgent.id, late.id]
+
+
+async def test_what_comes_back_is_found_when_the_notes_are_old(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    old, new = a_job(), a_job()
+    await engine.submit([old])
+    (claim,) = await worker.claim(1)
+    moved = await db.execute("update longshore.horizon set low = low + 60000000")
+    await engine.submit([new])
+    await worker.release(claim)
+
+    await db.execute("update longshore.horizon set all_at = now()")
+
+    assert moved == "UPDATE 36"
+    assert {one.id for one in await worker.claim(5)} == {old.id, new.id}
