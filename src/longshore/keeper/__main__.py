@@ -40,8 +40,8 @@ def main() -> None:
 
 
 async def _keep(orders: Orders) -> None:
-    clock = SystemClock()
-    engine = open_engine(orders.url, clock=clock)
+    # No clock for the engine: a server has its own, and leases end by that.
+    engine, clock = open_engine(orders.url), SystemClock()
     record = FlightRecord(orders.memory, orders.capacity)
     charge = Charge(worker=orders.worker, lease=orders.lease)
     ward = Ward(orders.process)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -145,7 +146,15 @@ class Watch:
             self._record.renew(token, sent)
             self._offset = answer.now - int(sent * SECOND)
             self._due = sent + self._every
+            if token != self._kept:
+                await self._rehearse(token)
         self._kept = token
+
+    async def _rehearse(self, token: int) -> None:
+        """Ask once what will be asked in earnest, so that everything for it is in place."""
+        with suppress(*_PASSING):
+            async with asyncio.timeout(_CALL):
+                await self._engine.held(token)
 
     def _listen(self, now: float) -> None:
         """Time in which the worker, or this process, was kept from running is no silence."""
