@@ -92,6 +92,18 @@ def test_a_cell_that_is_used_again_tells_of_its_last_attempt(sides: Sides):
     assert sides.keeper.entries() == [Entry(9, 1, 11.0, NEVER, None, None)]
 
 
+def test_a_large_record_is_read_to_its_end():
+    sides = Sides(capacity=1_000)
+    cells = [sides.begin(handle, started=1.0) for handle in range(1_000)]
+    sides.worker.ends[cells[999]] = 2.0
+
+    entries = sides.keeper.entries()
+    sides.close()
+
+    assert [entry.handle for entry in entries] == list(range(1_000))
+    assert [entry.handle for entry in entries if entry.ended] == [999]
+
+
 def test_an_attempt_without_a_cell_makes_the_record_incomplete_until_it_is_settled(
     sides: Sides,
 ):

@@ -39,6 +39,8 @@ _TOKEN, _UNRECORDED, _RENEWED_TOKEN, _LEFT = 0, 1, 2, 3
 _PULSE, _RENEWED, _KEEPER_PULSE = 8, 9, 10
 """Places of words in the header."""
 
+_PAGE = 4096
+_UNUSED = bytes(_PAGE)
 _CELL = struct.Struct("dqqd")
 _PREFIX = struct.Struct("II")
 
@@ -193,10 +195,21 @@ class FlightRecord:
 
     def entries(self) -> list[Entry]:
         """Every cell that was ever used. Those of settled attempts tell of the past."""
-        cells = _CELL.iter_unpack(self.cells[: self._capacity * CELL_BYTES])
+        found: list[Entry] = []
+        end = self._capacity * CELL_BYTES
+        for at in range(0, end, _PAGE):
+            page = bytes(self.cells[at : min(at + _PAGE, end)])
+            # Most were never used, and reading all of them would take milliseconds.
+            if page != _UNUSED[: len(page)]:
+                found += self._page(at // CELL_BYTES, page)
+        return found
+
+    def _page(self, first: int, page: bytes) -> list[Entry]:
         return [
             self._entry(cell, started, handle, delivery, deadline)
-            for cell, (started, handle, delivery, deadline) in enumerate(cells)
+            for cell, (started, handle, delivery, deadline) in enumerate(
+                _CELL.iter_unpack(page), first
+            )
             if started
         ]
 
