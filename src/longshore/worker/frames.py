@@ -64,7 +64,8 @@ def _chain(error: BaseException, *, skip: int) -> list[str]:
 
 def _alone(error: BaseException, *, skip: int) -> list[str]:
     told = ["Traceback (most recent call last):\n"]
-    trace, found = error.__traceback__, list[TracebackType]()
+    found: list[TracebackType] = []
+    trace = error.__traceback__
     while trace is not None:
         found.append(trace)
         trace = trace.tb_next
