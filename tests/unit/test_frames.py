@@ -57,7 +57,7 @@ def _misspelt():
 
 
 def _lacking():
-    return "".lenght
+    return "".lengt
 
 
 def _unreadable():
