@@ -2,12 +2,13 @@
 
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["LoopFactory", "loop_factory", "settle_in"]
+__all__ = ["LoopFactory", "available_cores", "loop_factory", "settle_in"]
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -20,6 +21,13 @@ _YOUNG = 10_000
 """New objects at which the collector looks at them. Every batch of claims is more than Python's
 700, and the collector finds them alive, for the worker leaves no cycles: decision 0012."""
 _USUAL = gc.get_threshold()
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def loop_factory() -> LoopFactory | None:

@@ -4,11 +4,40 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from longshore.errors import ConfigError
+from longshore.runtime.process import available_cores
 
-__all__ = ["WorkerSettings"]
+__all__ = ["ChildLimits", "WorkerSettings"]
 
+_COUNTS = (
+    "concurrency",
+    "threads",
+    "processes",
+    "children",
+    "child_memory_bytes",
+    "child_recycle_bytes",
+    "child_jobs",
+    "claim_batch",
+    "flush_batch",
+)
 _SHORTEST_LEASE = timedelta(milliseconds=100)
 _LONGEST_POLL = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildLimits:
+    """How many child processes there are, and when one is stopped, replaced or sent home."""
+
+    most: int = 1
+    grace: float = 1.0
+    """Seconds between telling a handler to stop and killing it."""
+    idle: float = 60.0
+    """A child with nothing to do for so many seconds leaves."""
+    jobs: int | None = None
+    """A child is replaced after so many."""
+    recycle_bytes: int | None = None
+    """A child that holds more after a job is replaced."""
+    memory_bytes: int | None = None
+    """A job whose child holds more is killed, unless its task has a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +47,26 @@ class WorkerSettings:
     queues: tuple[str, ...] = ("default",)
     """In order of preference: `mail,reports`; or with weights: `mail=3,reports=1`."""
     concurrency: int = 64
-    """How many jobs run at once in each process, coroutines and threads together."""
+    """How many jobs run at once in each process, coroutines, threads and child processes
+    together."""
     threads: int | None = None
     """The most threads for plain functions in each process; without it, the concurrency."""
     processes: int = 1
     """How many worker processes run side by side."""
+    children: int | None = None
+    """The most child processes for tasks with `execution="process"`, in each process; without
+    it, one per core."""
+    child_memory_bytes: int | None = None
+    """A job is killed when its child process holds more memory: `512MiB`. A task may have a
+    limit of its own."""
+    child_recycle_bytes: int | None = None
+    """A child process that holds more memory after a job is replaced by a fresh one."""
+    child_jobs: int | None = None
+    """A child process is replaced by a fresh one after this many jobs."""
+    child_idle: timedelta = timedelta(seconds=60)
+    """A child process with nothing to do leaves after this long."""
+    child_grace: timedelta = timedelta(seconds=1)
+    """A handler in a child process that was told to stop is killed after this long."""
     claim_batch: int = 1_000
     """The most jobs that one exchange with the engine claims."""
     lease: timedelta = timedelta(seconds=30)
@@ -43,7 +87,7 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, before anything is started."""
-        for name in ("concurrency", "threads", "processes", "claim_batch", "flush_batch"):
+        for name in _COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"worker.{name} is {value}; it must be at least 1")
@@ -53,6 +97,18 @@ class WorkerSettings:
             raise ConfigError(f"worker.lease is {self.lease}; it must be at least 100 ms")
         if not timedelta(0) < self.poll <= _LONGEST_POLL:
             raise ConfigError(f"worker.poll is {self.poll}; it must be over 0 and at most 1 s")
-        for name in ("drain_timeout", "flush_after"):
+        for name in ("drain_timeout", "flush_after", "child_idle", "child_grace"):
             if getattr(self, name) < timedelta(0):
                 raise ConfigError(f"worker.{name} must not be negative")
+
+    @property
+    def child_limits(self) -> ChildLimits:
+        """What is said about child processes."""
+        return ChildLimits(
+            most=min(self.children or available_cores(), self.concurrency),
+            grace=self.child_grace.total_seconds(),
+            idle=self.child_idle.total_seconds(),
+            jobs=self.child_jobs,
+            recycle_bytes=self.child_recycle_bytes,
+            memory_bytes=self.child_memory_bytes,
+        )

@@ -1,0 +1,266 @@
+"""A child process: imports the worker's tasks and runs one job after another, alone.
+
+Started by `worker.spawned` as `python -m longshore.worker.child SOCKET LIFELINE PARENT`. The
+handler has the main thread, so that a signal can interrupt it: SIGTERM is how the worker tells
+it to stop, and raises CancelledError in it, once. Whatever the handler then does, the worker
+kills this process afterwards.
+"""
+
+import asyncio
+import inspect
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
+from contextvars import copy_context
+from time import monotonic
+from typing import Any, cast
+
+from longshore.core.job import Claim
+from longshore.core.settle import failure
+from longshore.errors import ConfigError
+from longshore.running import COMPLETER, CURRENT, Slot
+from longshore.worker import lifeline, origin, wire
+from longshore.worker.outcome import describe
+from longshore.worker.registry import Handler, Registry
+from longshore.worker.tree import rss_bytes
+
+__all__ = ["Child", "main"]
+
+_CHUNK = 1 << 16
+_OOM_SCORE = 500
+"""Of 1,000: when memory runs out, the kernel takes a child before its worker."""
+
+
+_Ended = tuple[object, BaseException | None]
+"""What a handler returned, or what it raised: not raised again, which would add our frames."""
+
+
+class _Running:
+    """The job as its handler sees it."""
+
+    __slots__ = ("cancel_requested", "claim", "deadline")
+
+    def __init__(self, order: wire.Order) -> None:
+        self.claim: Claim | None = order.claim
+        left = float("inf") if order.seconds is None else order.seconds
+        self.deadline = monotonic() + left
+        self.cancel_requested = False
+
+
+class _NoTransactions:
+    """Refuses what needs the worker's own connection to the engine."""
+
+    def transaction(self, slot: Slot) -> AbstractAsyncContextManager[Any]:
+        """A ConfigError."""
+        raise ConfigError(
+            "job.transaction() is for async tasks on the event loop of their worker; this one "
+            "runs in a process of its own"
+        )
+
+    def keep(self, slot: Slot, result: object) -> None:
+        """The same."""
+        self.transaction(slot)
+
+
+class Child:
+    """Runs orders as they come, until the worker has no more."""
+
+    def __init__(self, handlers: Callable[[str], Handler], *, is_weighed: bool = False) -> None:
+        self._handlers = handlers
+        self._is_weighed = is_weighed
+        self._running: _Running | None = None
+        self._is_interruptible = False
+        self._task: asyncio.Task[Any] | None = None
+        self._runner: asyncio.Runner | None = None
+        self._context = copy_context()
+        self._context.run(COMPLETER.set, _NoTransactions())
+        self._is_fit = True
+        self._pid = os.getpid()
+
+    def run(self, order: wire.Order) -> wire.FromChild:
+        """How it went."""
+        self._running = _Running(order)
+        try:
+            report = self._outcome(self._handlers(order.claim.type), order.claim)
+        finally:
+            self._running = None
+        return report
+
+    def interrupt(self, *_: object) -> None:
+        """Tell the handler to stop: a coroutine is cancelled, a function raises from here."""
+        if os.getpid() != self._pid:
+            # Of a process that the handler has forked, SIGTERM means what it always meant.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+        if self._running is None or self._running.cancel_requested:
+            return
+        self._running.cancel_requested = True
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        elif self._is_interruptible:
+            raise asyncio.CancelledError("the worker told this job to stop")
+
+    def close(self) -> None:
+        """End what handlers left on the event loop."""
+        if self._runner is not None:
+            self._runner.close()
+
+    def _outcome(self, handler: Handler, claim: Claim) -> wire.FromChild:
+        try:
+            arguments = handler.decode(claim.payload)
+        except Exception as error:
+            return wire.Undecodable(message=_bounded(error))
+        result, raised = self._call(handler, arguments)
+        if raised is not None:
+            return self._raised(raised)
+        try:
+            kept = None if result is None else handler.encode_result(result)
+        except Exception as error:
+            return wire.Unstorable(message=_bounded(error), **self._facts())
+        return wire.Returned(result=kept, **self._facts())
+
+    def _call(self, handler: Handler, arguments: Any) -> _Ended:
+        context = self._context.copy()
+        context.run(CURRENT.set, self._running)
+        self._is_interruptible = True
+        try:
+            result = context.run(handler.run, arguments)
+        # SystemExit and KeyboardInterrupt are the handler's too.
+        except BaseException as error:
+            return None, error
+        finally:
+            self._is_interruptible = False
+        if not inspect.iscoroutine(result):
+            return result, None
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        try:
+            return self._runner.run(self._await(result), context=context)
+        except BaseException as error:
+            # SystemExit in a task that the handler started leaves the loop on its own, and
+            # the handler behind.
+            self._is_fit = False
+            return None, error
+
+    async def _await(self, coroutine: Coroutine[Any, Any, object]) -> _Ended:
+        self._task = asyncio.current_task()
+        if self._task and self._running and self._running.cancel_requested:
+            self._task.cancel()
+        try:
+            return await coroutine, None
+        except BaseException as error:
+            return None, error
+        finally:
+            self._task = None
+
+    def _raised(self, error: BaseException) -> wire.Raised:
+        try:
+            wish = wire.wish_of(error, _bounded(error))
+            return wire.Raised(failure=describe(error), wish=wish, **self._facts())
+        except MemoryError:
+            why = failure("MemoryError", "no memory is left to tell more")
+            return wire.Raised(failure=why, is_last=True)
+
+    def _facts(self) -> dict[str, Any]:
+        held = rss_bytes() if self._is_weighed else 0
+        return {"rss_bytes": held, "is_last": not self._is_fit}
+
+
+def main() -> None:
+    """Serve the worker at the other end of the socket."""
+    fd, line, parent = map(int, sys.argv[1:4])
+    lifeline.hold(line, parent)
+    _volunteer()
+    connection = socket.socket(fileno=fd)
+    connection.set_inheritable(False)
+    os.set_inheritable(line, False)
+    # A process that a handler forks answers nobody.
+    os.register_at_fork(after_in_child=connection.close)
+    for stream in (sys.stdout, sys.stderr):
+        # What was printed must not be lost with a process that is killed.
+        if stream is not None:
+            cast("Any", stream).reconfigure(line_buffering=True)
+    sys.argv[1:] = []
+    orders = _Orders(connection)
+    with ExitStack() as stack:
+        try:
+            setup = cast("wire.Setup", orders.next())
+            child = Child(_handlers(setup, stack), is_weighed=setup.is_weighed)
+        # SystemExit too: whatever keeps the tasks from being imported is told to the worker.
+        except BaseException as error:
+            connection.sendall(wire.encode(_refusal(error)))
+            return
+        signal.signal(signal.SIGTERM, child.interrupt)
+        connection.sendall(wire.encode(wire.Ready()))
+        _serve(child, orders, connection)
+
+
+class _Orders:
+    """The worker's messages, one by one; None when there are no more."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._frames = wire.Frames()
+        self._bodies: list[bytes] = []
+
+    def next(self) -> wire.ToChild | None:
+        """The next one. A message that was not read whole stays unread."""
+        while not self._bodies:
+            chunk = self._connection.recv(_CHUNK)
+            if not chunk:
+                return None
+            self._bodies += self._frames.feed(chunk)
+        return wire.decode_order(self._bodies.pop(0))
+
+
+def _serve(child: Child, orders: _Orders, connection: socket.socket) -> None:
+    while (order := orders.next()) is not None:
+        report = child.run(cast("wire.Order", order))
+        connection.sendall(wire.encode(report))
+        if cast("wire.Report", report).is_last:
+            break
+    child.close()
+
+
+def _handlers(setup: wire.Setup, stack: ExitStack) -> Callable[[str], Handler]:
+    """What runs each type, all of them found, or ConfigError. The app is moved for good."""
+    sys.path[:] = setup.search_path
+    found: Any = origin.load(setup.origin)
+    if isinstance(found, Registry):
+        handlers = {name: found.get(name) for name in setup.types}
+    else:
+        stack.enter_context(found.at(setup.origin.url))
+        tasks = found.tasks
+        handlers = {name: tasks[name].handler() for name in setup.types if name in tasks}
+    known = {name: one for name, one in handlers.items() if one is not None}
+    if unknown := set(setup.types) - known.keys():
+        raise ConfigError(
+            f"task {min(unknown)!r} is not there when a child process imports "
+            f"{', '.join(setup.origin.modules)}; declare it at the top level of a module"
+        )
+    return known.__getitem__
+
+
+def _refusal(error: BaseException) -> wire.Refused:
+    why = describe(error)
+    is_plain = isinstance(error, ConfigError)
+    words = why.message if is_plain else f"{why.kind}: {why.message}"
+    return wire.Refused(words, why.traceback)
+
+
+def _volunteer() -> None:
+    with suppress(OSError), open("/proc/self/oom_score_adj", "r+") as file:
+        if int(file.read()) < _OOM_SCORE:
+            file.seek(0)
+            file.write(str(_OOM_SCORE))
+
+
+def _bounded(error: BaseException) -> str:
+    return describe(error).message
+
+
+if __name__ == "__main__":
+    main()
