@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, islice
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast, overload
@@ -29,7 +29,8 @@ from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare
 from longshore.tasks.builtin import builtins
 from longshore.worker.keeper import KeeperOffer
-from longshore.worker.registry import Registry
+from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
+from longshore.worker.registry import Execution, Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 
@@ -96,6 +97,7 @@ class Longshore:
         return {**self._builtins, **self._tasks}
 
     async def __aenter__(self) -> Self:
+        check_may_open()
         opened = self._opened
         if opened is None or opened.pid != os.getpid() or opened.loop.is_closed():
             # Unless a test sets the time, the engine goes by its own clock and not by ours.
@@ -242,9 +244,13 @@ class Longshore:
         names = {"default", *(task.queue for task in self._tasks.values())}
         return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
 
-    def registry(self) -> Registry:
-        """Its tasks as a worker runs them. ConfigError if one cannot be run."""
-        return Registry(task.handler() for task in self.tasks.values())
+    def registry(self, child_logs: LogStyle | None = None) -> Registry:
+        """Its tasks as a worker runs them. ConfigError if one cannot be run.
+
+        `child_logs` is how the worker's child processes log, if not as their code says.
+        """
+        handlers = (task.handler() for task in self.tasks.values())
+        return Registry(handlers, origin=partial(self._origin, child_logs))
 
     async def work(
         self,
@@ -341,6 +347,12 @@ class Longshore:
             queues=settings.queues if queues is None else tuple(queues),
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
+
+    def _origin(self, logs: LogStyle | None) -> Origin:
+        apart = [one for one in self._tasks.values() if one.execution is Execution.PROCESS]
+        modules = {task.function.__module__ for task in apart}
+        is_private = not self.engine.traits.shared_between_processes
+        return find_origin(self, modules, url=self.url, is_private=is_private, logs=logs)
 
     def _keep(self, task: Task[..., Any]) -> None:
         other = self._tasks.get(task.name)

@@ -19,9 +19,10 @@ from typing import (
 
 import msgspec
 
-from longshore.core import codec, ids
+from longshore.core import codec, ids, quantity
 from longshore.core.backoff import Backoff, Jitter
 from longshore.core.job import JobId, NewJob
+from longshore.core.settle import MAX_CRASHES
 from longshore.errors import ConfigError, SubmitError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, TaskOptions, Template, microseconds
@@ -43,7 +44,13 @@ class Declaration(TaskOptions, total=False):
     rename a function that has jobs in the queue.
     """
     execution: Literal["async", "thread", "process"]
-    """Where it runs: on the event loop for `async def`, in a thread for `def`."""
+    """Where it runs: on the event loop for `async def` and in a thread for `def`, unless given;
+    with "process" in a child process of the worker, whichever of the two it is.
+    """
+    memory_limit: int | str
+    """The most memory that a job with `execution="process"` may hold: bytes, or `512MiB`."""
+    max_crashes: int
+    """A job that killed so many processes of its own is dead, for the reason poison; 3."""
     retry_base: Duration
     """The delay after the first failure is twice this; it doubles with each. 250 ms."""
     retry_cap: Duration
@@ -95,6 +102,8 @@ class Definition:
     backoff: Backoff
     retry_delay: Callable[[int], Duration] | None
     keep_result: bool
+    max_crashes: int
+    memory_bytes: int | None
 
 
 class Task(Generic[P, R]):
@@ -170,6 +179,9 @@ class Task(Generic[P, R]):
             retry_delay=None
             if delay is None
             else lambda failures: microseconds(delay(failures)),
+            max_crashes=definition.max_crashes,
+            memory_bytes=definition.memory_bytes,
+            is_async=inspect.iscoroutinefunction(definition.function),
         )
 
 
@@ -226,21 +238,26 @@ def declare(
 ) -> Task[..., Any]:
     """The function as a task, or ConfigError."""
     name = declaration.get("name") or _own_name(function)
+    execution = _execution(function, name, declaration.get("execution"))
     try:
         template = Template.of(name).using(_job_options(declaration))
         backoff = _backoff(declaration)
+        memory_bytes = _memory_bytes(declaration, execution)
+        max_crashes = _max_crashes(declaration)
     except (SubmitError, ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"task {name!r}: {error}") from None
     definition = Definition(
         app=app,
         function=function,
         signature=Signature(function, name),
-        execution=_execution(function, name, declaration.get("execution")),
+        execution=execution,
         backoff=backoff,
         retry_delay=declaration.get("retry_delay"),
         keep_result=declaration.get("keep_result", True),
+        max_crashes=max_crashes,
+        memory_bytes=memory_bytes,
     )
-    is_async = definition.execution is Execution.ASYNC
+    is_async = inspect.iscoroutinefunction(function)
     task: Task[..., Any] = (AsyncTask if is_async else SyncTask)(definition, template)
     update_wrapper(cast("Callable[..., Any]", task), function)
     return task
@@ -264,11 +281,6 @@ def _own_name(function: Callable[..., Any]) -> str:
 
 def _execution(function: Callable[..., Any], name: str, wish: str | None) -> Execution:
     is_async = inspect.iscoroutinefunction(function)
-    if wish == "process":
-        raise ConfigError(
-            f"task {name!r}: this version does not run tasks in processes of their own; "
-            "use execution='thread'"
-        )
     if wish == "thread" and is_async:
         raise ConfigError(f"task {name!r}: an async function runs on the event loop")
     if wish is None:
@@ -277,7 +289,7 @@ def _execution(function: Callable[..., Any], name: str, wish: str | None) -> Exe
         return Execution(wish)
     except ValueError:
         raise ConfigError(
-            f"task {name!r}: execution is {wish!r}; use async or thread"
+            f"task {name!r}: execution is {wish!r}; use async, thread or process"
         ) from None
 
 
@@ -292,6 +304,25 @@ def _backoff(declaration: Declaration) -> Backoff:
     if backoff.base < 0 or backoff.cap < 0:
         raise ValueError("retry_base and retry_cap must not be negative")
     return backoff
+
+
+def _memory_bytes(declaration: Declaration, execution: Execution) -> int | None:
+    limit = declaration.get("memory_limit")
+    if limit is None:
+        return None
+    if execution is not Execution.PROCESS:
+        raise ValueError("a memory_limit is for execution='process'")
+    size = quantity.size_bytes(limit) if isinstance(limit, str) else limit
+    if size < 1:
+        raise ValueError("memory_limit must be at least 1")
+    return size
+
+
+def _max_crashes(declaration: Declaration) -> int:
+    most = declaration.get("max_crashes", MAX_CRASHES)
+    if most < 1:
+        raise ValueError("max_crashes must be at least 1")
+    return most
 
 
 def _forget(_: object) -> None:

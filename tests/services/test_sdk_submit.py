@@ -297,8 +297,15 @@ def test_a_task_says_where_it_cannot_run():
 
     assert app.task(coroutine).execution == "async"
     assert app.task(function).execution == "thread"
-    with pytest.raises(ConfigError, match="processes of their own"):
-        app.task(execution="process")(function)
+    assert app.task(name="a", execution="process")(coroutine).execution == "process"
+    assert app.task(name="b", execution="process")(function).execution == "process"
+    with pytest.raises(ConfigError, match="use async, thread or process"):
+        app.task(execution="elsewhere")(function)
+    for options in ({"max_crashes": 0}, {"memory_limit": "much"}, {"memory_limit": 0}):
+        with pytest.raises(ConfigError, match="task 'function'"):
+            app.task(execution="process", **options)(function)
+    with pytest.raises(ConfigError, match="is for execution='process'"):
+        app.task(memory_limit="1GiB")(function)
     with pytest.raises(ConfigError, match="event loop"):
         app.task(execution="thread")(coroutine)
     for retries in ({"retry_base": -1}, {"retry_cap": "long"}, {"retry_jitter": "some"}):

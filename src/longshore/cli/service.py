@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
-from longshore.cli import wiring
+from longshore.cli import logs, wiring
 from longshore.cli.tail import Tail
 from longshore.core import quantity
 from longshore.runtime.process import loop_factory, settle_in
@@ -47,7 +47,11 @@ async def work(
         )
         ticks = [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
         worker = Worker(
-            engine, app.registry(), settings.worker, clock=wiring.CLOCK, ticks=ticks
+            engine,
+            app.registry(logs.style(settings.log)),
+            settings.worker,
+            clock=wiring.CLOCK,
+            ticks=ticks,
         )
         await app.store_schedules()
         with drained_by_signals(worker):
@@ -73,7 +77,11 @@ async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
         await tail.skip()
         ticks = [("tail", tail.tick)]
         worker = Worker(
-            app.engine, app.registry(), settings.worker, clock=wiring.CLOCK, ticks=ticks
+            app.engine,
+            app.registry(logs.style(settings.log)),
+            settings.worker,
+            clock=wiring.CLOCK,
+            ticks=ticks,
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
         await app.store_schedules()

@@ -209,8 +209,10 @@ def _recorded(handler: Handler, done: Drained) -> Handler:
         with _noting(handler.type, done):
             return run(arguments)
 
-    is_async = handler.execution is Execution.ASYNC
-    return replace(handler, run=run_async if is_async else run_sync)
+    # What would run in a child process runs here too: a test wants to see what it does.
+    is_async = handler.execution is Execution.ASYNC or handler.is_async
+    execution = Execution.ASYNC if is_async else Execution.THREAD
+    return replace(handler, run=run_async if is_async else run_sync, execution=execution)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """One attempt while it runs: what the worker and the handler share about it."""
 
-import asyncio
 from enum import IntEnum
+from typing import Protocol
 
 import msgspec
 
@@ -26,6 +26,14 @@ class Stop(IntEnum):
     """The job is no longer this worker's: whatever the handler does is not settled."""
 
 
+class Cancellable(Protocol):
+    """A task, or a child process."""
+
+    def cancel(self) -> object:
+        """Tell the handler to stop."""
+        ...
+
+
 class Attempt(msgspec.Struct, gc=False, eq=False):
     """A claim and its handler, from start to outcome.
 
@@ -39,7 +47,7 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
     """On the worker's monotonic clock; infinity for none."""
     handler: Handler
     started: float
-    task: asyncio.Task[None] | None = None
+    task: Cancellable | None = None
     """Runs the handler; None when a thread does."""
     cell: int = -1
     """Where the flight record tells of it; below 0: nowhere."""

@@ -1,10 +1,12 @@
 """The worker's one conversation with the engine: settle what ended, claim what is next."""
 
 import asyncio
+from collections.abc import Sequence
 
 from longshore.core.job import Claim
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import SECOND
+from longshore.worker.appetite import Appetite, Request
 from longshore.worker.attempt import Stop
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.order import QueueOrder
@@ -56,6 +58,7 @@ class Fetcher:
         self._sweep = sweep
         self._departure = departure
         self._order = QueueOrder(settings.queues)
+        self._appetite = Appetite(self._order.names)
         self._claim_batch = settings.claim_batch
         self._flush_batch = settings.flush_batch
         self._flush_after = settings.flush_after.total_seconds()
@@ -125,10 +128,14 @@ class Fetcher:
         # A claim of two or three to keep the buffer brimful is not worth its commit.
         return min(want, self._claim_batch) if want >= max(ahead // 2, 1) else 0
 
+    def _request(self, order: tuple[str, ...] | None = None) -> Request:
+        room, now = self._slots.lanes.child_room, self._loop.time()
+        return self._appetite.request(self._want(), room, order, now)
+
     def _delay(self) -> float:
         """Seconds until the next exchange is worth sending."""
         ended = len(self._settler)
-        want = self._want()
+        want = self._request().want
         is_last = ended and self._departure.ending is not None
         if ended >= self._flush_batch or is_last or self._sweep.is_report_due:
             return 0.0
@@ -136,7 +143,10 @@ class Fetcher:
         if ended:
             wait = min(wait, self._flush_wait)
         if want:
-            wait = min(wait, _GAP if self._is_woken else self._look_after)
+            is_due = self._is_woken or self._appetite.is_eager(self._slots.lanes.child_room)
+            wait = min(wait, _GAP if is_due else self._look_after)
+        elif (rest := self._appetite.rest_of(self._loop.time())) is not None:
+            wait = min(wait, self._loop.time() + rest - self._last)
         return self._last + wait - self._loop.time()
 
     async def _pause(self, delay: float) -> None:
@@ -157,10 +167,12 @@ class Fetcher:
             self._slots.rings_when_free = False
 
     async def _exchange(self) -> None:
-        want = self._want()
+        request = self._request(self._order.next() if self._want() else None)
+        want = request.want
         batch = self._settler.take()
         if want:
-            self._is_woken = False
+            # Those who were not asked may be why it was woken.
+            self._is_woken = request.is_partial and self._is_woken
             # Before the look: what arrives just after it must ring.
             if self._look_after:
                 self._listen()
@@ -169,36 +181,52 @@ class Fetcher:
             started=self._sweep.take_starts(),
             settlements=batch.settlements,
             want=want,
-            queues=self._order.next() if want else None,
+            queues=request.queues if want else None,
         )
         self._last = self._loop.time()
         took = min((self._last - began) * _SHARE, _LONGEST_FLUSH)
         self._flush_wait = max(self._flush_after, took)
         self._settler.accepted(batch, answer.stale)
         self._pace.ended(batch.attempts, self._last)
-        self._receive(answer.claims)
+        self._receive(answer.claims, request)
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
-            self._found(len(answer.claims), want)
-            if not answer.claims and self.until_idle is not None and not self._holds():
+            self._found(len(answer.claims), request)
+            is_idle = not answer.claims and not request.is_partial and not self._holds()
+            if is_idle and self.until_idle is not None:
                 await self._leave_if_idle(self.until_idle)
 
-    def _receive(self, claims: list[Claim]) -> None:
-        if not claims:
-            return
+    def _receive(self, claims: list[Claim], request: Request) -> None:
         self._standing.stats.claimed += len(claims)
         if self._departure.ending is None:
-            self._slots.accept(claims)
-            self._sweep.wake()
+            surplus = self._slots.accept(claims)
+            self._settler.release(surplus)
+            self._learn(claims, surplus, request)
+            if claims:
+                self._sweep.wake()
         else:
             self._settler.release(claims)
 
-    def _found(self, count: int, want: int) -> None:
+    def _learn(self, claims: list[Claim], surplus: Sequence[Claim], request: Request) -> None:
+        if self._slots.lanes.child_room is None or not request.want:
+            return
+        is_apart = self._slots.lanes.is_for_children
+        self._appetite.received(
+            request,
+            apart=[one.queue for one in claims if is_apart(one)],
+            common=[one.queue for one in claims if not is_apart(one)],
+            surplus=[one.queue for one in surplus],
+            now=self._loop.time(),
+        )
+
+    def _found(self, count: int, request: Request) -> None:
         """Look again at once where there was plenty, and not before a wake-up where nothing."""
-        if count == want:
-            self._look_after = 0.0
-        else:
-            self._look_after = self._flush_after if count else self._poll
+        look_after = self._flush_after if count else self._poll
+        if count == request.want:
+            look_after = 0.0
+        # What children's queues lack says nothing of the others.
+        known = self._look_after if request.is_for_children else self._poll
+        self._look_after = min(look_after, known)
 
     async def _leave_if_idle(self, horizon: float) -> None:
         promoted = await self._standing.promote(_PROMOTED)

@@ -16,6 +16,7 @@ from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.frames import describe_frames
 from longshore.worker.standing import Standing
+from longshore.worker.wire import ForeignError
 
 __all__ = ["Judge", "describe"]
 
@@ -51,8 +52,12 @@ class Judge:
             attempt.result = attempt.handler.encode_result(result)
         except Exception as error:
             attempt.finished = self._standing.clock.monotonic()
-            why = settle.failure("result", _message(error))
-            attempt.settlement = self._logged(attempt, self._killed(attempt, why, "result"))
+            attempt.settlement = self.unstorable(attempt, _message(error))
+
+    def unstorable(self, attempt: Attempt, message: str) -> Settlement:
+        """What the handler returned cannot be kept; see `keep`."""
+        why = settle.failure("result", message)
+        return self._logged(attempt, self._killed(attempt, why, "result"))
 
     def returned(self, attempt: Attempt) -> Settlement | None:
         """The handler returned; None: it succeeded."""
@@ -67,6 +72,23 @@ class Judge:
             log.warning("handler failed after its commit", extra=_facts(attempt.claim) | why)
             return None
         return self._logged(attempt, self._raised(attempt, error))
+
+    def crashed(self, attempt: Attempt, message: str) -> Settlement:
+        """The process that ran this attempt, and nothing else, died of it."""
+        handler, claim = attempt.handler, attempt.claim
+        crashed = settle.crashed(
+            claim,
+            settle.failure("crash", message),
+            max_crashes=handler.max_crashes,
+            delay=handler.backoff.delay(claim.crashes + 1, self._rng.random()),
+            **self._times(attempt),
+        )
+        return self._logged(attempt, crashed)
+
+    def exceeded(self, attempt: Attempt, held: int, limit: int) -> Settlement:
+        """The process that ran this attempt was killed because it held too much memory."""
+        words = f"held {held >> 20} MiB of memory; the limit is {limit >> 20} MiB"
+        return self._logged(attempt, self._failed(attempt, settle.failure("memory", words)))
 
     def unfinished(self, attempt: Attempt) -> Settlement:
         """The worker leaves while the handler still runs."""
@@ -159,6 +181,8 @@ class Judge:
 
 def describe(error: BaseException) -> Failure:
     """The exception as it is stored, whatever its `__str__` does."""
+    if isinstance(error, ForeignError):
+        return error.failure
     return settle.failure(type(error).__name__, _message(error), describe_frames(error))
 
 

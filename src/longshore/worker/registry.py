@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from longshore.core.backoff import Backoff
+from longshore.core.settle import MAX_CRASHES
 from longshore.errors import ConfigError
+from longshore.worker.origin import Origin
 
 __all__ = ["Execution", "Handler", "Registry"]
 
@@ -18,6 +20,8 @@ class Execution(StrEnum):
     """On the worker's event loop; the function is a coroutine function."""
     THREAD = "thread"
     """In one of the worker's threads; a plain function."""
+    PROCESS = "process"
+    """In a child process of the worker; either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +42,22 @@ class Handler:
     backoff: Backoff = field(default_factory=Backoff)
     retry_delay: Callable[[int], int] | None = None
     """Overrides the backoff: failures so far → microseconds."""
+    is_async: bool = False
+    """Where the execution does not tell: the function is a coroutine function."""
+    max_crashes: int = MAX_CRASHES
+    """A job that has killed so many processes of its own is dead."""
+    memory_bytes: int | None = None
+    """The most memory its process may hold; without it, what the worker allows."""
 
 
 class Registry:
     """Handlers by type name."""
 
-    def __init__(self, handlers: Iterable[Handler] = ()) -> None:
+    def __init__(
+        self, handlers: Iterable[Handler] = (), *, origin: Callable[[], Origin] | None = None
+    ) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._origin = origin
         for handler in handlers:
             self.add(handler)
 
@@ -57,6 +70,17 @@ class Registry:
     def get(self, type_name: str) -> Handler | None:
         """The handler of this type."""
         return self._handlers.get(type_name)
+
+    def origin(self) -> Origin:
+        """Where a child process finds these, or ConfigError."""
+        if self._origin is None:
+            raise ConfigError("these tasks have no module that a child process could import")
+        return self._origin()
+
+    def handlers_in(self, execution: Execution) -> dict[str, Handler]:
+        """Those that run there, by type name."""
+        named = self._handlers.items()
+        return {name: one for name, one in named if one.execution is execution}
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Rooms for running jobs: a pool of slot coroutines for async handlers, threads for the others.
+"""Rooms for running jobs: slot coroutines for async handlers, lanes for the others.
 
 The body of a slot is written out in one piece, because every job goes through it: a coroutine
 or a task per job would cost more than all the rest (`bench/worker_hot_path.py`). Two things
@@ -25,12 +25,12 @@ from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.buffer import Buffer
 from longshore.worker.completer import Completer
 from longshore.worker.flight import Flight
+from longshore.worker.lanes import Lanes
 from longshore.worker.outcome import Judge
-from longshore.worker.registry import Execution, Handler, Registry
+from longshore.worker.registry import Handler, Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
 from longshore.worker.standing import NEVER, Standing
-from longshore.worker.threads import Threads
 
 __all__ = ["Slots"]
 
@@ -64,7 +64,7 @@ class _Handlers(dict[str, Handler]):
 
 
 class Slots:
-    """A fixed number of rooms: each is free, or has a slot coroutine or a thread at work."""
+    """A fixed number of rooms: each is free, or has a slot, a thread or a child at work."""
 
     def __init__(
         self,
@@ -80,18 +80,12 @@ class Slots:
         self._handlers = _Handlers(
             (name, handler) for name in registry.types if (handler := registry.get(name))
         )
-        self._sync_types = {
-            name
-            for name, handler in self._handlers.items()
-            if handler.execution is Execution.THREAD
-        }
         self._standing = standing
         self._settler = settler
         self._judge = judge
         self._flight = flight
         self._clock = clock
         self._buffer = Buffer()
-        self._for_threads = Buffer()
         self._parked: list[asyncio.Future[None]] = []
         self._coming = 0
         """Slots that have a room and have not yet looked for a claim."""
@@ -103,9 +97,13 @@ class Slots:
         self._slots: set[_Slot] = set()
         self._context = Context()
         self._loop: asyncio.AbstractEventLoop
-        limit = settings.threads or settings.concurrency
-        self._threads = Threads(
-            limit, clock=clock, judge=judge, flight=flight, on_ended=self._threads_ended
+        self.lanes = Lanes(
+            registry,
+            settings,
+            clock=clock,
+            judge=judge,
+            flight=flight,
+            on_ended=self._ended_elsewhere,
         )
         self.rooms = settings.concurrency
         self.free = settings.concurrency
@@ -118,7 +116,7 @@ class Slots:
     @property
     def waiting(self) -> int:
         """Claims that wait for a room."""
-        return len(self._buffer.claims) + len(self._for_threads.claims)
+        return len(self._buffer.claims) + self.lanes.waiting
 
     @property
     def spare(self) -> int:
@@ -128,11 +126,11 @@ class Slots:
     def attempts(self) -> list[Attempt]:
         """Every attempt whose handler runs, wanted or not."""
         running = [slot.attempt for slot in self._slots if slot.attempt is not None]
-        return running + list(self._threads.running)
+        return running + self.lanes.attempts
 
     def references(self) -> list[Reference]:
         """Everything held here under the session: waiting or running."""
-        claims = [*self._buffer.claims, *self._for_threads.claims]
+        claims = [*self._buffer.claims, *self.lanes.claims]
         running = (one.claim for one in self.attempts() if one.stop is not Stop.LOST)
         return [(claim.handle, claim.delivery) for claim in [*claims, *running]]
 
@@ -141,22 +139,23 @@ class Slots:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._context.run(COMPLETER.set, Completer(self._standing, self._loop))
-        self._threads.open(self._loop, self._context)
+        self.lanes.open(self._loop, self._context)
 
-    def accept(self, claims: Sequence[Claim]) -> None:
-        """Run these as soon as there is room."""
+    def accept(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """Run these as soon as there is room; those that would wait for long come back."""
         now = self._clock.monotonic()
-        if sync := self._sync_types:
-            self._for_threads.add([one for one in claims if one.type in sync], now)
-            claims = [one for one in claims if one.type not in sync]
+        claims, surplus = self.lanes.take_in(claims, now)
         self._buffer.add(claims, now)
         self._fill()
+        return surplus
 
     def take_waiting(self, *, since: float = NEVER) -> list[Claim]:
         """Take back what has been waiting for a room since this instant, or all."""
-        if since is NEVER:
-            return self._buffer.take_all() + self._for_threads.take_all()
-        return self._buffer.take_older(since) + self._for_threads.take_older(since)
+        if since is not NEVER:
+            return self._buffer.take_older(since) + self.lanes.take_older(since)
+        unbegun = self.lanes.take_unbegun()
+        self.free += len(unbegun)
+        return self._buffer.take_all() + self.lanes.take_all() + unbegun
 
     def stop(self, references: Sequence[Reference], why: Stop) -> None:
         """Stop these: handlers are told, and what still waits does not start."""
@@ -167,9 +166,7 @@ class Slots:
         for attempt in self.attempts():
             if attempt.reference in named and attempt.stop < why:
                 attempt.tell(why, now)
-        for claim in self._buffer.take_named(named, now) + self._for_threads.take_named(
-            named, now
-        ):
+        for claim in self._buffer.take_named(named, now) + self.lanes.take_named(named, now):
             if why is Stop.CANCEL:
                 self._settler.settle(settle.cancelled(claim, "cancel was requested"))
 
@@ -186,22 +183,18 @@ class Slots:
         now = self._clock.monotonic()
         for attempt in self.attempts():
             attempt.tell(Stop.DRAIN, now)
-        self._threads.close()
         tasks = [slot.task for slot in self._slots]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_CLOSING)
+        await self.lanes.close()
 
     def _fill(self) -> None:
         """Put what waits into free rooms, as long as the lease allows a start."""
         if not self._standing.is_live:
             return
-        while self.free and self._for_threads.claims and self._threads.has_room:
-            claim = self._for_threads.claims.popleft()
-            self.free -= 1
-            handler = self._handlers[claim.type]
-            self._threads.start(Attempt(claim, NEVER, handler, self._clock.monotonic()))
+        self.free -= self.lanes.fill(self.free)
         self._call_slots(len(self._buffer.claims))
 
     def _call_slots(self, claims: int) -> None:
@@ -236,9 +229,11 @@ class Slots:
             self.free += 1
         self._room_is_free()
 
-    def _threads_ended(self, ended: list[Attempt]) -> None:
+    def _ended_elsewhere(self, ended: list[Attempt]) -> None:
         self.free += len(ended)
-        self.fault = self.fault or self._threads.fault
+        if self.lanes.fault is not None:
+            self.fault = self.fault or self.lanes.fault
+            self._settler.bell.set()
         self._settler.add(ended)
         self._room_is_free()
 
@@ -248,14 +243,14 @@ class Slots:
             self._settler.bell.set()
 
     async def _serve(self, slot: _Slot) -> None:  # noqa: C901, PLR0915  # in one piece: see above
-        claims, for_threads = self._buffer.claims, self._for_threads.claims
+        claims, (for_threads, for_children) = self._buffer.claims, self.lanes.queues
         handlers, settler, ended = self._handlers, self._settler, self._settler.ended
         monotonic, task = self._clock.monotonic, slot.task
         record, cell = self._flight.record, -1
         now, turn = self._arrived(), _EARLIER
         is_fit = True
         while is_fit:
-            if not claims or now >= self._turn_ends or for_threads:
+            if not claims or now >= self._turn_ends or for_threads or for_children:
                 pause = self._pause(now, turn) if claims else self._park()
                 if pause is not None:
                     await pause
@@ -314,7 +309,7 @@ class Slots:
         A process that was stopped and resumed comes by here before its next job, because its
         turn is over: so no handler starts past the lease, however late it was resumed.
         """
-        lends = not self.free and self._for_threads.claims and self._threads.has_room
+        lends = not self.free and self.lanes.can_start
         if lends or not self._standing.is_live:
             return self._park()
         if now >= self._turn_ends and not self._is_turn_new:
@@ -339,7 +334,7 @@ class Slots:
         waiter = self._loop.create_future()
         self._parked.append(waiter)
         self.free += 1
-        if self._for_threads.claims:
+        if self.lanes.waiting:
             self._fill()
         if self.rings_when_free:
             self._settler.bell.set()

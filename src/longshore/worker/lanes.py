@@ -1,0 +1,182 @@
+"""Rooms that are not on the event loop: threads and child processes, and who waits for them."""
+
+import asyncio
+from collections.abc import Callable, Container, Sequence
+from contextvars import Context
+from typing import Protocol
+
+from longshore.core.job import Claim
+from longshore.engine import Reference
+from longshore.runtime.clock import Clock
+from longshore.worker import wire
+from longshore.worker.attempt import Attempt
+from longshore.worker.buffer import Buffer
+from longshore.worker.flight import Flight
+from longshore.worker.outcome import Judge
+from longshore.worker.processes import Processes
+from longshore.worker.registry import Execution, Handler, Registry
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.standing import NEVER
+from longshore.worker.threads import Threads
+
+__all__ = ["Lanes"]
+
+
+class _Executor(Protocol):
+    @property
+    def has_room(self) -> bool: ...
+    @property
+    def running(self) -> set[Attempt]: ...
+    @property
+    def fault(self) -> BaseException | None: ...
+    def start(self, attempt: Attempt) -> None: ...
+
+
+class _Lane:
+    """An executor, the types it runs, and the claims that wait for it."""
+
+    def __init__(
+        self, executor: _Executor, handlers: dict[str, Handler], buffer: Buffer
+    ) -> None:
+        self.executor = executor
+        self.handlers = handlers
+        self.buffer = buffer
+
+    @property
+    def can_start(self) -> bool:
+        """Something waits, and there is room for it."""
+        return bool(self.buffer.claims) and self.executor.has_room
+
+
+class Lanes:
+    """A lane for threads and one for child processes, where some handler needs them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: WorkerSettings,
+        *,
+        clock: Clock,
+        judge: Judge,
+        flight: Flight,
+        on_ended: Callable[[list[Attempt]], None],
+    ) -> None:
+        self._clock = clock
+        self._lanes: list[_Lane] = []
+        self._threads: Threads | None = None
+        self._apart: dict[str, Handler] = {}
+        self.processes: Processes | None = None
+        for_threads, for_children = Buffer(), Buffer()
+        self.queues = for_threads.claims, for_children.claims
+        """What waits for threads and for children; the same two for ever."""
+        if plain := registry.handlers_in(Execution.THREAD):
+            limit = settings.threads or settings.concurrency
+            self._threads = Threads(
+                limit, clock=clock, judge=judge, flight=flight, on_ended=on_ended
+            )
+            self._lanes.append(_Lane(self._threads, plain, for_threads))
+        if apart := registry.handlers_in(Execution.PROCESS):
+            limits = settings.child_limits
+            setup = wire.Setup.here(registry.origin(), tuple(apart), limits)
+            self.processes = Processes(
+                setup, limits, clock=clock, judge=judge, flight=flight, on_ended=on_ended
+            )
+            self._apart = apart
+            self._lanes.append(_Lane(self.processes, apart, for_children))
+
+    @property
+    def waiting(self) -> int:
+        """Claims that wait for one of them."""
+        for_threads, for_children = self.queues
+        return len(for_threads) + len(for_children)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """These claims."""
+        for_threads, for_children = self.queues
+        return [*for_threads, *for_children]
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Every attempt that runs in one of them."""
+        return [attempt for lane in self._lanes for attempt in lane.executor.running]
+
+    @property
+    def fault(self) -> BaseException | None:
+        """What broke one of them: never a handler."""
+        faults = (lane.executor.fault for lane in self._lanes)
+        return next((fault for fault in faults if fault is not None), None)
+
+    @property
+    def can_start(self) -> bool:
+        """Something waits that could start, had it a room."""
+        return any(lane.can_start for lane in self._lanes)
+
+    @property
+    def child_room(self) -> int | None:
+        """How many more jobs the child processes can begin soon; None where there are none."""
+        if self.processes is None:
+            return None
+        return self.processes.room - len(self.queues[1])
+
+    def is_for_children(self, claim: Claim) -> bool:
+        """It runs in a child process."""
+        return claim.type in self._apart
+
+    def open(self, loop: asyncio.AbstractEventLoop, context: Context) -> None:
+        """Report to this loop; run handlers in copies of this context."""
+        if self._threads is not None:
+            self._threads.open(loop, context)
+        if self.processes is not None:
+            self.processes.open(loop)
+
+    def take_in(
+        self, claims: Sequence[Claim], now: float
+    ) -> tuple[Sequence[Claim], Sequence[Claim]]:
+        """Let those wait here that belong here; the others, and what is too much for children.
+
+        What cannot begin soon is better off with a worker that has a child to spare.
+        """
+        surplus: Sequence[Claim] = ()
+        for lane in self._lanes:
+            mine = [one for one in claims if one.type in lane.handlers]
+            claims = [one for one in claims if one.type not in lane.handlers]
+            if lane.executor is self.processes and (room := self.child_room) is not None:
+                mine, surplus = mine[: max(room, 0)], mine[max(room, 0) :]
+            lane.buffer.add(mine, now)
+        return claims, surplus
+
+    def fill(self, free: int) -> int:
+        """Start what can be, in so many free rooms at most; how many were needed."""
+        started = 0
+        for lane in self._lanes:
+            while started < free and lane.can_start:
+                claim = lane.buffer.claims.popleft()
+                handler = lane.handlers[claim.type]
+                lane.executor.start(Attempt(claim, NEVER, handler, self._clock.monotonic()))
+                started += 1
+        return started
+
+    def take_older(self, than: float) -> list[Claim]:
+        """Remove and return what has waited since this instant."""
+        return [claim for lane in self._lanes for claim in lane.buffer.take_older(than)]
+
+    def take_all(self) -> list[Claim]:
+        """Remove and return everything that waits."""
+        return [claim for lane in self._lanes for claim in lane.buffer.take_all()]
+
+    def take_named(self, references: Container[Reference], now: float) -> list[Claim]:
+        """Remove and return these."""
+        found = (lane.buffer.take_named(references, now) for lane in self._lanes)
+        return [claim for claims in found for claim in claims]
+
+    def take_unbegun(self) -> list[Claim]:
+        """Take back what has a room already, and no child yet."""
+        return self.processes.take_waiting() if self.processes is not None else []
+
+    async def close(self) -> None:
+        """Let idle threads end, and end every child. Threads in a handler end after it."""
+        if self._threads is not None:
+            self._threads.close()
+        if self.processes is not None:
+            await self.processes.close()

@@ -1,0 +1,268 @@
+"""Workers with child processes, as processes: killed, stopped, interrupted, misused."""
+
+import asyncio
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from longshore.core.job import Job, JobId
+from longshore.core.state import State
+from longshore.engines import open_engine
+from longshore.testing.factories import a_job
+from longshore.testing.harness import eventually
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+PATIENCE = 30.0
+
+
+class Yard:
+    """Processes in one folder, all of whose descendants carry a mark that they inherit."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self.url = f"sqlite:///{folder}/jobs.db"
+        self._stack = stack
+        self._mark = f"TRIAL={secrets.token_hex(8)}"
+        clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
+        path = os.pathsep.join(filter(None, [str(HERE), clean.get("PYTHONPATH")]))
+        self._environ = {**clean, "PYTHONPATH": path, "TRIAL": self._mark.partition("=")[2]}
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        process = self._stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, *words],
+                cwd=self.folder,
+                env=self._environ,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                process_group=0,
+            )
+        )
+        self._stack.callback(process.kill)
+        return process
+
+    def worker(self, *words: str) -> "subprocess.Popen[str]":
+        common = ["-m", "longshore", "worker", "--app", "process_app:app", "--url", self.url]
+        return self.start(*common, "--children", "2", *words)
+
+    def script(self, text: str) -> str:
+        (self.folder / "script.py").write_text(textwrap.dedent(text))
+        return "script.py"
+
+    async def submit(self, type_name: str, **arguments: str) -> JobId:
+        job = a_job(type=type_name, payload=json.dumps(arguments).encode(), timeout=None)
+        engine = open_engine(self.url)
+        await engine.migrate()
+        await engine.submit([job])
+        await engine.close()
+        return job.id
+
+    async def job(self, job_id: JobId) -> Job:
+        engine = open_engine(self.url)
+        try:
+            return await engine.get(job_id)
+        finally:
+            await engine.close()
+
+    async def ended(self, job_id: JobId) -> Job:
+        async def found() -> Job | None:
+            job = await self.job(job_id)
+            return job if job.finished_at is not None else None
+
+        job = await eventually(found, within=PATIENCE)
+        assert job is not None
+        return job
+
+    async def pids(self, name: str) -> list[int]:
+        """What a job wrote of itself and the process it started."""
+        path = self.folder / f"{name}.pids"
+        await eventually(lambda: path.exists() and path.read_text(), within=PATIENCE)
+        return [int(word) for word in path.read_text().split()]
+
+    def survivors(self) -> dict[int, str]:
+        """Every live process that descends from one of ours, by what it runs."""
+        found: dict[int, str] = {}
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdecimal() and self._is_ours(entry):
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+        return found
+
+    def _is_ours(self, entry: Path) -> bool:
+        return self._mark.encode() in (entry / "environ").read_bytes().split(b"\0")
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with ExitStack() as stack:
+        yard = Yard(tmp_path, stack)
+        yield yard
+        for pid in yard.survivors():
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_no_process_survives_a_worker_that_was_killed(yard: Yard):
+    await yard.submit("hold", name="a")
+    await yard.submit("hold_the_gil", name="b")
+    worker = yard.worker()
+    family = [worker.pid, *await yard.pids("a"), *await yard.pids("b")]
+    before = yard.survivors()
+
+    worker.kill()
+    worker.wait(PATIENCE)
+    killed = time.monotonic()
+    await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
+    took = time.monotonic() - killed
+
+    assert set(family) <= before.keys()
+    assert took < 1.0
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.prove)])
+async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rounds: int):
+    """Also while children are being started, and have not tied themselves to it yet."""
+    rng = random.Random(rounds)
+    for number in range(rounds):
+        for half in ("a", "b"):
+            await yard.submit("hold", name=f"{number}{half}")
+        worker = yard.worker("--lease", "1s")
+        await eventually(lambda: len(yard.survivors()) > 1, within=PATIENCE, every=0.002)
+        await asyncio.sleep(rng.uniform(0.0, 0.6))
+
+        worker.kill()
+        worker.wait(PATIENCE)
+
+        await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
+
+
+async def test_ctrl_c_in_the_terminal_reaches_the_worker_and_not_its_children(yard: Yard):
+    job_id = await yard.submit("hold", name="a")
+    worker = yard.worker()
+    await yard.pids("a")
+
+    os.killpg(worker.pid, signal.SIGINT)
+    assert worker.stderr is not None
+    while "worker asked to leave" not in worker.stderr.readline():
+        assert worker.poll() is None
+    (yard.folder / "a.go").touch()
+    worker.communicate(timeout=PATIENCE)
+    job = await yard.job(job_id)
+
+    assert worker.returncode == 0
+    assert (job.state, job.result) == (State.SUCCEEDED, b'"a in attempt 1"')
+    assert yard.survivors() == {}
+
+
+async def test_a_worker_that_was_stopped_past_its_lease_kills_its_child_and_settles_nothing(
+    yard: Yard,
+):
+    job_id = await yard.submit("hold", name="a")
+    first = yard.worker("--lease", "1s", "--name", "first")
+    family = await yard.pids("a")
+
+    async def is_started() -> bool:
+        return (await yard.job(job_id)).started_at is not None
+
+    await eventually(is_started, within=PATIENCE)
+    first.send_signal(signal.SIGSTOP)
+    (yard.folder / "a.pids").unlink()
+    second = yard.worker("--lease", "1s", "--name", "second")
+    others = await yard.pids("a")
+    first.send_signal(signal.SIGCONT)
+    await eventually(lambda: not yard.survivors().keys() & set(family), within=PATIENCE)
+    (yard.folder / "a.go").touch()
+    job = await yard.ended(job_id)
+    for worker in (first, second):
+        worker.terminate()
+        worker.communicate(timeout=PATIENCE)
+
+    assert not set(others) & set(family)
+    assert job.result == b'"a in attempt 2"'
+    assert (job.failures, job.crashes, job.delivery) == (0, 1, 2)
+    assert yard.survivors() == {}
+
+
+async def test_what_a_child_prints_and_logs_comes_out_of_the_worker(yard: Yard):
+    job_id = await yard.submit("speak", words="aloud")
+    worker = yard.worker("--json")
+
+    await yard.ended(job_id)
+    worker.terminate()
+    out, err = worker.communicate(timeout=PATIENCE)
+
+    logged = [json.loads(line) for line in err.splitlines() if '"logger": "shop"' in line]
+    assert out.splitlines() == ["printed aloud"]
+    assert [(line["event"], line["words"]) for line in logged] == [("logged", "aloud")]
+
+
+SCRIPT = """
+    import asyncio, os
+    from longshore import Longshore
+
+    app = Longshore("sqlite:///jobs.db")
+
+
+    @app.task(execution="process")
+    async def where(parent: int) -> bool:
+        await asyncio.sleep(0)
+        return os.getpid() != parent
+
+
+    async def main():
+        async with app:
+            job = await where.submit(os.getpid())
+            await app.work(until_idle=True)
+            print("elsewhere:", await job.result())
+"""
+
+
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"]], ids=" ".join)
+async def test_a_script_can_hold_the_tasks_that_run_elsewhere(yard: Yard, words: list[str]):
+    yard.script(SCRIPT + '\n    if __name__ == "__main__":\n        asyncio.run(main())\n')
+
+    out, err = yard.start(*words).communicate(timeout=PATIENCE)
+
+    assert (out, err) == ("elsewhere: True\n", "")
+    assert yard.survivors() == {}
+
+
+async def test_a_script_without_its_guard_is_told_about_it(yard: Yard):
+    script = yard.script(SCRIPT + "\n    asyncio.run(main())\n")
+
+    process = yard.start(script)
+    out, err = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 1
+    assert out == ""
+    assert 'put what starts it under `if __name__ == "__main__":`' in err
+    assert yard.survivors() == {}
+    engine = open_engine(yard.url)
+    (counts,) = await engine.counts()
+    await engine.close()
+    assert counts.ready == 1
+
+
+async def test_tasks_that_were_typed_in_are_refused(yard: Yard):
+    text = textwrap.dedent(SCRIPT) + "\nasyncio.run(main())\n"
+
+    process = yard.start("-c", text)
+    _, err = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 1
+    assert "put them into a file" in err
