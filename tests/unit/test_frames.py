@@ -57,7 +57,7 @@ def _misspelt():
 
 
 def _lacking():
-    return "".lengt
+    return "".isalphaa
 
 
 def _unreadable():
