@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from longshore.core import ids
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
 from longshore.engines import open_engine
@@ -209,6 +210,19 @@ async def test_what_a_child_prints_and_logs_comes_out_of_the_worker(yard: Yard):
     logged = [json.loads(line) for line in err.splitlines() if '"logger": "shop"' in line]
     assert out.splitlines() == ["printed aloud"]
     assert [(line["event"], line["words"]) for line in logged] == [("logged", "aloud")]
+
+
+async def test_a_handler_can_submit_from_its_child_to_the_queue_of_its_worker(yard: Yard):
+    job_id = await yard.submit("pass_on", words="on")
+    worker = yard.worker()
+
+    first = await yard.ended(job_id)
+    second = await yard.ended(ids.parse(json.loads(first.result or b"null")))
+    worker.terminate()
+    out, _ = worker.communicate(timeout=PATIENCE)
+
+    assert (first.state, second.state) == (State.SUCCEEDED, State.SUCCEEDED)
+    assert out.splitlines() == ["printed on"]
 
 
 SCRIPT = """
