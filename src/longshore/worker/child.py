@@ -207,7 +207,7 @@ class _Orders:
         self._bodies: list[bytes] = []
 
     def next(self) -> wire.ToChild | None:
-        """The next one. A message that was not read whole stays unread."""
+        """The next one, whole."""
         while not self._bodies:
             chunk = self._connection.recv(_CHUNK)
             if not chunk:
