@@ -191,6 +191,29 @@ async def test_an_error_in_the_block_is_the_one_that_is_seen(drained: Drained):
             raise KeyError
 
 
+async def test_what_would_run_in_a_child_process_runs_where_the_test_can_see_it(
+    drained: Drained,
+):
+    local = Longshore("sqlite:///never-made.db")
+    seen: list[str] = []
+
+    @local.task(execution="process")
+    def plain(word: str) -> None:
+        seen.append(word)
+
+    @local.task(execution="process")
+    async def coroutine(word: str) -> None:
+        await asyncio.sleep(0)
+        seen.append(word)
+
+    async with drained(local) as queue:
+        await plain.submit("a")
+        await coroutine.submit("b")
+        done = await queue.drain()
+
+    assert (seen, done.runs) == (["a", "b"], ["plain", "coroutine"])
+
+
 async def test_eventually_waits_for_what_becomes_true():
     answers = iter([0, None, [], "yes"])
 
