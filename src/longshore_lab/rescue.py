@@ -41,6 +41,7 @@ _PATIENCE = 60.0
 _GLANCE = 0.005
 _LOAD = 200
 """Jobs in each batch of the load that a keeper is watched under."""
+_WARM_UP = 20
 
 Worker = subprocess.Popen[bytes]
 
@@ -69,10 +70,13 @@ class Site:
     _ids: IdSource = field(default_factory=lambda: IdSource(SystemClock()))
 
     async def man(self, count: int) -> None:
-        """Have so many workers, each of them ready to be killed."""
+        """Have so many workers, each kept, and none that has never run a job."""
         for _ in range(count - len(self.crew)):
             self._hire()
         await _until(self._is_manned)
+        for _ in range(_WARM_UP):
+            await self.submit_load()
+            await _until(self._is_done)
 
     async def submit(self, n: int) -> None:
         """A job that runs until it is let go."""
@@ -124,6 +128,10 @@ class Site:
                 stderr=log,
             )
         self.crew[process.pid] = process
+
+    async def _is_done(self) -> bool:
+        counts = await self.engine.counts()
+        return not any(one.ready or one.running for one in counts if one.queue == "load")
 
     async def _is_manned(self) -> bool:
         # A keeper renews as soon as it sees the session, the worker itself after a third.
@@ -223,6 +231,7 @@ async def _run(options: argparse.Namespace, url: str, folder: Path) -> dict[str,
         "p99_ms": round(cuts[98], 1),
         "max_ms": round(waits[-1], 1),
         "keeper": cost,
+        "waits_ms": [round(wait, 1) for wait in waits],
     }
 
 

@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 import signal
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +67,23 @@ async def block(n: int, seconds: float) -> None:
 def spin(n: int, seconds: float) -> None:
     """A thread that never gives way on its own."""
     note(n)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+@app.task(queue="hog")
+def bomb(n: int, seconds: float) -> None:
+    """Two hundred threads that never give way on their own."""
+    threads = [threading.Thread(target=_turn, args=(seconds,)) for _ in range(200)]
+    note(n)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _turn(seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         pass

@@ -257,7 +257,7 @@ async def test_a_job_that_kills_its_worker_is_charged_alone(yard: Yard):
     assert [(job.attempt, job.crashes) for job in after] == [(1, 1)] + [(0, 0)] * 20
 
 
-@pytest.mark.parametrize("task", ["match", "block", "spin"])
+@pytest.mark.parametrize("task", ["match", "block", "spin", "bomb"])
 async def test_a_handler_may_hog_the_process_for_three_leases(yard: Yard, task: str):
     hand = await yard.started("hog,quick", lease=f"{SHORT}s")
     ids = await yard.submit(task, seconds=3.2 * SHORT)
@@ -400,6 +400,36 @@ async def test_a_worker_whose_loop_is_stuck_past_a_timeout_is_ended(yard: Yard):
     assert (job.failures, job.crashes, job.reason) == (1, 0, "exhausted")
     assert job.failure is not None
     assert job.failure.kind == "timeout"
+
+
+# One that is stopped while it writes to a SQLite file keeps everyone else from it.
+@pytest.mark.prove
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+async def test_fifty_workers_that_are_stopped_past_their_leases_settle_nothing(yard: Yard):
+    for round_ in range(10):
+        holders = [yard.start("hold", lease="4s", concurrency="1") for _ in range(5)]
+        ids = await yard.submit("hold", 5)
+        pids = {holder.pid for holder in holders}
+        await eventually(
+            lambda pids=pids: pids <= {run.pid for run in yard.runs()}, within=60.0
+        )
+        for holder in holders:
+            holder.kill(signal.SIGSTOP)
+        rescuer = await yard.started("hold")
+        taken = await yard.settled(ids)
+        yard.go()
+        for holder in holders:
+            holder.kill(signal.SIGCONT)
+        for holder in holders:
+            await holder.logged("lease lost")
+        for leaver in [*holders, rescuer]:
+            leaver.kill(signal.SIGTERM)
+            assert await asyncio.to_thread(leaver.process.wait, PATIENCE) == 0
+
+        assert await yard.jobs(ids) == taken, f"round {round_}"
+        assert {job.delivery for job in taken} == {2}
+        assert {job.failures for job in taken} == {0}
+        (yard.folder / "go").unlink()
 
 
 @pytest.mark.usefixtures("postgres_server")
