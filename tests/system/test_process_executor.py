@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -65,19 +65,33 @@ class Yard:
         return "script.py"
 
     async def submit(self, type_name: str, **arguments: str) -> JobId:
-        job = a_job(type=type_name, payload=json.dumps(arguments).encode(), timeout=None)
+        (job_id,) = await self.submit_all(type_name, [arguments])
+        return job_id
+
+    async def submit_all(self, type_name: str, each: Sequence[object]) -> list[JobId]:
+        payloads = [json.dumps(arguments).encode() for arguments in each]
+        jobs = [a_job(type=type_name, payload=one, timeout=None) for one in payloads]
         engine = open_engine(self.url)
         await engine.migrate()
-        await engine.submit([job])
+        await engine.submit(jobs)
         await engine.close()
-        return job.id
+        return [job.id for job in jobs]
 
     async def job(self, job_id: JobId) -> Job:
+        (job,) = await self.jobs([job_id])
+        return job
+
+    async def jobs(self, job_ids: list[JobId]) -> list[Job]:
         engine = open_engine(self.url)
         try:
-            return await engine.get(job_id)
+            return [await engine.get(one) for one in job_ids]
         finally:
             await engine.close()
+
+    async def succeeded(self, job_ids: list[JobId]) -> list[Job]:
+        """All of them, once all have."""
+        jobs = await self.jobs(job_ids)
+        return jobs if all(job.state is State.SUCCEEDED for job in jobs) else []
 
     async def ended(self, job_id: JobId) -> Job:
         async def found() -> Job | None:
@@ -93,6 +107,11 @@ class Yard:
         path = self.folder / f"{name}.pids"
         await eventually(lambda: path.exists() and path.read_text(), within=PATIENCE)
         return [int(word) for word in path.read_text().split()]
+
+    def runs(self) -> list[str]:
+        """What is in the book that jobs keep outside the queue."""
+        book = self.folder / "runs"
+        return book.read_text().split() if book.exists() else []
 
     def survivors(self) -> dict[int, str]:
         """Every live process that descends from one of ours, by what it runs."""
@@ -118,8 +137,8 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
             os.kill(pid, signal.SIGKILL)
 
 
-async def test_no_process_survives_a_worker_that_was_killed(yard: Yard):
-    await yard.submit("hold", name="a")
+async def test_no_process_survives_a_worker_that_was_killed_and_its_job_runs_again(yard: Yard):
+    job_id = await yard.submit("hold", name="a")
     await yard.submit("hold_the_gil", name="b")
     worker = yard.worker()
     family = [worker.pid, *await yard.pids("a"), *await yard.pids("b")]
@@ -130,9 +149,14 @@ async def test_no_process_survives_a_worker_that_was_killed(yard: Yard):
     killed = time.monotonic()
     await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
     took = time.monotonic() - killed
+    (yard.folder / "a.go").touch()
+    yard.worker()
+    job = await yard.ended(job_id)
 
     assert set(family) <= before.keys()
     assert took < 1.0
+    assert (job.state, job.result) == (State.SUCCEEDED, b'"a in attempt 2"')
+    assert (job.failures, job.crashes) == (0, 1)
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.prove)])
@@ -150,6 +174,30 @@ async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rou
         worker.wait(PATIENCE)
 
         await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.prove)])
+async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, rounds: int):
+    job_ids = await yard.submit_all("healthy", [{"n": n} for n in range(200 * rounds)])
+    rng = random.Random(rounds)
+    for number in range(rounds):
+        worker = yard.worker("--lease", "5s")
+        goal = min(len(yard.runs()) + rng.randint(1, 150), len(job_ids) - 1)
+        await eventually(
+            lambda goal=goal: len(yard.runs()) >= goal, within=PATIENCE, every=0.002
+        )
+        worker.terminate()
+        worker.communicate(timeout=PATIENCE)
+        assert (number, worker.returncode, yard.survivors()) == (number, 0, {})
+
+    between = await yard.jobs(job_ids)
+    yard.worker()
+    done = await eventually(lambda: yard.succeeded(job_ids), within=PATIENCE, every=0.1)
+
+    assert {job.state for job in between} == {State.SUCCEEDED, State.READY}
+    assert {job.attempt for job in between if job.state is State.READY} == {0}
+    assert {(job.state, job.attempt, job.failures) for job in done} == {(State.SUCCEEDED, 1, 0)}
+    assert sorted(map(int, yard.runs())) == list(range(200 * rounds))
 
 
 async def test_ctrl_c_in_the_terminal_reaches_the_worker_and_not_its_children(yard: Yard):
