@@ -74,17 +74,17 @@ def spin(n: int, seconds: float) -> None:
 
 @app.task(queue="hog")
 def bomb(n: int, seconds: float) -> None:
-    """Two hundred threads that never give way on their own."""
-    threads = [threading.Thread(target=_turn, args=(seconds,)) for _ in range(200)]
+    """Ten threads that never give way on their own."""
     note(n)
+    until = time.monotonic() + seconds
+    threads = [threading.Thread(target=_turn, args=(until,)) for _ in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def _turn(seconds: float) -> None:
-    until = time.monotonic() + seconds
+def _turn(until: float) -> None:
     while time.monotonic() < until:
         pass
 

@@ -131,7 +131,8 @@ class Watch:
 
     async def _renew(self, token: int) -> None:
         sent = self._clock.monotonic()
-        patience = min(_CALL, self._charge.lease / 6)
+        # Long enough to wait behind others for a lock; there is time for one more try.
+        patience = min(_CALL, self._every)
         try:
             async with asyncio.timeout(patience):
                 answer = await self._engine.renew(token)
