@@ -7,10 +7,15 @@ import asyncpg
 import pytest
 from transaction_pooler import pooled
 
+from longshore.core import settle
+from longshore.core.state import State
+from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
 from longshore.errors import ConfigError
 from longshore.runtime.migrate import Migration
+from longshore.testing.factories import a_job
+from longshore.testing.manual import a_worker
 
 
 @pytest.fixture
@@ -79,6 +84,24 @@ async def test_an_index_is_built_beside_writers_through_it(database: Database) -
     )
 
     assert await migrate(database, migrations=[*MIGRATIONS, index]) == [index.name]
+
+
+async def test_keepers_work_through_it(url: str) -> None:
+    engine = open_engine(f"{url}{'&' if '?' in url else '?'}pgbouncer=on&listen=off")
+    await engine.migrate()
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+
+    renewed = await engine.renew(worker.session.token)
+    held = await engine.held(worker.session.token)
+    buried = await engine.bury(worker.session.token, [settle.released(claim)])
+    job = await engine.get(claim.id)
+    await engine.close()
+
+    assert renewed.expires_at > renewed.now
+    assert [one.id for one in held or []] == [claim.id]
+    assert (buried, job.state) == (1, State.READY)
 
 
 async def test_a_url_that_does_not_tell_of_the_pooler_is_told_how_to(url: str) -> None:

@@ -114,6 +114,17 @@ async def test_a_worker_says_which_queues_and_tasks_it_serves(shell: Shell):
         assert ended(worker)[0] == 0
 
 
+async def test_a_worker_does_not_log_the_password_of_its_store(shell: Shell):
+    url = "postgresql://ann:secret@127.0.0.1:1/jobs"
+    worker = shell.start("--url", url, "worker", "--app", "cli_app:app", "--processes", "2")
+
+    line = await asyncio.to_thread(_line_with, worker, "worker serves")
+    worker.kill()
+
+    assert "postgresql://ann@127.0.0.1:1/jobs" in line
+    assert "secret" not in line
+
+
 async def test_what_outlasts_the_drain_goes_back_uncharged(shell: Shell):
     worker = shell.start("worker", "--app", "cli_app:app", "--drain-timeout", "100ms")
     job_id = await shell.held("a")

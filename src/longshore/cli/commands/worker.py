@@ -15,6 +15,7 @@ from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
+from longshore.engines import open_engine
 from longshore.settings import Settings
 from longshore.worker.departure import Ending
 from longshore.worker.signals import leave_with_parent
@@ -58,7 +59,9 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
 
 def _announce(app: Longshore, settings: Settings) -> None:
     queues = [name.partition("=")[0] for name in settings.worker.queues]
-    serves = {"queues": queues, "tasks": sorted(app.tasks), "engine": app.url}
+    # The engine's own address leaves out the password that the application's may hold.
+    engine = open_engine(app.url).url
+    serves = {"queues": queues, "tasks": sorted(app.tasks), "engine": engine}
     if settings.app is None:
         log.warning("no --app given: only built-in tasks run", extra=serves)
     else:
