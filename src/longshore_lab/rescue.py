@@ -110,9 +110,10 @@ class Site:
         return next(line["pid"] for line in started if line["worker"].endswith(f":{pid}"))
 
     def dismiss(self) -> None:
-        """Kill everyone who is left."""
+        """Let everyone leave, with their keepers."""
         for process in self.crew.values():
-            process.kill()
+            process.terminate()
+        for process in self.crew.values():
             process.wait(_PATIENCE)
         self.crew.clear()
 

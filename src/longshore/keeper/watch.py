@@ -28,9 +28,9 @@ _STANDSTILL = 10.0
 _CALL = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
-_GIVE_UP = 3_600.0
+_GIVE_UP = 600.0
 """Seconds after a worker's death for which its keeper tries to report it. By then reclaim has
-long done so, unless there was no engine all the time."""
+long done so, unless there was no engine all the time; then it will, when there is one."""
 _PASSING = (EngineBusyError, EngineUnavailableError, TimeoutError)
 
 
