@@ -13,7 +13,7 @@ from longshore.core.event import Name, expand
 from longshore.core.state import State
 from longshore.errors import ConfigError
 from longshore.running import current_job
-from longshore.testing.factories import SECOND
+from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
 from longshore.worker.departure import Ending
 from longshore.worker.order import QueueOrder
@@ -318,3 +318,32 @@ def test_a_pace_that_is_over_is_forgotten():
     pace.ended(0, now=1.0)
 
     assert pace.ahead == 0
+
+
+async def test_a_worker_that_was_busy_hears_of_the_next_job_at_once(shop: Workshop):
+    """It was woken for jobs of others right after a claim that got all it wanted."""
+    ran: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    async def note(_: Any) -> None:
+        ran.append(loop.time())
+
+    async def wake_others(_: Any) -> None:
+        await shop.submit("note", queue="elsewhere")
+
+    shop.task("note", note)
+    shop.task("wake", wake_others)
+    async with shop.working(shop.worker(concurrency=4)) as worker:
+        for burst in range(1, 4):
+            await shop.engine.submit([a_job(type="wake") for _ in range(4)])
+            await eventually(
+                lambda burst=burst: worker.stats.succeeded == burst * 5 - 1, every=0.001
+            )
+            submitted = loop.time()
+            await shop.submit("note")
+            await eventually(lambda burst=burst: len(ran) == burst, every=0.001)
+
+            assert ran[-1] - submitted < 0.4
+            await eventually(
+                lambda burst=burst: worker.stats.succeeded == burst * 5, every=0.001
+            )

@@ -227,6 +227,9 @@ class Fetcher:
         # What children's queues lack says nothing of the others.
         known = self._look_after if request.is_for_children else self._poll
         self._look_after = min(look_after, known)
+        if self._look_after and not self._is_listening:
+            # Nobody listened beside this look: what came just after it would ring for no one.
+            self._is_woken = True
 
     async def _leave_if_idle(self, horizon: float) -> None:
         promoted = await self._standing.promote(_PROMOTED)
@@ -238,8 +241,12 @@ class Fetcher:
         else:
             self._look_after = min(max(due_in, self._flush_after), self._poll)
 
+    @property
+    def _is_listening(self) -> bool:
+        return self._listener is not None and not self._listener.done()
+
     def _listen(self) -> None:
-        if self._listener is None or self._listener.done():
+        if not self._is_listening:
             self._listener = asyncio.create_task(self._hear())
             self._listener.add_done_callback(self._heard)
 
