@@ -12,7 +12,7 @@ from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker
 
-FORMER = 80_000
+FORMER = 120_000
 """Spans that were claimed since the snapshot was taken."""
 QUICK = 500
 """Pages: far fewer than there are former spans."""

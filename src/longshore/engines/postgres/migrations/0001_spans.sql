@@ -317,3 +317,18 @@ create table longshore.fact (
     name  text primary key,
     value text not null
 );
+
+-- No statement looks for these, and statistics of lists take the server seconds per table.
+do $$
+declare
+    v_column record;
+begin
+    for v_column in
+        select c.table_name, c.column_name from information_schema.columns c
+         where c.table_schema = 'longshore' and c.data_type in ('ARRAY', 'bytea', 'jsonb')
+    loop
+        execute format('alter table longshore.%I alter column %I set statistics 0',
+                       v_column.table_name, v_column.column_name);
+    end loop;
+end
+$$;
