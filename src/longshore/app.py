@@ -281,7 +281,7 @@ class Longshore:
             await self.store_schedules()
             async with scheduler.running():
                 seconds = microseconds(horizon) / 1e6
-                offer = KeeperOffer(url=self.url) if keeper else None
+                offer = self._keeper_offer() if keeper else None
                 await worker.run(until_idle=until_idle, horizon=seconds, keeper=offer)
 
     def job(self, job_id: str) -> JobHandle[Any]:
@@ -337,6 +337,11 @@ class Longshore:
         return {
             name: declare(self, one.function, one.declaration) for name, one in found.items()
         }
+
+    def _keeper_offer(self) -> KeeperOffer:
+        if not self.engine.traits.shared_between_processes:
+            raise ConfigError(f"a keeper is another process, and none can reach {self.url}")
+        return KeeperOffer(url=self.url)
 
     def _worker_settings(
         self, queues: Sequence[str] | None, concurrency: int | None

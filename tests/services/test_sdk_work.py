@@ -220,3 +220,23 @@ async def test_a_task_that_cannot_run_is_found_before_work_begins(app: Longshore
 
     with pytest.raises(ConfigError, match="Nowhere"):
         await app.work(until_idle=True)
+
+
+async def test_work_goes_on_beside_a_keeper_if_one_is_wished_for(tmp_path: Path):
+    app = Longshore(f"sqlite:///{tmp_path}/jobs.db", settings=Settings())
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async with app:
+        doubled = await double.submit(21)
+        await app.work(until_idle=True, keeper=True)
+
+        assert await doubled.result(timeout=0) == 42
+        assert await app.engine.sessions() == []
+
+
+async def test_a_keeper_cannot_keep_what_only_this_process_sees(app: Longshore):
+    with pytest.raises(ConfigError, match="another process"):
+        await app.work(until_idle=True, keeper=True)

@@ -95,7 +95,7 @@ class KeeperProcess:
                 start_new_session=True,
                 bufsize=0,
             )
-        except OSError as error:
+        except (OSError, TypeError) as error:  # embedded interpreters have no executable
             log.warning("keeper not started", extra={"error": str(error)})
             return
         self._process = process
