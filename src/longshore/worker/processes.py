@@ -220,10 +220,6 @@ class Processes:
             attempt.settlement = judge.raised(attempt, wire.ForeignError(why))
         else:
             attempt.settlement = judge.crashed(attempt, child.epitaph)
-            # The flight record has no word for it. As a running job it is counted right too,
-            # should the worker die before it has told the engine.
-            self._collect_soon(seat)
-            return
         self._end(seat)
 
     def _end(self, seat: _Seat) -> None:
