@@ -1,5 +1,6 @@
 """What happened, put together from the ledgers of all processes."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -105,10 +106,7 @@ class History:
         since = run.claimed if run.claimed is not None else run.began
         faults = self.faults[run.actor]
         for at, kind in ((fault.at, fault.kind) for fault in faults if fault.kind in _HARM):
-            resumed = (
-                fault.at for fault in faults if fault.kind is FaultKind.RESUME and fault.at > at
-            )
-            ends = next(resumed, None) if kind is FaultKind.STOP else None
+            ends = self._resumed(run.actor, at) if kind is FaultKind.STOP else None
             if at <= until and (ends is None or since <= ends):
                 return True
         return False
@@ -117,20 +115,32 @@ class History:
         """The jobs that the fault's target held when it struck: claimed and not yet settled.
 
         A kill is written down before it is done, and the process goes on a little in between:
-        what it claimed then, and never settled, it held as well.
+        what it claimed then, and never settled, it held as well. One that was stopped may have
+        asked before, and hears the answer when it goes on.
         """
-        struck = float("inf") if fault.kind is FaultKind.KILL else fault.at
+        is_kill = fault.kind is FaultKind.KILL
+        struck = math.inf if is_kill else fault.at
+        resumed = None if is_kill else self._resumed(fault.target, fault.at)
         return {
             job
             for job, claims in self.claims.items()
             for actor, claim in claims
             if actor == fault.target
-            and claim.at <= struck
+            and (resumed is None or claim.called_at <= resumed)
             and not any(
                 by == actor and settle.delivery == claim.delivery and settle.at <= struck
                 for by, settle in self.settles.get(job, ())
             )
         }
+
+    def _resumed(self, actor: str, stopped_at: int) -> int | None:
+        """When a process that was stopped then went on; None if it never did."""
+        resumed = (
+            fault.at
+            for fault in self.faults[actor]
+            if fault.kind is FaultKind.RESUME and fault.at > stopped_at
+        )
+        return next(resumed, None)
 
 
 def gather(entries: Iterable[Entry]) -> History:

@@ -80,7 +80,8 @@ async def fill(connection: Connection) -> None:
 
 
 def whole_tables(plan: str) -> list[str]:
-    return re.findall(r"Seq Scan on (?!unnest)\w+|Bitmap .*", plan)
+    # The tally is for folding now and then, and a fold has a limit.
+    return re.findall(r"Seq Scan on (?!unnest|tally)\w+|Bitmap .*", plan)
 
 
 async def test_submits_read_no_whole_table(connection: Connection, plans: Plans) -> None:
