@@ -1,19 +1,17 @@
 """Submitting inside the caller's own transaction, whatever driver the caller has."""
 
 import asyncio
-import inspect
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 import psycopg
 import pytest
 import sqlalchemy
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 from transaction_pooler import pooled
+from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
 from longshore.core.job import NewJob, Submitted, Verdict
@@ -52,147 +50,6 @@ async def engine(url: str) -> AsyncIterator[PostgresEngine]:
     await engine.close()
 
 
-class Way:
-    """A connection of one driver in a transaction, and how it is used."""
-
-    def __init__(self, connection: Any, execute: Any, commit: Any, rollback: Any) -> None:
-        self.connection = connection
-        self._execute, self._commit, self._rollback = execute, commit, rollback
-
-    async def execute(self, statement: str) -> None:
-        await _awaited(self._execute(statement))
-
-    async def submit(self, engine: PostgresEngine, jobs: list[NewJob]) -> list[Submitted]:
-        return await _awaited(engine.submit_on(self.connection, jobs))
-
-    async def commit(self) -> None:
-        await _awaited(self._commit())
-
-    async def rollback(self) -> None:
-        await _awaited(self._rollback())
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
-@asynccontextmanager
-async def by_asyncpg(url: str) -> AsyncIterator[Way]:
-    connection = await asyncpg.connect(url)
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        yield Way(connection, connection.execute, transaction.commit, transaction.rollback)
-    finally:
-        await connection.close()
-
-
-@asynccontextmanager
-async def by_asyncpg_pool(url: str) -> AsyncIterator[Way]:
-    async with asyncpg.create_pool(url, min_size=1) as pool, pool.acquire() as connection:
-        transaction = connection.transaction()
-        await transaction.start()
-        yield Way(connection, connection.execute, transaction.commit, transaction.rollback)
-
-
-@asynccontextmanager
-async def by_psycopg(url: str) -> AsyncIterator[Way]:
-    with psycopg.connect(url) as one:
-        yield Way(one, one.execute, one.commit, one.rollback)
-
-
-@asynccontextmanager
-async def by_psycopg_begin(url: str) -> AsyncIterator[Way]:
-    """On autocommit, but in a transaction that the caller began; with rows of another kind."""
-    with psycopg.connect(
-        url,
-        autocommit=True,
-        row_factory=psycopg.rows.dict_row,
-        cursor_factory=psycopg.RawCursor,
-    ) as one:
-        one.execute("begin")
-        yield Way(
-            one, one.execute, lambda: one.execute("commit"), lambda: one.execute("rollback")
-        )
-
-
-@asynccontextmanager
-async def by_async_psycopg(url: str) -> AsyncIterator[Way]:
-    async with await psycopg.AsyncConnection.connect(url) as one:
-        yield Way(one, one.execute, one.commit, one.rollback)
-
-
-def _alchemical(url: str, driver: str) -> str:
-    return url.replace("postgresql://", f"postgresql+{driver}://", 1)
-
-
-def _text(execute: Callable[..., Any]) -> Callable[[str], Any]:
-    return lambda statement: execute(sqlalchemy.text(statement))
-
-
-@contextmanager
-def _sync_engine(url: str, **options: Any) -> Any:
-    engine = sqlalchemy.create_engine(_alchemical(url, "psycopg"), **options)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
-
-
-@asynccontextmanager
-async def by_core(url: str) -> AsyncIterator[Way]:
-    with _sync_engine(url) as engine, engine.connect() as one:
-        yield Way(one, _text(one.execute), one.commit, one.rollback)
-
-
-@asynccontextmanager
-async def by_orm(url: str) -> AsyncIterator[Way]:
-    with _sync_engine(url) as engine, Session(engine) as one:
-        yield Way(one, _text(one.execute), one.commit, one.rollback)
-
-
-@asynccontextmanager
-async def by_scoped_session(url: str) -> AsyncIterator[Way]:
-    with _sync_engine(url) as engine:
-        one = scoped_session(sessionmaker(engine))
-        yield Way(one, _text(one.execute), one.commit, one.rollback)
-        one.remove()
-
-
-def by_async_core(driver: str) -> Any:
-    @asynccontextmanager
-    async def way(url: str) -> AsyncIterator[Way]:
-        engine = create_async_engine(_alchemical(url, driver), poolclass=NullPool)
-        async with engine.connect() as one:
-            yield Way(one, _text(one.execute), one.commit, one.rollback)
-
-    return way
-
-
-def by_async_orm(driver: str) -> Any:
-    @asynccontextmanager
-    async def way(url: str) -> AsyncIterator[Way]:
-        engine = create_async_engine(_alchemical(url, driver), poolclass=NullPool)
-        async with AsyncSession(engine) as one:
-            yield Way(one, _text(one.execute), one.commit, one.rollback)
-
-    return way
-
-
-WAYS = {
-    "asyncpg": by_asyncpg,
-    "asyncpg pool": by_asyncpg_pool,
-    "psycopg": by_psycopg,
-    "psycopg in begin": by_psycopg_begin,
-    "async psycopg": by_async_psycopg,
-    "SQLAlchemy core": by_core,
-    "SQLAlchemy ORM": by_orm,
-    "SQLAlchemy scoped session": by_scoped_session,
-    "async SQLAlchemy core, psycopg": by_async_core("psycopg"),
-    "async SQLAlchemy core, asyncpg": by_async_core("asyncpg"),
-    "async SQLAlchemy ORM, psycopg": by_async_orm("psycopg"),
-    "async SQLAlchemy ORM, asyncpg": by_async_orm("asyncpg"),
-}
 every_way = pytest.mark.parametrize("by", WAYS.values(), ids=WAYS.keys())
 
 TABLE = "create table if not exists public.orders (id integer)"
@@ -307,20 +164,20 @@ async def test_without_a_transaction_the_promise_would_be_broken(
     other = await psycopg.AsyncConnection.connect(url, autocommit=True)
 
     with pytest.raises(ConfigError, match="begin"):
-        await _awaited(engine.submit_on(connection, [a_job()]))
+        await awaited(engine.submit_on(connection, [a_job()]))
     with pytest.raises(ConfigError, match="begin"):
         engine.submit_on(autocommit, [a_job()])
     with pytest.raises(ConfigError, match="begin"):
-        await _awaited(engine.submit_on(other, [a_job()]))
+        await awaited(engine.submit_on(other, [a_job()]))
     for driver in ("psycopg", "asyncpg"):
         alchemist = create_async_engine(
-            _alchemical(url, driver), isolation_level="AUTOCOMMIT", poolclass=NullPool
+            alchemical(url, driver), isolation_level="AUTOCOMMIT", poolclass=NullPool
         )
         async with alchemist.begin() as one:
             with pytest.raises(ConfigError, match="begin"):
-                await _awaited(engine.submit_on(one, [a_job()]))
+                await awaited(engine.submit_on(one, [a_job()]))
     with (
-        _sync_engine(url, isolation_level="AUTOCOMMIT") as sync,
+        sync_engine(url, isolation_level="AUTOCOMMIT") as sync,
         sync.begin() as one,
         pytest.raises(ConfigError, match="begin"),
     ):
@@ -500,7 +357,7 @@ async def test_jobs_are_submitted_and_completed_behind_a_pooler(new_postgres_url
         jobs = [a_job() for _ in range(3)]
         for job in jobs:
             async with connection.transaction():
-                await _awaited(engine.submit_on(connection, [job]))
+                await awaited(engine.submit_on(connection, [job]))
         session = await engine.open_session(
             worker="w", queues=["default"], types=["t"], lease=30_000_000
         )
