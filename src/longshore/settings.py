@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from longshore.api.settings import ApiSettings
 from longshore.core import quantity
 from longshore.engine import Retention
 from longshore.errors import ConfigError
@@ -121,6 +122,7 @@ class Settings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    api: ApiSettings = field(default_factory=ApiSettings)
     log: LogSettings = field(default_factory=LogSettings)
     http: HttpTaskSettings = field(default_factory=HttpTaskSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)

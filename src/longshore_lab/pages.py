@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from longshore import errors, settings
+from longshore.api.problems import CATALOGUE
 from longshore.cli import exits
 from longshore.cli.main import main as command_line
 from longshore.core.event import Name
@@ -17,6 +18,7 @@ from longshore.engines import open_engine
 from longshore.tasks.builtin import BUILTIN
 from longshore_lab.reading import line, remarks, table
 from longshore_lab.reference import python
+from longshore_lab.routes import routes
 
 __all__ = ["PARTS", "ROOT"]
 
@@ -107,6 +109,15 @@ def builtin_tasks() -> str:
     )
 
 
+def problems() -> str:
+    """What the HTTP service answers instead of what was asked for."""
+    rows = [
+        [f"`{one.code}`", str(one.status), f"{one.title}. {one.detail}"]
+        for one in sorted(CATALOGUE.values(), key=lambda one: (one.status, one.code))
+    ]
+    return table(["code", "status", "meaning"], rows)
+
+
 def decisions() -> str:
     """A link to every decision, by its title."""
     folder = ROOT / "docs" / "decisions"
@@ -125,7 +136,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "decisions": decisions,
     "exit-codes": exit_codes,
+    "problems": problems,
     "python": python,
+    "routes": routes,
     "builtin-tasks": builtin_tasks,
 }
 

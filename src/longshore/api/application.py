@@ -1,0 +1,197 @@
+"""The ASGI application: from a request through the gates to its handler, and back."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any
+
+from longshore.api import decoding, openapi
+from longshore.api.decoding import Decoder
+from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
+from longshore.api.routing import JSON, Answer, Call, Match, Nothing, Route, Router
+from longshore.api.security import Admission, Loopback, Request
+from longshore.api.service import Service
+from longshore.api.table import ROUTES
+from longshore.api.views import encode
+from longshore.errors import LongshoreError
+
+__all__ = ["Application"]
+
+log = logging.getLogger("longshore.api")
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_PROBLEM = b"application/problem+json"
+_ALWAYS: RawHeaders = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+# A document is not a page: whatever a browser makes of it may do nothing.
+_OF_DOCUMENTS: RawHeaders = (
+    *_ALWAYS,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class Application:
+    """Serves the table of routes on an engine that is open."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        admission: Admission | None = None,
+        routes: Iterable[Route[Any, Any, Any]] = ROUTES,
+    ) -> None:
+        table = tuple(routes)
+        self._service = service
+        self._settings = service.settings
+        self._admission = admission or Loopback()
+        self._router = Router(table)
+        self._decoders = {
+            route.name: Decoder(route.body, is_outline=route.is_large) for route in table
+        }
+        self._patience = service.settings.request_timeout.total_seconds()
+        self._under_way = 0
+        service.document = encode(openapi.document(table))
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        self._under_way += 1
+        try:
+            answer = await self._answered(scope, receive)
+        finally:
+            self._under_way -= 1
+        await _send(answer, send)
+
+    async def _answered(self, scope: Message, receive: Receive) -> Answer:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._serve(scope, receive)
+        except ProblemError as error:
+            found = error
+        except LongshoreError as error:
+            found = of_error(error)
+        except TimeoutError:
+            found = ProblemError(problem("engine_unavailable"), ((b"retry-after", b"1"),))
+        except Exception:
+            # The last resort: a bug of ours is answered in the same form as everything else.
+            log.exception("request failed", extra={"method": scope["method"]})
+            found = ProblemError(problem("internal"))
+        body = encode(found.problem)
+        return Answer(found.problem.status, body, found.headers, media=_PROBLEM)
+
+    async def _serve(self, scope: Message, receive: Receive) -> Answer:
+        if self._under_way > self._settings.max_requests:
+            raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
+        match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
+        route = match.route
+        headers = _headers(scope["headers"])
+        request = Request(route, headers, _address(scope))
+        caller = await self._admission.admit(request)
+        raw = await self._body(route, headers, receive) if route.has_body else b""
+        call = Call(
+            service=self._service,
+            caller=caller,
+            path=_parameters(match),
+            query=_query(route, scope["query_string"]),
+            body=self._document(route, headers, raw),
+            headers=headers,
+            raw=raw,
+        )
+        return await route.handler(call)
+
+    async def _body(
+        self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], receive: Receive
+    ) -> bytes:
+        settings = self._settings
+        most = settings.max_batch_bytes if route.is_large else settings.max_body_bytes
+        if int(headers.get(b"content-length", 0)) > most:
+            raise _too_large(most)
+        parts: list[bytes] = []
+        size, is_more = 0, True
+        while is_more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ProblemError(problem("request_timeout"))
+            parts.append(message["body"])
+            size += len(parts[-1])
+            if size > most:
+                raise _too_large(most)
+            is_more = message["more_body"]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _document(
+        self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], raw: bytes
+    ) -> Any:
+        if not raw:
+            if route.has_body and route.is_body_required:
+                raise invalid("", "a JSON document is required")
+            return route.body()
+        _check_media(headers)
+        return self._decoders[route.name].read(raw, most_nodes=self._settings.max_nodes)
+
+
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
+    """By name; of one that was sent several times, all that was sent."""
+    found: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        found[name] = found[name] + b", " + value if name in found else value
+    return found
+
+
+def _address(scope: Message) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _parameters(match: Match) -> Any:
+    kind = match.route.parameters
+    return kind() if kind is Nothing else decoding.read_parameters(match.parameters, kind)
+
+
+def _query(route: Route[Any, Any, Any], text: bytes) -> Any:
+    return decoding.query(text, route.query) if text else route.query()
+
+
+def _check_media(headers: Mapping[bytes, bytes]) -> None:
+    given = headers.get(b"content-type", b"")
+    if given != JSON:
+        media, _, rest = given.lower().partition(b";")
+        charset = rest.replace(b" ", b"").replace(b'"', b"")
+        if media.strip() != JSON or charset not in (b"", b"charset=utf-8"):
+            raise ProblemError(problem("unsupported_media_type"))
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise ProblemError(problem("unsupported_media_type"))
+
+
+def _too_large(most: int) -> ProblemError:
+    detail = f"The body has more than {most} bytes."
+    # What is left of the body is not worth waiting for.
+    return ProblemError(problem("content_too_large", detail), ((b"connection", b"close"),))
+
+
+async def _send(answer: Answer, send: Send) -> None:
+    always = _OF_DOCUMENTS if answer.media in (JSON, _PROBLEM) else _ALWAYS
+    own = (
+        (b"content-type", answer.media),
+        (b"content-length", b"%d" % len(answer.body)),
+        (b"x-request-id", os.urandom(8).hex().encode("ascii")),
+    )
+    headers = [*own[0 if answer.body else 2 :], *always, *answer.headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """The engine is open before the application is made; there is nothing to start here."""
+    for step in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{step}.complete"})

@@ -1,0 +1,83 @@
+"""The types of fields that several documents share; the limits are those of the core."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw
+
+from longshore.core.submission import LONGEST_KEY, LONGEST_NAME, MOST_ATTEMPTS, MOST_TAGS
+
+__all__ = [
+    "MOST_LISTED",
+    "Attempts",
+    "JobIdText",
+    "Json",
+    "Key",
+    "Limit",
+    "Name",
+    "Payload",
+    "Priority",
+    "Seconds",
+    "Tag",
+    "Tags",
+    "Text",
+    "Timestamp",
+    "instant",
+    "micros",
+    "moment",
+    "seconds",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_TEN_YEARS_S = 315_360_000
+MOST_LISTED = 1_000
+
+
+# Not `$`, which in Python also matches before a line feed at the end; the document says it as
+# the rest of the world does.
+Name = Annotated[
+    str, Meta(pattern=rf"\A[\w.:/@+-]{{1,{LONGEST_NAME}}}\Z", examples=["email.send"])
+]
+"""Of a type or a queue."""
+Key = Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)]
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Tags = Annotated[tuple[Tag, ...], Meta(max_length=MOST_TAGS)]
+Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Priority = Annotated[int, Meta(ge=1, le=9, description="1 is the most urgent.")]
+Attempts = Annotated[
+    int, Meta(ge=1, le=MOST_ATTEMPTS, description="Counts the first run: 1 means never retry.")
+]
+Seconds = Annotated[float, Meta(ge=0, le=_TEN_YEARS_S)]
+Timestamp = Annotated[datetime, Meta(tz=True)]
+Payload = dict[str, Any]
+Json = Annotated[Raw, Meta(description="As it is stored.")]
+Limit = Annotated[int, Meta(ge=1, le=MOST_LISTED)]
+JobIdText = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}\Z",
+        description="A UUIDv7.",
+        examples=["019a8a6e-7c00-7000-8000-000000000000"],
+    ),
+]
+
+
+def instant(microseconds: int) -> datetime:
+    """An engine's time, in UTC."""
+    return _EPOCH + timedelta(microseconds=min(max(microseconds, 0), _LAST))
+
+
+def moment(microseconds: int | None) -> datetime | None:
+    """The same, of what may not have happened yet."""
+    return None if microseconds is None else instant(microseconds)
+
+
+def micros(value: datetime) -> int:
+    """A time as the engine counts it."""
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def seconds(microseconds: int | None) -> float | None:
+    """An engine's duration."""
+    return None if microseconds is None else microseconds / 1_000_000

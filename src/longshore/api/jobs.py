@@ -1,0 +1,311 @@
+"""The routes of jobs."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from longshore.api import submitting, views
+from longshore.api.decoding import Decoder, refuse_repeats
+from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
+from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
+from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.service import Service
+from longshore.api.submitting import JobBody
+from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, encode
+from longshore.core import ids
+from longshore.core.job import NewJob, Submitted, Verdict
+from longshore.core.state import TERMINAL, State
+from longshore.engine import JobFilter
+from longshore.errors import ConfigError, EngineBusyError
+
+__all__ = ["ROUTES", "BatchBody", "BatchResult", "CancelBody", "JobPath", "JobQuery"]
+
+_item = Decoder(JobBody)
+
+
+class JobPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names a job."""
+
+    id: JobIdText
+
+
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs to list; what is left out means any."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    state: State | None = None
+    tag: Tag | None = None
+    limit: Limit = 50
+    cursor: Annotated[str, Meta(max_length=2_000)] | None = None
+    """What the last page ended with."""
+
+
+class CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a job is cancelled."""
+
+    reason: Text = "cancelled over HTTP"
+
+
+class BatchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Jobs to submit together."""
+
+    jobs: Annotated[list[msgspec.Raw], Meta(min_length=1)]
+
+
+class BatchItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one job of a batch: what its own request would have been answered."""
+
+    status: int
+    """201: it is new. 200: a job stands for it already. Else what `problem` says."""
+    id: str | None = None
+    problem: Problem | None = None
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """What became of each job, in the order of the batch."""
+
+    accepted: int
+    """How many are new."""
+    results: list[BatchItem]
+
+
+async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
+    """Submit a job. It is durable when the answer comes.
+
+    With an Idempotency-Key the request can be sent again without harm: it is answered 200 with
+    the first answer, byte for byte, and `Idempotency-Replayed: true`. The key is remembered
+    for 24 hours unless the service is set otherwise. A 200 with `Longshore-Duplicate: unique`
+    tells of the live job that holds the unique key.
+    """
+    job = submitting.new_job(
+        call.service,
+        call.caller.tenant,
+        call.body,
+        key=submitting.idempotency_key(call.headers),
+        trace=submitting.trace_of(call.headers),
+    )
+    try:
+        (answer,) = await call.service.engine.submit((job,))
+    except EngineBusyError as error:
+        raise _busy(job, error) from None
+    if answer.verdict is Verdict.ACCEPTED:
+        location = b"/v1/jobs/" + ids.text(job.id).encode("ascii")
+        return Answer(201, encode(views.submitted(job)), ((b"location", location),))
+    return await _stands(call, job, answer)
+
+
+async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
+    """Submit many jobs in one commit. Each has its own result; good ones go in beside bad ones.
+
+    A job may carry an `idempotency_key`, which does what the header does for one job.
+    """
+    most = call.service.settings.max_batch_jobs
+    if len(call.body.jobs) > most:
+        raise invalid("/jobs", f"has more than {most} jobs")
+    refuse_repeats(_outline(call))
+    read = [_read(call, raw) for raw in call.body.jobs]
+    jobs = [one for one in read if isinstance(one, NewJob)]
+    answers = iter(await call.service.engine.submit(jobs) if jobs else [])
+    results = [_item_of(one, answers) for one in read]
+    accepted = sum(one.status == 201 for one in results)
+    return Answer(200, encode(BatchResult(accepted, results)))
+
+
+async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """One job: its state, its payload, its result and its last error."""
+    job = await call.service.engine.get(ids.parse(call.path.id), tenant=call.caller.tenant)
+    return Answer(200, encode(views.job_view(job)))
+
+
+async def find(call: Call[Nothing, JobQuery, Nothing]) -> Answer:
+    """Jobs that match, newest first, a page at a time."""
+    asked = call.query
+    which = JobFilter(
+        tenant=call.caller.tenant,
+        queue=asked.queue,
+        type=asked.type,
+        state=asked.state,
+        tag=asked.tag,
+    )
+    return await list_jobs(call.service, which, limit=asked.limit, cursor=asked.cursor)
+
+
+async def attempts(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """A job's history: every delivery that ended."""
+    job_id = ids.parse(call.path.id)
+    found = await call.service.engine.attempts(job_id, tenant=call.caller.tenant)
+    return Answer(200, encode(views.attempt_list(found)))
+
+
+async def cancel(call: Call[JobPath, Nothing, CancelBody]) -> Answer:
+    """Cancel a job: at once while it waits; if it runs, its worker is asked to stop it."""
+    (job,) = await call.service.engine.cancel(
+        [ids.parse(call.path.id)], reason=call.body.reason, tenant=call.caller.tenant
+    )
+    return Answer(200, encode(views.job_view(job)))
+
+
+async def retry(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """Run a job now: a scheduled one at once, a dead or cancelled one as if it were new."""
+    engine, tenant = call.service.engine, call.caller.tenant
+    job_id = ids.parse(call.path.id)
+    is_over = (await engine.get(job_id, tenant=tenant)).state in TERMINAL
+    order = engine.replay if is_over else engine.retry_now
+    (job,) = await order([job_id], tenant=tenant)
+    return Answer(200, encode(views.job_view(job)))
+
+
+async def list_jobs(
+    service: Service, which: JobFilter, *, limit: int, cursor: str | None
+) -> Answer:
+    """A page of jobs, or 422 for a cursor that does not fit."""
+    try:
+        page = await service.engine.find(which, limit=limit, cursor=cursor)
+    except ConfigError:
+        raise invalid("cursor", "is not of a list with the same filter") from None
+    return Answer(200, encode(views.job_list(page)))
+
+
+def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob | Problem:
+    most = call.service.settings.max_nodes
+    try:
+        body = _item.read(bytes(raw), most_nodes=most)
+        return submitting.new_job(call.service, call.caller.tenant, body)
+    except ProblemError as error:
+        return error.problem
+
+
+def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:
+    if isinstance(read, Problem):
+        return BatchItem(status=read.status, problem=read)
+    answer = next(answers)
+    if answer.verdict is Verdict.CONFLICT:
+        found = problem("idempotency")
+        return BatchItem(status=found.status, problem=found)
+    is_new = answer.verdict is Verdict.ACCEPTED
+    return BatchItem(status=201 if is_new else 200, id=ids.text(answer.id))
+
+
+def _outline(call: Call[Nothing, Nothing, BatchBody]) -> bytes:
+    """The batch without its jobs, which are looked at one by one."""
+    first, last = bytes(call.body.jobs[0]), bytes(call.body.jobs[-1])
+    begin, end = call.raw.index(first), call.raw.rindex(last) + len(last)
+    return call.raw[:begin] + b"0" + call.raw[end:]
+
+
+async def _stands(
+    call: Call[Nothing, Nothing, JobBody], job: NewJob, answer: Submitted
+) -> Answer:
+    """What is said of a job that was not stored, because another stands for it."""
+    if answer.verdict is Verdict.CONFLICT:
+        raise ProblemError(problem("idempotency"))
+    location = (b"location", b"/v1/jobs/" + ids.text(answer.id).encode("ascii"))
+    if answer.verdict is Verdict.REPEATED:
+        first = msgspec.structs.replace(job, id=answer.id)
+        replayed = (b"idempotency-replayed", b"true")
+        return Answer(200, encode(views.submitted(first)), (location, replayed))
+    holder = await call.service.engine.get(answer.id, tenant=job.tenant)
+    duplicate = (b"longshore-duplicate", b"unique")
+    return Answer(200, encode(views.standing(holder)), (location, duplicate))
+
+
+def _busy(job: NewJob, error: EngineBusyError) -> ProblemError:
+    """Whoever holds a key in an open transaction holds up those who come with the same key."""
+    if job.idempotency_key is None:
+        return of_error(error)
+    return ProblemError(problem("idempotency_in_flight"), ((b"retry-after", b"1"),))
+
+
+ROUTES: tuple[Route[Any, Any, Any], ...] = (
+    Route(
+        method="POST",
+        path="/v1/jobs",
+        name="submitJob",
+        handler=submit,
+        scope=Scope.SUBMIT,
+        parameters=Nothing,
+        query=Nothing,
+        body=JobBody,
+        answers={201: SubmittedJob, 200: SubmittedJob},
+        problems=("key_required", "key_malformed", "idempotency", "idempotency_in_flight"),
+        headers={
+            "Idempotency-Key": "Makes sending the request again harmless.",
+            "traceparent": "W3C trace context; stored with the job.",
+        },
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs:batch",
+        name="submitJobs",
+        handler=submit_batch,
+        scope=Scope.SUBMIT,
+        parameters=Nothing,
+        query=Nothing,
+        body=BatchBody,
+        answers={200: BatchResult},
+        is_large=True,
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs",
+        name="listJobs",
+        handler=find,
+        scope=Scope.READ,
+        parameters=Nothing,
+        query=JobQuery,
+        body=Nothing,
+        answers={200: JobList},
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{id}",
+        name="getJob",
+        handler=get,
+        scope=Scope.READ,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: JobView},
+        problems=("job_not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{id}/attempts",
+        name="listAttempts",
+        handler=attempts,
+        scope=Scope.READ,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: AttemptList},
+        problems=("job_not_found",),
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{id}:cancel",
+        name="cancelJob",
+        handler=cancel,
+        scope=Scope.OPERATE,
+        parameters=JobPath,
+        query=Nothing,
+        body=CancelBody,
+        is_body_required=False,
+        answers={200: JobView},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{id}:retry",
+        name="retryJob",
+        handler=retry,
+        scope=Scope.OPERATE,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: JobView},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+)

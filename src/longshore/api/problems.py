@@ -1,0 +1,299 @@
+"""Every error that the service answers with: RFC 9457 problem details, in one catalogue.
+
+A problem never repeats what was sent: it says which field is wrong and what it has to be.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    EngineError,
+    IllegalTransitionError,
+    JobNotFoundError,
+    LongshoreError,
+    NotFoundError,
+    PayloadError,
+    QueueFullError,
+    QueueNotFoundError,
+    ScheduleNotFoundError,
+    SchemaError,
+    SubmitError,
+)
+
+__all__ = [
+    "CATALOGUE",
+    "Flaw",
+    "Kind",
+    "Problem",
+    "ProblemError",
+    "RawHeaders",
+    "invalid",
+    "of_error",
+    "problem",
+]
+
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+
+_QUOTA = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One row of the catalogue; its title and detail are the same for everyone."""
+
+    code: str
+    status: int
+    title: str
+    detail: str
+
+    @property
+    def type(self) -> str:
+        """The URI that names this kind of problem for good."""
+        return _QUOTA if self.code == "quota_exceeded" else f"urn:longshore:problem:{self.code}"
+
+
+CATALOGUE = {
+    kind.code: kind
+    for kind in (
+        Kind(
+            "key_required",
+            400,
+            "An idempotency key is required",
+            "Send an Idempotency-Key header: this tenant's jobs are not accepted without.",
+        ),
+        Kind(
+            "key_malformed",
+            400,
+            "The idempotency key cannot be read",
+            "Idempotency-Key holds one string of 1 to 512 printable characters, quoted or not.",
+        ),
+        Kind(
+            "unauthenticated",
+            401,
+            "An API key is required",
+            "Send a valid key: Authorization: Bearer ls_...",
+        ),
+        Kind(
+            "forbidden",
+            403,
+            "The API key does not allow this",
+            "The key lacks a scope that this request needs.",
+        ),
+        Kind(
+            "cross_site",
+            403,
+            "A web page may not ask this",
+            "Without API keys the service answers programs on this machine, not web pages.",
+        ),
+        Kind("route_not_found", 404, "There is no such route", "GET /openapi.json lists them."),
+        Kind("not_found", 404, "There is no such thing", "Nothing of yours has this name."),
+        Kind("job_not_found", 404, "There is no such job", "No job of yours has this id."),
+        Kind(
+            "queue_not_found",
+            404,
+            "There is no such queue",
+            "No queue of this name has jobs of yours or settings.",
+        ),
+        Kind(
+            "schedule_not_found",
+            404,
+            "There is no such schedule",
+            "No schedule of yours has this name.",
+        ),
+        Kind(
+            "method_not_allowed",
+            405,
+            "The route does not know this method",
+            "The Allow header lists those that it knows.",
+        ),
+        Kind("request_timeout", 408, "The request took too long", "Send it faster."),
+        Kind(
+            "illegal_transition",
+            409,
+            "The job's state does not allow this",
+            "The job is in another state.",
+        ),
+        Kind(
+            "idempotency_in_flight",
+            409,
+            "A request with this key is under way",
+            "The first request with this key has not been answered yet; ask again later.",
+        ),
+        Kind("name_taken", 409, "The name is taken", "Something of this name exists already."),
+        Kind(
+            "content_too_large",
+            413,
+            "The request is too large",
+            "The body has more bytes than the service takes.",
+        ),
+        Kind(
+            "unsupported_media_type",
+            415,
+            "The body is not JSON",
+            "Send JSON in UTF-8, not compressed, with Content-Type: application/json.",
+        ),
+        Kind(
+            "misdirected",
+            421,
+            "The request is for another host",
+            "Without API keys the service answers only to the names of this machine.",
+        ),
+        Kind(
+            "malformed", 422, "The body cannot be read", "The body is not JSON text in UTF-8."
+        ),
+        Kind(
+            "invalid",
+            422,
+            "The request does not make sense",
+            "What is wrong with it stands in `errors`.",
+        ),
+        Kind(
+            "idempotency",
+            422,
+            "The idempotency key belongs to another request",
+            "The key was used before with another content; use a new one.",
+        ),
+        Kind(
+            "quota_exceeded",
+            429,
+            "Too many requests",
+            "The quota is used up; ask again after Retry-After seconds.",
+        ),
+        Kind(
+            "queue_full",
+            429,
+            "The queue is full",
+            "The queue has reached its maximum depth; ask again after Retry-After seconds.",
+        ),
+        Kind(
+            "headers_too_large",
+            431,
+            "The header is too large",
+            "The head of the request has more bytes than the service takes.",
+        ),
+        Kind("bad_request", 400, "This is not HTTP", "The request cannot be read."),
+        Kind("internal", 500, "The service has a bug", "It was written to the service's log."),
+        Kind(
+            "overloaded",
+            503,
+            "The service is busy",
+            "It answers as many requests as it can; ask again after Retry-After seconds.",
+        ),
+        Kind(
+            "engine_unavailable",
+            503,
+            "The store cannot be used",
+            "The engine's store is away; ask again after Retry-After seconds.",
+        ),
+        Kind(
+            "engine_busy",
+            503,
+            "The store is busy",
+            "Someone else holds the store's lock; ask again after Retry-After seconds.",
+        ),
+        Kind(
+            "schema",
+            503,
+            "The store's schema does not fit",
+            "Bring it up to date with `longshore migrate`.",
+        ),
+        Kind(
+            "not_ready",
+            503,
+            "The service is not ready",
+            "What is missing stands in `missing`.",
+        ),
+    )
+}
+
+_OF_ERRORS: dict[type[LongshoreError], str] = {
+    PayloadError: "invalid",
+    QueueFullError: "queue_full",
+    SubmitError: "invalid",
+    JobNotFoundError: "job_not_found",
+    QueueNotFoundError: "queue_not_found",
+    ScheduleNotFoundError: "schedule_not_found",
+    NotFoundError: "not_found",
+    IllegalTransitionError: "illegal_transition",
+    ConfigError: "invalid",
+    EngineBusyError: "engine_busy",
+    SchemaError: "schema",
+    EngineError: "engine_unavailable",
+    LongshoreError: "internal",
+}
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    """One thing that is wrong with a request."""
+
+    pointer: str
+    """Where: a JSON pointer into the body, or the name of a parameter."""
+    detail: str
+    """What it has to be."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What every error is answered with, as application/problem+json."""
+
+    type: str
+    """Names the kind of problem for good."""
+    title: str
+    status: Annotated[int, msgspec.Meta(ge=400, le=599)]
+    detail: str
+    code: str
+    """The last part of `type`: what a program would look at."""
+    errors: tuple[Flaw, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Of 503: the dependencies that are away."""
+    violated_policies: tuple[str, ...] = msgspec.field(default=(), name="violated-policies")
+    """Of 429: the quotas that are used up."""
+
+
+class ProblemError(Exception):
+    """The request cannot be served; the answer is this problem."""
+
+    def __init__(self, answer: Problem, headers: RawHeaders = ()) -> None:
+        super().__init__(answer.code)
+        self.problem = answer
+        self.headers = headers
+
+
+def problem(
+    code: str,
+    detail: str | None = None,
+    *,
+    errors: Sequence[Flaw] = (),
+    missing: Sequence[str] = (),
+    policies: Sequence[str] = (),
+) -> Problem:
+    """A problem of the catalogue, with a detail of its own if there is one."""
+    kind = CATALOGUE[code]
+    return Problem(
+        type=kind.type,
+        title=kind.title,
+        status=kind.status,
+        detail=detail or kind.detail,
+        code=code,
+        errors=tuple(errors),
+        missing=tuple(missing),
+        violated_policies=tuple(policies),
+    )
+
+
+def invalid(pointer: str, detail: str) -> ProblemError:
+    """422: one field or parameter is wrong."""
+    return ProblemError(problem("invalid", errors=[Flaw(pointer, detail)]))
+
+
+def of_error(error: LongshoreError) -> ProblemError:
+    """The problem that the error is answered with."""
+    code = next(_OF_ERRORS[kind] for kind in type(error).__mro__ if kind in _OF_ERRORS)
+    # Its message tells the state and the verb, and nothing that was sent.
+    detail = str(error) if isinstance(error, IllegalTransitionError) else None
+    wait = error.retry_after if isinstance(error, QueueFullError) else 1
+    found = problem(code, detail)
+    headers = ((b"retry-after", b"%d" % max(1, wait)),) if found.status in (429, 503) else ()
+    return ProblemError(found, headers)

@@ -1,0 +1,25 @@
+"""What the handlers of one process share."""
+
+from dataclasses import dataclass, field
+
+from longshore.api.settings import ApiSettings
+from longshore.engine import Engine
+from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.ids import IdSource
+
+__all__ = ["Service"]
+
+
+@dataclass(slots=True)
+class Service:
+    """An engine, and what it takes to put jobs into it."""
+
+    engine: Engine
+    settings: ApiSettings = field(default_factory=ApiSettings)
+    clock: Clock = field(default_factory=SystemClock)
+    ids: IdSource = field(init=False)
+    document: bytes = b""
+    """What /openapi.json answers: written by the application from its routes."""
+
+    def __post_init__(self) -> None:
+        self.ids = IdSource(self.clock)

@@ -1,0 +1,44 @@
+"""How the HTTP service listens, and how much it takes."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+__all__ = ["ApiSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """How the HTTP service listens, and how much it takes."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Any but a loopback address needs API keys in the store."""
+    port: int = 8080
+    """The port to listen on."""
+    processes: int = 1
+    """How many processes serve the port."""
+    max_body_bytes: int = 1 << 20
+    """A request with a larger body is refused (413)."""
+    max_batch_bytes: int = 16 << 20
+    """The same for a batch of jobs."""
+    max_batch_jobs: int = 4_096
+    """A batch of more jobs is refused (422)."""
+    max_nodes: int = 50_000
+    """A body with more values, counted on all levels, is refused (422)."""
+    max_header_bytes: int = 16 << 10
+    """A request whose head is larger is refused (431)."""
+    max_requests: int = 1_000
+    """Requests that one process serves at once; past this it answers 503 with Retry-After."""
+    header_timeout: timedelta = timedelta(seconds=10)
+    """A request's head has to arrive within this time of its first byte."""
+    body_timeout: timedelta = timedelta(seconds=30)
+    """A request's body has to arrive within this time of its head."""
+    idle_timeout: timedelta = timedelta(seconds=75)
+    """A connection without a request is closed after this time."""
+    request_timeout: timedelta = timedelta(seconds=30)
+    """A request that the store has not answered within this time is answered 503."""
+    drain_timeout: timedelta = timedelta(seconds=20)
+    """Time for requests under way once the service was asked to stop."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose X-Forwarded-For is believed."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins of web pages that may ask, such as `https://ops.example.com`."""

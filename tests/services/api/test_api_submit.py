@@ -1,0 +1,345 @@
+"""Submitting over HTTP: what is accepted, what is answered, and what comes of a repetition."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from api_steps import asking
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.core import ids
+from longshore.core.state import State
+from longshore.engine import Engine, JobFilter
+
+
+async def stored(engine: Engine) -> int:
+    return len((await engine.find(JobFilter(), limit=100)).jobs)
+
+
+async def test_a_submitted_job_is_stored_and_its_place_is_told(
+    client: httpx.AsyncClient, engine: Engine
+):
+    body = {
+        "type": "email.send",
+        "payload": {"to": "ann"},
+        "queue": "mail",
+        "priority": 2,
+        "max_attempts": 3,
+        "timeout_seconds": 1.5,
+        "tags": ["blue"],
+    }
+
+    answer = await client.post("/v1/jobs", json=body)
+
+    assert answer.status_code == 201
+    told = answer.json()
+    assert answer.headers["location"] == f"/v1/jobs/{told['id']}"
+    assert {name: told[name] for name in body} == body
+    assert (told["state"], told["attempt"], told["run_at"]) == ("ready", 0, told["created_at"])
+    job = await engine.get(ids.parse(told["id"]))
+    assert (job.type, job.queue, job.priority, job.payload) == (
+        "email.send",
+        "mail",
+        2,
+        b'{"to":"ann"}',
+    )
+    assert (job.timeout, job.tags, job.tenant) == (1_500_000, ("blue",), "default")
+
+
+async def test_a_job_can_be_asked_to_wait(client: httpx.AsyncClient, engine: Engine):
+    delayed = await client.post("/v1/jobs", json={"type": "a", "delay_seconds": 60})
+    due = await client.post(
+        "/v1/jobs", json={"type": "a", "run_at": "2030-01-01T00:00:00+01:00"}
+    )
+    past = await client.post("/v1/jobs", json={"type": "a", "run_at": "1999-01-01T00:00:00Z"})
+
+    assert [one.json()["state"] for one in (delayed, due, past)] == [
+        "scheduled",
+        "scheduled",
+        "ready",
+    ]
+    assert due.json()["run_at"] == "2029-12-31T23:00:00Z"
+    for answer in (delayed, due, past):
+        job = await engine.get(ids.parse(answer.json()["id"]))
+        assert job.state == answer.json()["state"]
+
+
+async def test_a_repeated_key_is_answered_with_the_first_answer_byte_for_byte(
+    client: httpx.AsyncClient, engine: Engine
+):
+    first = await client.post(
+        "/v1/jobs",
+        content=b'{"type":"a","payload":{"b":1,"a":[2.0]},"delay_seconds":5}',
+        headers={"Idempotency-Key": '"k-1"', "Content-Type": "application/json"},
+    )
+    again = await client.post(
+        "/v1/jobs",
+        content=b' {"delay_seconds": 5, "payload": {"a":[2.0],"b":1}, "type":"a"}',
+        headers={"Idempotency-Key": "k-1", "Content-Type": "application/json; charset=UTF-8"},
+    )
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.content == first.content
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.headers["location"] == first.headers["location"]
+    assert "idempotency-replayed" not in first.headers
+    assert await stored(engine) == 1
+
+
+async def test_a_replay_outlives_the_job(client: httpx.AsyncClient, engine: Engine):
+    key = {"Idempotency-Key": "k"}
+    first = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
+    job_id = ids.parse(first.json()["id"])
+    await engine.cancel([job_id], reason="test")
+    await engine.purge([job_id], who="test")
+
+    again = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
+
+    assert (again.status_code, again.content) == (200, first.content)
+    assert await stored(engine) == 0
+
+
+async def test_a_key_of_another_content_is_refused(client: httpx.AsyncClient, engine: Engine):
+    key = {"Idempotency-Key": "k"}
+    await client.post("/v1/jobs", json={"type": "a", "payload": {"n": 1}}, headers=key)
+
+    answer = await client.post("/v1/jobs", json={"type": "a", "payload": {"n": 2}}, headers=key)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency")
+    assert await stored(engine) == 1
+
+
+async def test_a_refused_request_leaves_its_key_unused(client: httpx.AsyncClient):
+    key = {"Idempotency-Key": "k"}
+    refused = await client.post("/v1/jobs", json={"type": ""}, headers=key)
+
+    accepted = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
+
+    assert (refused.status_code, accepted.status_code) == (422, 201)
+
+
+@pytest.mark.parametrize(
+    ("header", "key"),
+    [
+        ('"a b"', "a b"),
+        (r'"a\"b\\c"', r"a\"b\c".replace('\\"', '"')),
+        ("plain-key_1.2:3", "plain-key_1.2:3"),
+        ("x" * 512, "x" * 512),
+    ],
+)
+async def test_a_key_is_read_with_and_without_quotes(
+    client: httpx.AsyncClient, header: str, key: str
+):
+    answer = await client.post(
+        "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": header}
+    )
+
+    assert answer.json()["idempotency_key"] == key
+
+
+@pytest.mark.parametrize(
+    "header", ["", '""', '"a', 'a"', "a,b", '"a\\x"', "x" * 513, "é", "a b"]
+)
+async def test_a_key_that_cannot_be_read_is_refused(client: httpx.AsyncClient, header: str):
+    answer = await client.post(
+        "/v1/jobs", json={"type": "a"}, headers=[("Idempotency-Key", header.encode("latin-1"))]
+    )
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "key_malformed")
+
+
+async def test_requests_with_one_key_at_once_make_one_job(
+    client: httpx.AsyncClient, engine: Engine
+):
+    async def post() -> httpx.Response:
+        return await client.post(
+            "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": "k"}
+        )
+
+    answers = await asyncio.gather(*[post() for _ in range(20)])
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({answer.content for answer in answers}) == 1
+    assert await stored(engine) == 1
+
+
+async def test_a_live_job_with_the_unique_key_stands_for_a_new_one(
+    client: httpx.AsyncClient, engine: Engine
+):
+    body = {"type": "a", "unique_key": "u", "payload": {"n": 1}}
+    first = await client.post("/v1/jobs", json=body)
+
+    again = await client.post("/v1/jobs", json={**body, "payload": {"n": 2}})
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.headers["longshore-duplicate"] == "unique"
+    assert again.json()["id"] == first.json()["id"]
+    assert again.json()["payload"] == {"n": 1}
+    assert await stored(engine) == 1
+
+
+async def test_the_trace_of_the_caller_is_kept(client: httpx.AsyncClient, engine: Engine):
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+
+    traced = await client.post("/v1/jobs", json={"type": "a"}, headers={"traceparent": trace})
+    odd = await client.post("/v1/jobs", json={"type": "a"}, headers={"traceparent": "x"})
+
+    assert (await engine.get(ids.parse(traced.json()["id"]))).trace == trace
+    assert (await engine.get(ids.parse(odd.json()["id"]))).trace is None
+
+
+async def test_a_batch_takes_the_good_jobs_and_names_the_bad(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await client.post("/v1/jobs", json={"type": "taken"}, headers={"Idempotency-Key": "k"})
+    jobs = [
+        {"type": "a"},
+        {"type": ""},
+        5,
+        {"type": "b", "idempotency_key": "k"},
+        {"type": "taken", "idempotency_key": "k"},
+        {"type": "c", "queue": "q"},
+    ]
+
+    answer = await client.post("/v1/jobs:batch", json={"jobs": jobs})
+
+    told = answer.json()
+    assert answer.status_code == 200
+    assert [one["status"] for one in told["results"]] == [201, 422, 422, 422, 200, 201]
+    assert told["accepted"] == 2
+    assert told["results"][1]["problem"]["errors"][0]["pointer"] == "/type"
+    assert told["results"][3]["problem"]["code"] == "idempotency"
+    assert await stored(engine) == 3
+    job = await engine.get(ids.parse(told["results"][5]["id"]))
+    assert (job.type, job.queue, job.state) == ("c", "q", State.READY)
+
+
+async def test_an_object_inside_a_batch_may_not_have_a_key_twice(client: httpx.AsyncClient):
+    kind = {"Content-Type": "application/json"}
+    inside = await client.post(
+        "/v1/jobs:batch",
+        content=b'{"jobs":[{"type":"a","type":"b"},{"type":"c"}]}',
+        headers=kind,
+    )
+    outside = await client.post(
+        "/v1/jobs:batch", content=b'{"jobs":[{"type":"a"}],"jobs":[{"type":"b"}]}', headers=kind
+    )
+
+    assert [one["status"] for one in inside.json()["results"]] == [422, 201]
+    assert outside.status_code == 422
+
+
+BAD_BODIES = {
+    "nothing": b"",
+    "no json": b"{",
+    "binary": bytes(range(256)),
+    "not utf-8": b'{"type":"\xff"}',
+    "a list": b"[]",
+    "a type twice": b'{"type":"a","type":"b"}',
+    "a key twice deep down": b'{"type":"a","payload":{"x":[{"y":1,"y":2}]}}',
+    "NaN": b'{"type":"a","payload":{"x":NaN}}',
+    "Infinity": b'{"type":"a","payload":{"x":-Infinity}}',
+    "1e999": b'{"type":"a","payload":{"x":1e999}}',
+    "a lone surrogate": b'{"type":"a","payload":{"x":"\\ud800"}}',
+    "a lone surrogate as a key": b'{"type":"a","payload":{"\\udfff":1}}',
+    "NUL": b'{"type":"a","payload":{"x":"\\u0000"}}',
+    "NUL as a key": b'{"type":"a","payload":{"\\u0000":1}}',
+    "65 bits": b'{"type":"a","payload":{"x":9223372036854775808}}',
+    "5,000 digits": b'{"type":"a","payload":{"x":' + b"9" * 5_000 + b"}}",
+    "too deep": b'{"type":"a","payload":' + b'{"x":' * 33 + b"1" + b"}" * 34,
+    "much too deep": b'{"type":"a","payload":{"x":' + b"[" * 100_000,
+    "too many values": b'{"type":"a","payload":{"x":[' + b"0," * 50_001 + b"0]}}",
+    "an unknown field": b'{"type":"a","colour":"red"}',
+    "no type": b"{}",
+    "a line feed in a name": b'{"type":"a\\n"}',
+    "a control character in a key": b'{"type":"a","unique_key":"\\u0007"}',
+    "a byte order mark": b'\xef\xbb\xbf{"type":"a"}',
+    "a payload that is a list": b'{"type":"a","payload":[]}',
+    "a payload that is null": b'{"type":"a","payload":null}',
+    "a flag for a number": b'{"type":"a","priority":true}',
+    "a number in quotes": b'{"type":"a","priority":"5"}',
+    "a priority of ten": b'{"type":"a","priority":10}',
+    "a time without zone": b'{"type":"a","run_at":"2030-01-01T00:00:00"}',
+    "a far future": b'{"type":"a","run_at":"9999-12-31T23:59:59Z"}',
+    "a negative delay": b'{"type":"a","delay_seconds":-1}',
+    "a delay and a time": b'{"type":"a","delay_seconds":1,"run_at":"2030-01-01T00:00:00Z"}',
+    "no time at all": b'{"type":"a","timeout_seconds":0}',
+    "33 tags": json.dumps({"type": "a", "tags": ["t"] * 33}).encode(),
+    "two documents": b'{"type":"a"}{"type":"b"}',
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES.keys())
+async def test_a_body_that_makes_no_sense_is_refused_and_stores_nothing(
+    memory: Engine, body: bytes
+):
+    async with asking(Application(Service(memory))) as client:
+        answer = await client.post(
+            "/v1/jobs", content=body, headers={"Content-Type": "application/json"}
+        )
+
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert set(answer.json()) >= {"type", "title", "status", "detail", "code"}
+    assert await stored(memory) == 0
+
+
+async def test_what_was_refused_is_not_repeated_in_the_answer(client: httpx.AsyncClient):
+    secret = "hunter2\u2028"
+
+    answers = [
+        await client.post("/v1/jobs", json=body)
+        for body in (
+            {"type": secret},
+            {"type": "a", "unique_key": secret},
+            {"type": "a", "tags": [secret]},
+            {"type": "a", "priority": secret},
+            {"type": "a", "trace": secret},
+            {"type": "a", "run_at": secret},
+        )
+    ]
+
+    assert [answer.status_code for answer in answers] == [422] * 6
+    assert not any("hunter2" in answer.text for answer in answers)
+    assert [answer.json()["errors"][0]["pointer"] for answer in answers] == [
+        "/type",
+        "/unique_key",
+        "/tags",
+        "/priority",
+        "/trace",
+        "/run_at",
+    ]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ],
+)
+async def test_a_body_has_to_be_json(client: httpx.AsyncClient, headers: dict[str, str]):
+    answer = await client.post("/v1/jobs", content=b'{"type":"a"}', headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
+async def test_a_body_that_is_too_large_is_refused(client: httpx.AsyncClient, engine: Engine):
+    large = {"type": "a", "payload": {"x": "y" * (1 << 20)}}
+
+    async def streamed() -> AsyncIterator[bytes]:
+        for _ in range(33):
+            yield b" " * (1 << 15)
+
+    declared = await client.post("/v1/jobs", json=large)
+    undeclared = await client.post(
+        "/v1/jobs", content=streamed(), headers={"Content-Type": "application/json"}
+    )
+
+    assert (declared.status_code, undeclared.status_code) == (413, 413)
+    assert await stored(engine) == 0
