@@ -1,11 +1,13 @@
 """The plans of what a connection runs, of the statements inside functions as well."""
 
+import re
+
 import asyncpg
 import pytest
 
 from longshore.engines.postgres.connecting import Connection
 
-__all__ = ["Plans", "tell_plans"]
+__all__ = ["Plans", "forget_statistics", "tell_plans", "unbounded"]
 
 _TELL_PLANS = """
     load 'auto_explain';
@@ -21,6 +23,19 @@ async def tell_plans(connection: Connection) -> None:
         await connection.execute(_TELL_PLANS)
     except asyncpg.UndefinedFileError:
         pytest.skip("this server cannot tell the plans inside its functions")
+
+
+async def forget_statistics(connection: Connection, *, then: str) -> None:
+    """The server plans otherwise for tables that it has seen empty than for new ones."""
+    await connection.execute("delete from pg_statistic where starelid >= 16384")
+    if then == "vacuumed":
+        await connection.execute("vacuum analyze")
+
+
+def unbounded(plan: str) -> list[str]:
+    """The indexes that a plan reads from end to end."""
+    found = re.findall(r"Scan using (\w+) on .*\n((?:(?!.*->).*\n?)*)", plan)
+    return [index for index, rest in found if "Index Cond" not in rest.split("Query Text")[0]]
 
 
 class Plans:

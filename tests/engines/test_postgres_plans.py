@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from plans import Plans, tell_plans
+from plans import Plans, forget_statistics, tell_plans, unbounded
 
 from longshore.core import settle
 from longshore.core.job import NewJob
@@ -20,13 +20,19 @@ from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.testing.factories import a_job
 
+CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"
+SMALL = {"pause_pkey", "waiting_pkey"}
+"""Indexes with a row per pause, or per worker that waits."""
 FULL = 3_000
 """Spans of one job that wait, and as many jobs that are held."""
 
 
-@pytest.fixture
-async def connection(empty_postgres_url: str) -> AsyncIterator[Connection]:
+@pytest.fixture(params=["never looked at", "vacuumed"])
+async def connection(
+    request: pytest.FixtureRequest, empty_postgres_url: str
+) -> AsyncIterator[Connection]:
     connection = await asyncpg.connect(empty_postgres_url)
+    await forget_statistics(connection, then=request.param)
     await connection.set_type_codec(
         "uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary"
     )
@@ -85,16 +91,18 @@ def whole_tables(plan: str) -> list[str]:
 
 
 async def test_submits_read_no_whole_table(connection: Connection, plans: Plans) -> None:
-    few, one = [a_job(), a_job(type="rare", delay=5)], a_job()
+    few, one = [a_job(unique_key="k"), a_job(type="rare", delay=5)], a_job()
     empty = await plans.of(SQL.submit, *together(few))
     empty += await plans.of(SQL.submit_one, *alone(one))
     await fill(connection)
 
-    filled = await plans.of(SQL.submit, *together([a_job() for _ in range(100)]))
+    many = [a_job(unique_key="k"), *(a_job() for _ in range(99))]
+    filled = await plans.of(SQL.submit, *together(many))
     filled += await plans.of(SQL.submit_one, *alone(a_job()))
 
     for plan in (empty, filled):
         assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= SMALL
         assert "segment_pkey" in plan
 
 
@@ -108,15 +116,35 @@ async def test_claims_and_settles_read_no_whole_table(
 
     plan = Plan(book, 0.0)
     told = await plans.of(SQL.exchange, *exchange(token, 2, plan, 700))
-    rows = await connection.fetch(
-        "select * from longshore.claimed($1, 2) where part > 0", token
-    )
+    rows = await connection.fetch(CLAIMED, token)
     claims = book.add(2, rows, 0.0)
     plan = Plan(book, 0.0)
     plan.settle(settle.succeeded(one, started_at=1, finished_at=2) for one in claims)
     told += await plans.of(SQL.exchange, *exchange(token, 3, plan, 700))
+    told += await plans.of(CLAIMED, token)
 
     assert len(claims) == 700
     assert whole_tables(empty) == []
     assert whole_tables(told) == []
+    assert set(unbounded(empty + told)) <= SMALL
     assert {"ready_head", "claim_pkey"} <= set(re.findall(r"Scan using (\w+)", told))
+
+
+async def test_looks_and_orders_read_no_whole_table(
+    connection: Connection, plans: Plans
+) -> None:
+    job = a_job()
+    looks = [
+        ("select * from longshore.look($1, null)", [job.id]),
+        ("select * from longshore.hold($1)", [job.id]),
+        ("select * from longshore.find(null, $1, null, null, null, $2, 9, 99)", "q", 1 << 60),
+    ]
+    empty = "".join([await plans.of(look, *given) for look, *given in looks])
+    await connection.fetch(SQL.submit, *together([job]))
+    await fill(connection)
+
+    filled = "".join([await plans.of(look, *given) for look, *given in looks])
+
+    for plan in (empty, filled):
+        assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= SMALL

@@ -63,7 +63,8 @@ returns table (
            c.attempt + (t.kind is not null)::integer, c.failures, c.crashes, c.lapses,
            t.started_at, t.finished_at, null, w.worker, c.token, false
       from longshore.claim c
-      left join longshore.session w on w.token = c.token
+      left join lateral (
+           select x.worker from longshore.session x where x.token = c.token offset 0) w on true
      cross join lateral generate_series(greatest(c.lo, p_ordinal),
                                         least(c.hi - 1, p_ordinal)) as o (ordinal)
       left join lateral (
@@ -113,11 +114,14 @@ create function longshore.seen(
            y.keys ->> 'unique_key', y.keys ->> 'idempotency_key', y.keys ->> 'ordering_key',
            y.own ->> 'trace', (y.own -> 'tags')::text, p.home, p.span, p.token, p.worker
       from longshore.places(p_segment, p_ordinal) p
-      join longshore.segment s on s.segment = p.segment
+     cross join lateral (
+           select x.* from longshore.segment x where x.segment = p.segment offset 0) s
      cross join lateral (select s.keys -> p.ordinal::text as keys,
                                 s.attributes -> p.ordinal::text as own) y
-      left join longshore.result x
-        on x.segment = p.segment and x.ordinal = p.ordinal and p.state = 'succeeded'
+      left join lateral (
+           select x.result from longshore.result x
+            where x.segment = p.segment and x.ordinal = p.ordinal offset 0) x
+        on p.state = 'succeeded'
       left join lateral (
            select a.started_at from longshore.attempt a
             where a.segment = p.segment and a.ordinal = p.ordinal
@@ -126,9 +130,10 @@ create function longshore.seen(
            select a.failure from longshore.attempt a
             where a.segment = p.segment and a.ordinal = p.ordinal and a.failure is not null
             order by a.delivery desc limit 1) f on true
-      left join longshore.request q
-        on q.token = p.token and q.handle = (p.segment << 12 | p.ordinal)
-       and q.delivery = p.delivery and p.state = 'running'
+      left join lateral (
+           select q.reason from longshore.request q
+            where q.token = p.token and q.handle = (p.segment << 12 | p.ordinal)
+              and q.delivery = p.delivery offset 0) q on p.state = 'running'
 $$;
 
 -- Whether a span holds one of these jobs.
@@ -232,6 +237,13 @@ begin
 end
 $$;
 
+-- Where the jobs of these ids are.
+create function longshore.placed(p_ids uuid[]) returns setof longshore.locator
+language sql stable as $$
+    select l.* from unnest(p_ids) as w (id) cross join lateral (
+           select x.* from longshore.locator x where x.id = w.id offset 0) l
+$$;
+
 -- The jobs of these ids, of those that the tenant may see. Settings pin the plans.
 create function longshore.look(p_ids uuid[], p_tenant text) returns setof longshore.known
 language plpgsql stable
@@ -242,8 +254,7 @@ as $$
 begin
     return query
     select j.*
-      from unnest(p_ids) as w (id)
-      join longshore.locator l on l.id = w.id
+      from longshore.placed(p_ids) l
      cross join lateral longshore.seen(l.segment, l.ordinal) j
      where p_tenant is null or j.tenant = p_tenant;
 end
@@ -291,49 +302,54 @@ begin
     elsif p_state = 'ready' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select r.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = r.segment)
                             then r.size else 0 end as size
-                  from longshore.ready r join longshore.segment s on s.segment = r.segment
+                  from longshore.ready r
                  where r.segment <= p_before
                  order by r.segment desc limit p_scan) x;
     elsif p_state = 'scheduled' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select r.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = r.segment)
                             then r.size else 0 end as size
-                  from longshore.scheduled r join longshore.segment s on s.segment = r.segment
+                  from longshore.scheduled r
                  where r.segment <= p_before
                  order by r.segment desc limit p_scan) x;
     elsif p_state = 'running' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select c.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = c.segment)
                             then c.size else 0 end as size
-                  from longshore.claim c join longshore.segment s on s.segment = c.segment
+                  from longshore.claim c
                  where c.segment <= p_before
                  order by c.segment desc limit p_scan) x;
     elsif p_state = 'succeeded' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select f.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = f.segment)
                             then f.size else 0 end as size
-                  from longshore.finished f join longshore.segment s on s.segment = f.segment
+                  from longshore.finished f
                  where f.segment <= p_before and f.state = 'succeeded'
                  order by f.segment desc limit p_scan) x;
         select array_agg(x.segment), array_agg(x.size) into v_told, v_more
           from (select t.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = t.segment)
                             then t.size else 0 end as size
                   from (select t.segment, count(*)::integer as size from longshore.told t
                          where t.segment <= p_before and t.kind = 1 group by t.segment) t
-                  join longshore.segment s on s.segment = t.segment
                  order by t.segment desc limit p_scan) x;
     else
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select f.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                                    from longshore.segment s where s.segment = f.segment)
                             then f.size else 0 end as size
-                  from longshore.finished f join longshore.segment s on s.segment = f.segment
+                  from longshore.finished f
                  where f.segment <= p_before and f.state = p_state and f.state <> 'succeeded'
                  order by f.segment desc limit p_scan) x;
     end if;
@@ -382,7 +398,8 @@ begin
     v_places := array(
         select p.segment << 12 | p.ordinal
           from unnest(v_look.segments) as g (segment)
-          join longshore.segment s on s.segment = g.segment
+         cross join lateral (
+               select x.* from longshore.segment x where x.segment = g.segment offset 0) s
          cross join lateral longshore.places(g.segment, null) p
          where (p.segment << 12 | p.ordinal) < p_before
            and (p_state is null or p.state = p_state)
@@ -402,7 +419,8 @@ begin
         select g.segment, o.ordinal, longshore.payload(y.payloads, s.bounds, o.ordinal) as payload
           from (select p.segment, array_agg(p.ordinal) as ordinals from picked p
                  group by p.segment) g
-          join longshore.segment s on s.segment = g.segment
+         cross join lateral (
+               select x.* from longshore.segment x where x.segment = g.segment offset 0) s
          cross join lateral (select s.payloads || '' as payloads offset 0) y
          cross join lateral unnest(g.ordinals) as o (ordinal)
     )
@@ -430,7 +448,7 @@ declare
 begin
     select array_agg(distinct l.segment), array_agg(l.segment << 12 | l.ordinal)
       into v_segments, v_handles
-      from unnest(p_ids) as w (id) join longshore.locator l on l.id = w.id;
+      from longshore.placed(p_ids) l;
     return query
     select 'ready', r.ctid, null::bigint, r.segment, r.lo, r.hi, r.mask, r.run_at, r.rank,
            r.is_replayed
@@ -524,23 +542,27 @@ begin
     if tg_op = 'DELETE' then
         insert into longshore.tally
         select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select s.queue, w.tenant, o.state, -sum(w.jobs) as jobs
-                  from former o join longshore.segment s using (segment)
-                 cross join lateral longshore.owners(s, o.lo, o.hi, o.mask, o.size) w
-                 group by s.queue, w.tenant, o.state) g
+          from (select w.queue, w.tenant, o.state, -sum(w.jobs) as jobs
+                  from former o cross join lateral (
+                       select s.queue, w.tenant, w.jobs from longshore.segment s
+                        cross join lateral longshore.owners(s, o.lo, o.hi, o.mask, o.size) w
+                        where s.segment = o.segment offset 0) w
+                 group by w.queue, w.tenant, o.state) g
         having count(*) > 0;
     else
         insert into longshore.tally
         select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select s.queue, w.tenant, x.state, sum(x.sign * w.jobs) as jobs
+          from (select w.queue, w.tenant, x.state, sum(x.sign * w.jobs) as jobs
                   from (select n.segment, n.state, n.lo, n.hi, n.mask, n.size, 1 as sign
                           from fresh n
                         union all
                         select o.segment, o.state, o.lo, o.hi, o.mask, o.size, -1
                           from former o) x
-                  join longshore.segment s using (segment)
-                 cross join lateral longshore.owners(s, x.lo, x.hi, x.mask, x.size) w
-                 group by s.queue, w.tenant, x.state) g
+                 cross join lateral (
+                       select s.queue, w.tenant, w.jobs from longshore.segment s
+                        cross join lateral longshore.owners(s, x.lo, x.hi, x.mask, x.size) w
+                        where s.segment = x.segment offset 0) w
+                 group by w.queue, w.tenant, x.state) g
         having count(*) > 0;
     end if;
     return null;

@@ -131,7 +131,8 @@ begin
     select g.queue, s.type, s.tenant, g.lo, g.hi, g.size, g.mask,
            substring(s.ids from g.lo * 16 + 1 for (g.hi - g.lo) * 16),
            s.types[g.lo + 1 : g.hi], s.tenants[g.lo + 1 : g.hi]
-      from gone g join longshore.segment s using (segment);
+      from gone g cross join lateral (
+           select x.* from longshore.segment x where x.segment = g.segment offset 0) s;
     if v_cut is not null and v_left > 0 then
         return query select * from longshore.promote_front(v_cut, v_left);
     end if;
@@ -192,7 +193,9 @@ begin
     for v_span in
         select f.ctid as tid, f.size, f.size::bigint * s.weight as bytes,
                (select max(t) from unnest(f.finished) t) as latest
-          from longshore.finished f join longshore.segment s using (segment)
+          from longshore.finished f cross join lateral (
+               select x.weight from longshore.segment x
+                where x.segment = f.segment offset 0) s
          where f.state = p_state and f.finished_at <= p_before
          order by f.finished_at
            for update of f skip locked
@@ -273,27 +276,39 @@ begin
     perform pg_advisory_xact_lock(7813585269108010867);
     select array_agg(encode(substring(s.ids from i * 16 + 1 for 16), 'hex')::uuid) into v_ids
       from unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
-           join longshore.segment s using (segment), generate_series(m.lo, m.hi - 1) i
+           cross join lateral (
+               select x.ids from longshore.segment x where x.segment = m.segment offset 0) s,
+           generate_series(m.lo, m.hi - 1) i
      where longshore.has(m.mask, i);
     delete from longshore.locator l where l.id = any (v_ids);
     -- A submit that holds such a row in an open transaction gives the key to another job.
     delete from longshore.uniqueness u where u.ctid = any (array(
         select k.ctid from longshore.uniqueness k where k.id = any (v_ids)
            for update skip locked));
-    delete from longshore.result r
-     using unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
-     where r.segment = m.segment and r.ordinal >= m.lo and r.ordinal < m.hi
-       and longshore.has(m.mask, r.ordinal);
-    delete from longshore.attempt a
-     using unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
-     where a.segment = m.segment and a.ordinal >= m.lo and a.ordinal < m.hi
-       and longshore.has(m.mask, a.ordinal);
+    delete from longshore.result r where r.ctid = any (array(
+        select x.ctid
+          from unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
+         cross join lateral (
+               select x.ctid from longshore.result x
+                where x.segment = m.segment and x.ordinal >= m.lo and x.ordinal < m.hi
+                  and longshore.has(m.mask, x.ordinal) offset 0) x));
+    delete from longshore.attempt a where a.ctid = any (array(
+        select x.ctid
+          from unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
+         cross join lateral (
+               select x.ctid from longshore.attempt x
+                where x.segment = m.segment and x.ordinal >= m.lo and x.ordinal < m.hi
+                  and longshore.has(m.mask, x.ordinal) offset 0) x));
     delete from longshore.segment s
      where s.segment = any (p_segment)
-       and not exists (select from longshore.finished x where x.segment = s.segment)
-       and not exists (select from longshore.claim x where x.segment = s.segment)
-       and not exists (select from longshore.ready x where x.segment = s.segment)
-       and not exists (select from longshore.scheduled x where x.segment = s.segment);
+       and not exists (
+           select from longshore.finished x where x.segment = s.segment offset 0)
+       and not exists (
+           select from longshore.claim x where x.segment = s.segment offset 0)
+       and not exists (
+           select from longshore.ready x where x.segment = s.segment offset 0)
+       and not exists (
+           select from longshore.scheduled x where x.segment = s.segment offset 0);
 end
 $$;
 
@@ -316,7 +331,8 @@ begin
                      for s.bounds[e.hi + 1] - s.bounds[e.lo + 1]),
            s.bounds[e.lo + 1 : e.hi + 1], s.types[e.lo + 1 : e.hi], s.tenants[e.lo + 1 : e.hi]
       from longshore.expire('dead', p_before, p_limit, p_most) e
-           join longshore.segment s using (segment);
+     cross join lateral (
+        select x.* from longshore.segment x where x.segment = e.segment offset 0) s;
 end
 $$;
 
@@ -405,7 +421,7 @@ begin
     return query
     select o.position, o.at, o.body from longshore.outbox o
      where o.position is not null and o.published_at is null
-     order by o.position limit p_limit;
+     order by o.position + 0 limit p_limit;
 end
 $$;
 
@@ -416,7 +432,9 @@ language plpgsql
 as $$
 begin
     update longshore.outbox o set published_at = longshore.clock(p_now)
-     where o.position is not null and o.published_at is null
-       and o.position = any (p_positions);
+     where o.ctid = any (array(
+           select x.ctid from unnest(p_positions) p cross join lateral (
+                  select x.ctid from longshore.outbox x
+                   where x.position = p and x.published_at is null offset 0) x));
 end
 $$;
