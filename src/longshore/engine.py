@@ -1,9 +1,9 @@
 """The engine contract: what every store must do, grouped by who asks for it.
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
-people look through an Inspector, the relay reads an Outbox. Semantics live in
-`longshore.testing.contract`, which every engine must pass; `docs/architecture/exchange.md`
-walks the hard cases on paper.
+people look through an Inspector, the API asks Accounts who they are, the relay reads an
+Outbox. Semantics live in `longshore.testing.contract`, which every engine must pass;
+`docs/architecture/exchange.md` walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from longshore.accounts import Accounts
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
@@ -23,6 +24,7 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 
 __all__ = [
+    "Accounts",
     "Completion",
     "Engine",
     "Exchanged",
@@ -342,7 +344,7 @@ class Outbox(Protocol):
         ...
 
 
-class Engine(Producer, Keeper, Steward, Inspector, Outbox, Protocol):
+class Engine(Producer, Keeper, Steward, Inspector, Accounts, Outbox, Protocol):
     """A store that keeps every promise above."""
 
     @property

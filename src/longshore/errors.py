@@ -8,6 +8,9 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 │   ├── IdempotencyError          the key was used before with other content
 │   └── QueueFullError            .retry_after
 ├── NotFoundError                 JobNotFoundError · QueueNotFoundError · ScheduleNotFoundError
+│                                 · TenantNotFoundError · KeyNotFoundError
+├── TenantInUseError              .jobs .schedules
+├── KeyEndedError                 the API key was revoked or has expired
 ├── IllegalTransitionError        .state .verb
 ├── LeaseLostError                the session is no longer live; nothing it sent was applied
 ├── ExchangeOrderError            an exchange number that is neither the last one nor the next
@@ -31,6 +34,8 @@ __all__ = [
     "IllegalTransitionError",
     "JobFailedError",
     "JobNotFoundError",
+    "KeyEndedError",
+    "KeyNotFoundError",
     "LeaseLostError",
     "LongshoreError",
     "NotFoundError",
@@ -40,6 +45,8 @@ __all__ = [
     "ScheduleNotFoundError",
     "SchemaError",
     "SubmitError",
+    "TenantInUseError",
+    "TenantNotFoundError",
     "UnknownTaskError",
     "WaitTimeoutError",
 ]
@@ -138,6 +145,51 @@ class ScheduleNotFoundError(NotFoundError):
     def __init__(self, name: str) -> None:
         super().__init__(f"no schedule is named {name!r}")
         self.name = name
+
+
+class TenantNotFoundError(NotFoundError):
+    """No tenant has this name."""
+
+    code = "tenant_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no tenant is named {name!r}")
+        self.name = name
+
+
+class KeyNotFoundError(NotFoundError):
+    """No API key has this id."""
+
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"no key has the id {key_id!r:.80}")
+        self.key_id = key_id
+
+
+class TenantInUseError(LongshoreError):
+    """The tenant still has jobs or schedules, so it cannot be deleted."""
+
+    code = "tenant_in_use"
+
+    def __init__(self, name: str, jobs: int, schedules: int) -> None:
+        super().__init__(
+            f"tenant {name!r} still has {jobs} jobs and {schedules} schedules; disable it, and "
+            "delete it when they are gone"
+        )
+        self.name = name
+        self.jobs = jobs
+        self.schedules = schedules
+
+
+class KeyEndedError(LongshoreError):
+    """The API key was revoked or has expired; there is no way back."""
+
+    code = "key_ended"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"key {key_id} was revoked or has expired; create another one")
+        self.key_id = key_id
 
 
 class IllegalTransitionError(LongshoreError):

@@ -13,8 +13,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
+from longshore.testing.accounted import AccountedMachine
 from longshore.testing.kept import KeptMachine
-from longshore.testing.machine import Check
+from longshore.testing.machine import Check, EngineMachine
 from longshore.testing.model import ModelEngine
 from longshore_lab.emptying import empty
 
@@ -29,13 +30,14 @@ def compare(
     examples: int,
     steps: int,
     check: Check | None = None,
+    machine: type[EngineMachine] = KeptMachine,
 ) -> None:
     chosen = settings(max_examples=examples, stateful_step_count=steps)
-    run_state_machine_as_test(partial(KeptMachine, opened, check), settings=chosen)
+    run_state_machine_as_test(partial(machine, opened, check), settings=chosen)
 
 
 def test_the_model_agrees_with_itself():
-    compare(ModelEngine, examples=5, steps=30)
+    compare(ModelEngine, examples=5, steps=30, machine=AccountedMachine)
 
 
 @pytest.mark.slow
@@ -51,6 +53,11 @@ def test_sqlite_in_a_file_agrees_with_the_model(tmp_path: Path):
         return open_engine(f"sqlite:///{next(files)}?synchronous=normal", clock=clock)
 
     compare(in_a_file, examples=8, steps=40)
+
+
+@pytest.mark.slow
+def test_accounts_on_sqlite_agree_with_the_model():
+    compare(in_memory, examples=8, steps=40, machine=AccountedMachine)
 
 
 def on_postgres(url: str) -> Callable[[ManualClock], Engine]:
@@ -77,6 +84,11 @@ def nothing_is_misplaced(url: str) -> Check:
 def test_postgres_agrees_with_the_model(postgres_url: str):
     check = nothing_is_misplaced(postgres_url)
     compare(on_postgres(postgres_url), examples=12, steps=30, check=check)
+
+
+@pytest.mark.slow
+def test_accounts_on_postgres_agree_with_the_model(postgres_url: str):
+    compare(on_postgres(postgres_url), examples=2, steps=40, machine=AccountedMachine)
 
 
 @pytest.mark.prove

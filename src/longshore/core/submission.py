@@ -7,7 +7,14 @@ from longshore.core.job import NewJob
 from longshore.core.rank import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from longshore.errors import SubmitError
 
-__all__ = ["LONGEST_KEY", "LONGEST_NAME", "MOST_ATTEMPTS", "MOST_TAGS", "validate"]
+__all__ = [
+    "LONGEST_KEY",
+    "LONGEST_NAME",
+    "MOST_ATTEMPTS",
+    "MOST_TAGS",
+    "fault_of_name",
+    "validate",
+]
 
 LONGEST_NAME = 128
 LONGEST_KEY = 512
@@ -39,11 +46,16 @@ def validate(job: NewJob) -> None:
         raise SubmitError(f"trace {job.trace!r:.80} is not a W3C traceparent")
 
 
+def fault_of_name(field: str, value: str) -> str | None:
+    """What is wrong with the name of a type, a queue or a tenant, if anything is."""
+    if _NAME.fullmatch(value):
+        return None
+    return f"{field} {value!r:.80} is not 1 to {LONGEST_NAME} letters, digits or _.:/@+-"
+
+
 def _check_name(field: str, value: str) -> None:
-    if not _NAME.fullmatch(value):
-        raise SubmitError(
-            f"{field} {value!r:.80} is not 1 to {LONGEST_NAME} letters, digits or _.:/@+-"
-        )
+    if fault := fault_of_name(field, value):
+        raise SubmitError(fault)
 
 
 def _check_key(field: str, value: str | None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from longshore.core import ids
+from longshore.core.account import NewKey, Scope
 from longshore.core.job import Claim, Failure, Held, JobId, NewJob, Settlement
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
@@ -20,6 +21,7 @@ __all__ = [
     "a_failure",
     "a_held_job",
     "a_job",
+    "a_key",
     "a_schedule",
     "a_settlement",
     "an_id",
@@ -44,6 +46,17 @@ def an_id() -> JobId:
 def a_job(**changes: Any) -> NewJob:
     """A job of type `noop`, to run as soon as possible."""
     return replace(NewJob(id=an_id(), type="noop"), **changes)
+
+
+def a_key(**changes: Any) -> NewKey:
+    """A key of the default tenant, which may submit and read."""
+    number = next(_numbers)
+    key = NewKey(
+        id=f"{number:012}",
+        digest=number.to_bytes(32, "big"),
+        scopes=(Scope.SUBMIT, Scope.READ),
+    )
+    return replace(key, **changes)
 
 
 def a_claim(**changes: Any) -> Claim:

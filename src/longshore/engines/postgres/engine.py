@@ -19,6 +19,7 @@ from longshore.engine import (
     Traits,
 )
 from longshore.engines.postgres import inspecting, migrating, outbox, scheduling, stewarding
+from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.session import PostgresSession
@@ -34,7 +35,7 @@ from longshore.errors import (
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine:
+class PostgresEngine(PostgresAccounts):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:

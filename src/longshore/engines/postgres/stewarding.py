@@ -180,6 +180,8 @@ async def _prune(
         ages = (retention.idempotency, retention.outbox, _FIRINGS_KEPT_US)
         last = [now - age for age in ages]
         count += await connection.fetchval(SQL.prune_old, *last, limit - count)
+    if count < limit:
+        count += await connection.fetchval(SQL.bucket_prune, now, limit - count)
     if purged:
         # Behind the pruning of the outbox, which must leave them for someone to read.
         await connection.execute(SQL.outbox_add, now, event.encode(purged))

@@ -32,6 +32,7 @@ from longshore.engines.sqlite import (
     stewarding,
     submitting,
 )
+from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.reader import Reader
@@ -48,7 +49,7 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 
 
-class SqliteEngine:
+class SqliteEngine(SqliteAccounts):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:

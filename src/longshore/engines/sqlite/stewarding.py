@@ -168,6 +168,7 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
         # A success is told by its job row, and its worker by the session.
         (SQL.prune_sessions, max(retention.succeeded, retention.dead)),
         (SQL.firing_prune, _FIRINGS_KEPT_US),
+        (SQL.bucket_prune, 0),
     ):
         if count < limit:
             scope = {"before": now - keep, "limit": limit - count}

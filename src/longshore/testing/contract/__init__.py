@@ -5,6 +5,8 @@ An engine's whole test module is `from longshore.testing.contract import *`, bes
 once more, as another process would).
 """
 
+from longshore.testing.contract.accounts import *
+from longshore.testing.contract.borrowing import *
 from longshore.testing.contract.cancelling import *
 from longshore.testing.contract.claiming import *
 from longshore.testing.contract.faults import *

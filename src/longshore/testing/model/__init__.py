@@ -10,6 +10,7 @@ from longshore.core.event import EventBatch
 from longshore.core.job import JobId
 from longshore.engine import Session, Traits
 from longshore.runtime.clock import Clock, SystemClock
+from longshore.testing.model.accounts import ModelAccounts
 from longshore.testing.model.inspector import ModelInspector
 from longshore.testing.model.keeper import ModelKeeper
 from longshore.testing.model.producer import ModelProducer
@@ -20,7 +21,7 @@ from longshore.testing.model.store import Lease, Store
 __all__ = ["ModelEngine"]
 
 
-class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector):
+class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector, ModelAccounts):
     """An engine that keeps every promise but the durable ones."""
 
     def __init__(self, clock: Clock | None = None) -> None:

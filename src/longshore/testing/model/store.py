@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from longshore.core import event, ids
+from longshore.core.account import ApiKey, Tenant
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement, UniqueUntil
 from longshore.core.schedule import Schedule
@@ -84,6 +85,9 @@ class Store:
         self.unique: dict[tuple[str, str], JobId] = {}
         self.pauses: set[tuple[str | None, str | None]] = set()
         self.schedules: dict[tuple[str, str], Schedule] = {}
+        self.tenants: dict[str, Tenant] = {}
+        self.api_keys: dict[str, ApiKey] = {}
+        self.buckets: dict[str, int] = {}
         self.fired: set[tuple[str, str, int]] = set()
         self.batches: list[EventBatch] = []
         self.published: set[int] = set()

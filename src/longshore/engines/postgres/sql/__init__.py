@@ -13,6 +13,9 @@ class Statements:
 
     admit: str
     attempts: str
+    bucket_hold: str
+    bucket_prune: str
+    bucket_put: str
     cancelled_add: str
     claims_of: str
     clock: str
@@ -31,6 +34,12 @@ class Statements:
     job_find: str
     jobs_by_id: str
     journal_of: str
+    key_add: str
+    key_get: str
+    key_lock: str
+    key_set: str
+    key_use: str
+    keys: str
     lapsed: str
     lend: str
     migration_add: str
@@ -86,6 +95,13 @@ class Statements:
     take_ready: str
     take_scheduled: str
     tally_add: str
+    tenant_add: str
+    tenant_delete: str
+    tenant_get: str
+    tenant_lock: str
+    tenant_set: str
+    tenant_stay: str
+    tenants: str
     wake: str
 
 

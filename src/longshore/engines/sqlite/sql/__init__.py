@@ -12,6 +12,9 @@ class Statements:
     """Field names are file names."""
 
     attempts: str
+    bucket_get: str
+    bucket_prune: str
+    bucket_put: str
     cancel: str
     cancel_request: str
     claim: str
@@ -44,6 +47,10 @@ class Statements:
     job_insert: str
     job_insert_alike: str
     job_seq: str
+    key_get: str
+    key_put: str
+    key_use: str
+    keys: str
     lapsed: str
     last_arrival: str
     last_worker: str
@@ -94,6 +101,11 @@ class Statements:
     settled_history: str
     sizes: str
     start: str
+    tenant_delete: str
+    tenant_get: str
+    tenant_keys_delete: str
+    tenant_put: str
+    tenants: str
     type_heads: str
     types_ready: str
     unique_holder: str

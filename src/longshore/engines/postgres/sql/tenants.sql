@@ -1,0 +1,2 @@
+-- tenants: every tenant that was stored.
+select definition, created_at from longshore.tenant

@@ -1,0 +1,3 @@
+-- tenant_get: one tenant.
+-- :name
+select definition, created_at from longshore_tenant where name = :name
