@@ -6,15 +6,11 @@ from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
+from longshore.agreement import change, find, get, put, replaced, set_paused
 from longshore.core.job import NewJob
-from longshore.core.schedule import CatchUp, Overlap, Schedule, declared, validate
+from longshore.core.schedule import CatchUp, Overlap, Schedule, validate
 from longshore.engine import Engine
-from longshore.errors import (
-    ConfigError,
-    EngineBusyError,
-    PayloadError,
-    ScheduleNotFoundError,
-)
+from longshore.errors import ConfigError, PayloadError
 from longshore.options import Duration, TaskOptions, Template, microseconds
 from longshore.task import Spec, Task
 
@@ -32,8 +28,6 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TRIES = 20
-"""A schedule that fires ten times a second leaves room for many more."""
 
 
 class Times(TypedDict, total=False):
@@ -112,54 +106,6 @@ def without_arguments(task: object, name: str) -> Spec[Any]:
         ) from None
 
 
-async def find(engine: Engine, name: str, tenant: str) -> Schedule | None:
-    """The stored schedule, if there is one."""
-    known = await engine.schedules(tenant=tenant)
-    return next((one for one in known if one.name == name), None)
-
-
-async def get(engine: Engine, name: str, tenant: str) -> Schedule:
-    """The stored schedule, or ScheduleNotFoundError."""
-    schedule = await find(engine, name, tenant)
-    if schedule is None:
-        raise ScheduleNotFoundError(name)
-    return schedule
-
-
-async def put(engine: Engine, wanted: Schedule) -> Schedule:
-    """Store it in place of the one of its name, if there is one; a pause of that stays."""
-
-    def decide(existing: Schedule | None, now: int) -> Schedule:
-        return _replaced(wanted, existing, now)
-
-    return await _agreed(engine, wanted.name, wanted.tenant, decide)
-
-
-async def change(
-    engine: Engine, name: str, tenant: str, changes: Callable[[Schedule], Schedule]
-) -> Schedule:
-    """Store what `changes` makes of the schedule, or ScheduleNotFoundError.
-
-    It is called again when somebody else changed the schedule in the same moment.
-    """
-
-    def decide(existing: Schedule | None, now: int) -> Schedule:
-        if existing is None:
-            raise ScheduleNotFoundError(name)
-        return declared(changes(existing), now=now, existing=existing)
-
-    return await _agreed(engine, name, tenant, decide)
-
-
-async def set_paused(engine: Engine, name: str, tenant: str, *, is_paused: bool) -> Schedule:
-    """Pause or resume the stored schedule, or ScheduleNotFoundError."""
-
-    def changes(existing: Schedule) -> Schedule:
-        return msgspec.structs.replace(existing, is_paused=is_paused)
-
-    return await change(engine, name, tenant, changes)
-
-
 async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
     """Bring the engine's schedules up to these; nothing is written if they are the same.
 
@@ -170,29 +116,8 @@ async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
     now = await engine.now()
     for schedule in schedules:
         existing = stored.get((schedule.tenant, schedule.name))
-        if existing is None or _replaced(schedule, existing, now) != existing:
+        if existing is None or replaced(schedule, existing, now) != existing:
             await put(engine, schedule)
-
-
-def _replaced(wanted: Schedule, existing: Schedule | None, now: int) -> Schedule:
-    is_paused = wanted.is_paused or (existing is not None and existing.is_paused)
-    wanted = msgspec.structs.replace(wanted, is_paused=is_paused)
-    return declared(wanted, now=now, existing=existing)
-
-
-async def _agreed(
-    engine: Engine, name: str, tenant: str, decide: Callable[[Schedule | None, int], Schedule]
-) -> Schedule:
-    """Store what is decided in view of what is there, and still is when it is stored.
-
-    Between the two the schedule may fire, be paused, or be changed by another process.
-    """
-    for _ in range(_TRIES):
-        existing = await find(engine, name, tenant)
-        wanted = decide(existing, await engine.now())
-        if wanted == existing or await engine.put_schedule(wanted, seen=existing):
-            return wanted
-    raise EngineBusyError(f"schedule {name!r:.80} changes too often to be changed; try again")
 
 
 def _read(name: str, times: Times) -> dict[str, Any]:
