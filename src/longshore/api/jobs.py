@@ -82,7 +82,7 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
     """
     job = submitting.new_job(
         call.service,
-        call.caller.tenant,
+        call.caller.home,
         call.body,
         key=submitting.idempotency_key(call.headers),
         trace=submitting.trace_of(call.headers),
@@ -173,7 +173,7 @@ def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob |
     most = call.service.settings.max_nodes
     try:
         body = _item.read(bytes(raw), most_nodes=most)
-        return submitting.new_job(call.service, call.caller.tenant, body)
+        return submitting.new_job(call.service, call.caller.home, body)
     except ProblemError as error:
         return error.problem
 

@@ -54,10 +54,16 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Caller:
     """Who asks: for a tenant, with some scopes."""
 
-    tenant: str
+    tenant: str | None
+    """None: an operator, who may ask for every tenant."""
     scopes: frozenset[Scope]
     name: str
     """What `job.purged` says of who it was."""
+
+    @property
+    def home(self) -> str:
+        """Whose are the things that the caller makes."""
+        return self.tenant or "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,8 @@ class Route(Generic[P, Q, B]):
     """The codes of the catalogue that only this route answers with."""
     scope: Scope | None = None
     """None: anyone may ask."""
+    is_fleetwide: bool = False
+    """It concerns every tenant, so a key of one tenant does not suffice."""
     parameters: type[P]
     query: type[Q]
     body: type[B]

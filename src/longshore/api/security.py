@@ -1,15 +1,17 @@
 """Who may ask what: API keys, their scopes and tenants, and a machine that asks itself."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from longshore.api.problems import ProblemError, problem
+from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Caller, Route, Scope
 
-__all__ = ["Admission", "Loopback", "Request"]
+__all__ = ["Admission", "Loopback", "Request", "named_tenant"]
 
 _LOCAL = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"::1"})
+_TENANT = re.compile(r"[A-Za-z0-9_.:/@+-]{1,128}")
 _OWN = frozenset({b"same-origin", b"none"})
 
 
@@ -39,8 +41,6 @@ class Loopback:
     are refused by what browsers say of themselves.
     """
 
-    _caller = Caller("default", frozenset(Scope), "loopback")
-
     async def admit(self, request: Request) -> Caller:
         """Anyone on this machine."""
         headers = request.headers
@@ -52,4 +52,15 @@ class Loopback:
         is_foreign = origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
         if is_foreign or headers.get(b"sec-fetch-site", b"none") not in _OWN:
             raise ProblemError(problem("cross_site"))
-        return self._caller
+        return Caller(named_tenant(headers), frozenset(Scope), "loopback")
+
+
+def named_tenant(headers: Mapping[bytes, bytes]) -> str | None:
+    """The tenant that an operator speaks for, if the request names one."""
+    raw = headers.get(b"longshore-tenant")
+    if raw is None:
+        return None
+    name = raw.decode("latin-1")
+    if not _TENANT.fullmatch(name):
+        raise invalid("Longshore-Tenant", "is not the name of a tenant")
+    return name

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from longshore.api.settings import ApiSettings
+from longshore.api.throughput import Throughput
 from longshore.engine import Engine
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
@@ -17,6 +18,7 @@ class Service:
     engine: Engine
     settings: ApiSettings = field(default_factory=ApiSettings)
     clock: Clock = field(default_factory=SystemClock)
+    throughput: Throughput = field(default_factory=Throughput)
     ids: IdSource = field(init=False)
     document: bytes = b""
     """What /openapi.json answers: written by the application from its routes."""

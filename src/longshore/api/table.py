@@ -2,13 +2,17 @@
 
 from typing import Any
 
-from longshore.api import docs, health, jobs
+from longshore.api import dead, docs, health, jobs, queues, schedules, stats
 from longshore.api.routing import Route
 
 __all__ = ["ROUTES"]
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *jobs.ROUTES,
+    *dead.ROUTES,
+    *queues.ROUTES,
+    *schedules.ROUTES,
+    *stats.ROUTES,
     *health.ROUTES,
     *docs.ROUTES,
 )

@@ -139,6 +139,7 @@ async def test_a_job_of_another_tenant_looks_like_one_that_does_not_exist(
     foreign = a_job(tenant="other")
     await engine.submit([foreign])
     path = f"/v1/jobs/{ids.text(foreign.id)}"
+    own = {"Longshore-Tenant": "default"}
 
     for method, suffix in (
         ("GET", ""),
@@ -146,8 +147,8 @@ async def test_a_job_of_another_tenant_looks_like_one_that_does_not_exist(
         ("POST", ":cancel"),
         ("POST", ":retry"),
     ):
-        theirs = await client.request(method, path + suffix)
-        missing = await client.request(method, f"/v1/jobs/{UNKNOWN}{suffix}")
+        theirs = await client.request(method, path + suffix, headers=own)
+        missing = await client.request(method, f"/v1/jobs/{UNKNOWN}{suffix}", headers=own)
 
         assert theirs.status_code == 404
         assert theirs.content == missing.content

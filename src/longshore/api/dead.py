@@ -1,0 +1,232 @@
+"""The routes of dead jobs."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from longshore.api import jobs, views
+from longshore.api.fields import Limit, Name, Tag
+from longshore.api.jobs import JobPath
+from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.views import JobList, JobView, encode
+from longshore.core import ids
+from longshore.core.job import Job, JobId
+from longshore.core.state import State
+from longshore.engine import Engine, JobFilter
+from longshore.errors import IllegalTransitionError, JobNotFoundError
+
+__all__ = ["ROUTES", "DeadQuery", "ReplayBody", "ReplayResult"]
+
+_BATCH = 500
+_LONGEST_S = 20.0
+"""A request that replays at a rate is answered after so long, done or not."""
+_MOST = 10_000
+
+
+class DeadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead jobs to list; what is left out means any."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    tag: Tag | None = None
+    limit: Limit = 50
+    cursor: Annotated[str, Meta(max_length=2_000)] | None = None
+
+
+class DeadFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead jobs are meant; what is left out means any."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    tag: Tag | None = None
+
+
+class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead jobs to replay, and how."""
+
+    filter: DeadFilter
+    """An empty one means all of them."""
+    dry_run: bool = False
+    """Only count them."""
+    rate: Annotated[float, Meta(gt=0, le=100_000)] | None = None
+    """At most so many a second."""
+    limit: Annotated[int, Meta(ge=1, le=_MOST)] = _MOST
+    """At most so many."""
+
+
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a replay got."""
+
+    matched: int
+    """Dead jobs that were found."""
+    replayed: int
+    missed: int
+    """Were gone or no longer dead when their turn came."""
+    is_complete: bool
+    """False when the limit or the time ran out first: ask again for the rest."""
+    dry_run: bool
+
+
+async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
+    """Dead jobs that match, newest first, a page at a time."""
+    asked = call.query
+    which = JobFilter(
+        tenant=call.caller.tenant,
+        queue=asked.queue,
+        type=asked.type,
+        tag=asked.tag,
+        state=State.DEAD,
+    )
+    return await jobs.list_jobs(call.service, which, limit=asked.limit, cursor=asked.cursor)
+
+
+async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """One dead job, with its last error; 409 if the job is not dead."""
+    return Answer(200, encode(views.job_view(await _dead(call, "show as dead"))))
+
+
+async def replay(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """Make a dead job ready again, as if it had never failed."""
+    job = await _dead(call, "replay")
+    (replayed,) = await call.service.engine.replay([job.id], tenant=call.caller.tenant)
+    return Answer(200, encode(views.job_view(replayed)))
+
+
+async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """Delete a dead job. A `job.purged` event keeps what it was."""
+    job = await _dead(call, "purge")
+    caller = call.caller
+    await call.service.engine.purge([job.id], who=caller.name, tenant=caller.tenant)
+    return Answer(204)
+
+
+async def replay_many(call: Call[Nothing, Nothing, ReplayBody]) -> Answer:
+    """Replay the dead jobs that match, or with `dry_run` only count them.
+
+    With a `rate` they come back slowly: the answer is sent after at most 20 seconds, and tells
+    by `is_complete` whether to ask again.
+    """
+    body = call.body
+    which = JobFilter(
+        tenant=call.caller.tenant,
+        queue=body.filter.queue,
+        type=body.filter.type,
+        tag=body.filter.tag,
+        state=State.DEAD,
+    )
+    return Answer(200, encode(await _replay_found(call.service.engine, which, body)))
+
+
+async def _replay_found(engine: Engine, which: JobFilter, body: ReplayBody) -> ReplayResult:
+    matched = missed = 0
+    cursor: str | None = None
+    size = _BATCH if body.rate is None else max(1, min(_BATCH, int(body.rate)))
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _LONGEST_S
+    while True:
+        page = await engine.find(which, limit=min(size, body.limit - matched), cursor=cursor)
+        matched += len(page.jobs)
+        cursor = page.cursor
+        if page.jobs and not body.dry_run:
+            missed += await _replay(engine, [job.id for job in page.jobs], which.tenant)
+        pause = 0.0 if body.rate is None or body.dry_run else len(page.jobs) / body.rate
+        if cursor is None or matched >= body.limit or loop.time() + pause > deadline:
+            break
+        await asyncio.sleep(pause)
+    return ReplayResult(
+        matched=matched,
+        replayed=0 if body.dry_run else matched - missed,
+        missed=missed,
+        is_complete=cursor is None,
+        dry_run=body.dry_run,
+    )
+
+
+async def _replay(engine: Engine, job_ids: Sequence[JobId], tenant: str | None) -> int:
+    """Replay them; how many were changed by someone else meanwhile."""
+    try:
+        await engine.replay(job_ids, tenant=tenant)
+    except (JobNotFoundError, IllegalTransitionError):
+        if len(job_ids) == 1:
+            return 1
+        # One of them was changed meanwhile, and nothing was applied to the others either.
+        return sum([await _replay(engine, [job_id], tenant) for job_id in job_ids])
+    return 0
+
+
+async def _dead(call: Call[JobPath, Any, Any], verb: str) -> Job:
+    engine = call.service.engine
+    job = await engine.get(ids.parse(call.path.id), tenant=call.caller.tenant)
+    if job.state is not State.DEAD:
+        raise IllegalTransitionError(job.state, verb)
+    return job
+
+
+ROUTES: tuple[Route[Any, Any, Any], ...] = (
+    Route(
+        method="GET",
+        path="/v1/dead",
+        aliases=("/dlq",),
+        name="listDead",
+        handler=find,
+        scope=Scope.READ,
+        parameters=Nothing,
+        query=DeadQuery,
+        body=Nothing,
+        answers={200: JobList},
+    ),
+    Route(
+        method="POST",
+        path="/v1/dead:replay",
+        aliases=("/dlq/retry",),
+        name="replayDead",
+        handler=replay_many,
+        scope=Scope.OPERATE,
+        parameters=Nothing,
+        query=Nothing,
+        body=ReplayBody,
+        answers={200: ReplayResult},
+    ),
+    Route(
+        method="GET",
+        path="/v1/dead/{id}",
+        aliases=("/dlq/{id}",),
+        name="getDead",
+        handler=get,
+        scope=Scope.READ,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: JobView},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+    Route(
+        method="POST",
+        path="/v1/dead/{id}:replay",
+        aliases=("/dlq/{id}/requeue",),
+        name="replayOne",
+        handler=replay,
+        scope=Scope.OPERATE,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: JobView},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/dead/{id}",
+        aliases=("/dlq/{id}",),
+        name="purgeDead",
+        handler=purge,
+        scope=Scope.OPERATE,
+        parameters=JobPath,
+        query=Nothing,
+        body=Nothing,
+        answers={204: None},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+)

@@ -1,0 +1,272 @@
+"""The routes of queues, and of the workers that serve them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from longshore.api.fields import Name, instant, moment
+from longshore.api.routing import Answer, Call, Caller, Nothing, Route, Scope
+from longshore.api.views import encode
+from longshore.core.view import SessionView
+from longshore.engine import Engine, Pause, QueueCounts
+from longshore.errors import LeaseLostError, NotFoundError, QueueNotFoundError
+
+__all__ = ["ROUTES", "QueueList", "QueueView", "WorkerList", "WorkerView"]
+
+
+class QueuePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names a queue."""
+
+    queue: Name
+
+
+class WorkerPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names a worker's session."""
+
+    token: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+
+
+class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of a queue to pause or resume."""
+
+    type: Name | None = None
+    """Only jobs of this type."""
+
+
+class QueuePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change of a queue."""
+
+    is_paused: bool
+
+
+class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue at a glance."""
+
+    queue: str
+    is_paused: bool
+    paused_types: list[str]
+    """Types of which no jobs are handed out."""
+    ready: int
+    parked: int
+    """Of the ready ones, those that may not be taken now."""
+    scheduled: int
+    running: int
+    """Claimed, those in a worker's buffer included."""
+    buffered: int
+    succeeded: int
+    dead: int
+    cancelled: int
+    oldest_ready_at: datetime | None
+
+
+class QueueList(msgspec.Struct, frozen=True):
+    """Queues, by name."""
+
+    queues: list[QueueView]
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker that is connected."""
+
+    token: int
+    worker: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    opened_at: datetime
+    renewed_at: datetime
+    expires_at: datetime
+    """When it is given up if it does not renew."""
+    holding: int
+    is_quiet: bool
+    """It was asked to drain."""
+
+
+class WorkerList(msgspec.Struct, frozen=True):
+    """Workers, those that have been there longest first."""
+
+    workers: list[WorkerView]
+
+
+async def find(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Every queue that has jobs or a pause, with how many jobs are in each state."""
+    return Answer(200, encode(QueueList(await _queues(call.service.engine, call.caller))))
+
+
+async def get(call: Call[QueuePath, Nothing, Nothing]) -> Answer:
+    """One queue."""
+    return Answer(200, encode(await _queue(call)))
+
+
+async def change(call: Call[QueuePath, Nothing, QueuePatch]) -> Answer:
+    """Pause or resume a queue."""
+    engine, queue = call.service.engine, call.path.queue
+    await (engine.pause if call.body.is_paused else engine.resume)(queue=queue)
+    return Answer(200, encode(await _queue(call)))
+
+
+async def pause(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
+    """Stop handing out a queue's jobs. What runs goes on, and submitting works."""
+    await call.service.engine.pause(queue=call.path.queue, type=call.body.type)
+    return Answer(200, encode(await _queue(call)))
+
+
+async def resume(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
+    """Undo the pause that was made with the same body. Harmless when there is none."""
+    await call.service.engine.resume(queue=call.path.queue, type=call.body.type)
+    return Answer(200, encode(await _queue(call, is_lenient=True)))
+
+
+async def workers(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """The workers that are connected."""
+    found = await call.service.engine.sessions()
+    return Answer(200, encode(WorkerList([_worker(one) for one in found])))
+
+
+async def drain(call: Call[WorkerPath, Nothing, Nothing]) -> Answer:
+    """Ask a worker to finish what it runs and to leave. Its next renewal tells it."""
+    engine, token = call.service.engine, call.path.token
+    try:
+        await engine.quiet(token)
+    except LeaseLostError:
+        raise NotFoundError("no worker has this token") from None
+    found = [one for one in await engine.sessions() if one.token == token]
+    if not found:
+        raise NotFoundError("no worker has this token")
+    return Answer(202, encode(_worker(found[0])))
+
+
+async def _queues(engine: Engine, caller: Caller) -> list[QueueView]:
+    pauses = await engine.pauses()
+    known = {one.queue: one for one in await engine.counts(tenant=caller.tenant)}
+    if caller.tenant is None:
+        for one in pauses:
+            if one.queue is not None and one.queue not in known:
+                known[one.queue] = QueueCounts(queue=one.queue)
+    return [_view(known[name], pauses) for name in sorted(known)]
+
+
+async def _queue(call: Call[QueuePath, Any, Any], *, is_lenient: bool = False) -> QueueView:
+    name = call.path.queue
+    found = await _queues(call.service.engine, call.caller)
+    view = next((one for one in found if one.queue == name), None)
+    if view is None and not is_lenient:
+        raise QueueNotFoundError(name)
+    return view or _view(QueueCounts(queue=name), ())
+
+
+def _view(it: QueueCounts, pauses: Sequence[Pause]) -> QueueView:
+    types = {one.type for one in pauses if one.type and one.queue in (None, it.queue)}
+    return QueueView(
+        queue=it.queue,
+        is_paused=it.is_paused or Pause(it.queue, None) in pauses,
+        paused_types=sorted(types),
+        ready=it.ready,
+        parked=it.parked,
+        scheduled=it.scheduled,
+        running=it.running,
+        buffered=it.buffered,
+        succeeded=it.succeeded,
+        dead=it.dead,
+        cancelled=it.cancelled,
+        oldest_ready_at=moment(it.oldest_ready_at),
+    )
+
+
+def _worker(it: SessionView) -> WorkerView:
+    return WorkerView(
+        token=it.token,
+        worker=it.worker,
+        queues=it.queues,
+        types=it.types,
+        opened_at=instant(it.opened_at),
+        renewed_at=instant(it.renewed_at),
+        expires_at=instant(it.expires_at),
+        holding=it.holding,
+        is_quiet=it.is_quiet,
+    )
+
+
+def _pausing(verb: str, handler: Any) -> Route[Any, Any, Any]:
+    return Route(
+        method="POST",
+        path=f"/v1/queues/{{queue}}:{verb}",
+        name=f"{verb}Queue",
+        handler=handler,
+        scope=Scope.OPERATE,
+        is_fleetwide=True,
+        parameters=QueuePath,
+        query=Nothing,
+        body=PauseBody,
+        is_body_required=False,
+        answers={200: QueueView},
+    )
+
+
+ROUTES: tuple[Route[Any, Any, Any], ...] = (
+    Route(
+        method="GET",
+        path="/v1/queues",
+        name="listQueues",
+        handler=find,
+        scope=Scope.READ,
+        parameters=Nothing,
+        query=Nothing,
+        body=Nothing,
+        answers={200: QueueList},
+    ),
+    Route(
+        method="GET",
+        path="/v1/queues/{queue}",
+        name="getQueue",
+        handler=get,
+        scope=Scope.READ,
+        parameters=QueuePath,
+        query=Nothing,
+        body=Nothing,
+        answers={200: QueueView},
+        problems=("queue_not_found",),
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/queues/{queue}",
+        name="changeQueue",
+        handler=change,
+        scope=Scope.OPERATE,
+        is_fleetwide=True,
+        parameters=QueuePath,
+        query=Nothing,
+        body=QueuePatch,
+        answers={200: QueueView},
+        problems=("queue_not_found",),
+    ),
+    _pausing("pause", pause),
+    _pausing("resume", resume),
+    Route(
+        method="GET",
+        path="/v1/workers",
+        name="listWorkers",
+        handler=workers,
+        scope=Scope.READ,
+        is_fleetwide=True,
+        parameters=Nothing,
+        query=Nothing,
+        body=Nothing,
+        answers={200: WorkerList},
+    ),
+    Route(
+        method="POST",
+        path="/v1/workers/{token}:drain",
+        name="drainWorker",
+        handler=drain,
+        scope=Scope.OPERATE,
+        is_fleetwide=True,
+        parameters=WorkerPath,
+        query=Nothing,
+        body=Nothing,
+        answers={202: WorkerView},
+        problems=("not_found",),
+    ),
+)

@@ -1,0 +1,243 @@
+"""Dead jobs, queues, schedules, workers and stats over HTTP."""
+
+import httpx
+import pytest
+from api_steps import UNKNOWN
+
+from longshore.core import ids
+from longshore.core.job import JobId
+from longshore.core.state import State, Verb
+from longshore.engine import Engine, JobFilter
+from longshore.testing.factories import a_job, a_settlement
+
+
+async def dead_jobs(engine: Engine, count: int, **options: object) -> list[JobId]:
+    """Jobs that were killed."""
+    jobs = [a_job(type="a", **options) for _ in range(count)]
+    await engine.submit(jobs)
+    queues = sorted({job.queue for job in jobs})
+    session = await engine.open_session(
+        worker="w", queues=queues, types=["a"], lease=30_000_000
+    )
+    claims = (await session.exchange(1, want=count)).claims
+    settlements = [a_settlement(one, Verb.KILL, reason="poison") for one in claims]
+    await session.exchange(2, settlements=settlements)
+    await session.close()
+    return [job.id for job in jobs]
+
+
+async def states(engine: Engine) -> list[str]:
+    return sorted(job.state for job in (await engine.find(JobFilter(), limit=100)).jobs)
+
+
+@pytest.mark.parametrize("path", ["/v1/dead", "/dlq"])
+async def test_dead_jobs_are_listed_by_filter(
+    client: httpx.AsyncClient, engine: Engine, path: str
+):
+    wanted = await dead_jobs(engine, 2, queue="q")
+    await dead_jobs(engine, 1, queue="other")
+    await engine.submit([a_job(queue="q")])
+
+    answer = await client.get(path, params={"queue": "q"})
+
+    assert {job["id"] for job in answer.json()["jobs"]} == {ids.text(one) for one in wanted}
+
+
+@pytest.mark.parametrize(
+    ("replay", "show"), [("/v1/dead/{}:replay", "/v1/dead/{}"), ("/dlq/{}/requeue", "/dlq/{}")]
+)
+async def test_a_dead_job_is_shown_and_replayed_once(
+    client: httpx.AsyncClient, engine: Engine, replay: str, show: str
+):
+    (job_id,) = await dead_jobs(engine, 1)
+    name = ids.text(job_id)
+
+    shown = await client.get(show.format(name))
+    replayed = await client.post(replay.format(name))
+    again = await client.post(replay.format(name))
+
+    assert (shown.status_code, shown.json()["reason"]) == (200, "poison")
+    assert (replayed.status_code, replayed.json()["state"]) == (200, "ready")
+    assert (again.status_code, again.json()["code"]) == (409, "illegal_transition")
+    assert (await client.get(show.format(name))).status_code == 409
+
+
+async def test_a_dead_job_is_purged_and_an_event_tells_by_whom(
+    client: httpx.AsyncClient, engine: Engine
+):
+    (job_id,) = await dead_jobs(engine, 1)
+    alive = a_job()
+    await engine.submit([alive])
+
+    purged = await client.delete(f"/v1/dead/{ids.text(job_id)}")
+    refused = await client.delete(f"/v1/dead/{ids.text(alive.id)}")
+    unknown = await client.delete(f"/v1/dead/{UNKNOWN}")
+
+    assert (purged.status_code, purged.content) == (204, b"")
+    assert "content-length" not in purged.headers
+    assert (refused.status_code, unknown.status_code) == (409, 404)
+    assert await states(engine) == ["ready"]
+
+
+async def test_dead_jobs_are_counted_and_replayed_by_filter(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await dead_jobs(engine, 3, queue="q")
+    await dead_jobs(engine, 2, queue="other")
+    wanted = {"filter": {"queue": "q"}}
+
+    counted = await client.post("/v1/dead:replay", json={**wanted, "dry_run": True})
+    some = await client.post("/v1/dead:replay", json={**wanted, "limit": 2})
+    rest = await client.post("/dlq/retry", json={**wanted, "rate": 100})
+
+    assert (counted.json()["matched"], counted.json()["replayed"]) == (3, 0)
+    assert (some.json()["replayed"], some.json()["is_complete"]) == (2, False)
+    assert (rest.json()["replayed"], rest.json()["is_complete"]) == (1, True)
+    assert await states(engine) == ["dead"] * 2 + ["ready"] * 3
+
+
+async def test_all_dead_jobs_are_meant_only_on_purpose(client: httpx.AsyncClient):
+    refused = await client.post("/v1/dead:replay", json={})
+    accepted = await client.post("/v1/dead:replay", json={"filter": {}})
+
+    assert (refused.status_code, accepted.status_code) == (422, 200)
+
+
+async def test_queues_tell_how_deep_they_are(client: httpx.AsyncClient, engine: Engine):
+    await engine.submit([a_job(queue="mail"), a_job(queue="mail", delay=60_000_000)])
+
+    listed = (await client.get("/v1/queues")).json()["queues"]
+    one = await client.get("/v1/queues/mail")
+    none = await client.get("/v1/queues/none")
+
+    assert [(it["queue"], it["ready"], it["scheduled"]) for it in listed] == [("mail", 1, 1)]
+    assert one.json() == listed[0]
+    assert (none.status_code, none.json()["code"]) == (404, "queue_not_found")
+
+
+async def test_a_queue_is_paused_and_resumed(client: httpx.AsyncClient, engine: Engine):
+    await engine.submit([a_job(queue="a/b:c", type="a")])
+    path = "/v1/queues/a%2Fb%3Ac"
+
+    paused = await client.post(f"{path}:pause")
+    of_type = await client.post(f"{path}:pause", json={"type": "a"})
+    resumed = await client.patch(path, json={"is_paused": False})
+    over = await client.post(f"{path}:resume", json={"type": "a"})
+
+    assert paused.json()["is_paused"]
+    assert of_type.json()["paused_types"] == ["a"]
+    assert not resumed.json()["is_paused"]
+    assert over.json()["paused_types"] == []
+    assert await engine.pauses() == []
+
+
+SCHEDULE = {"name": "night/ly", "type": "report", "cron": "0 3 * * *", "payload": {"n": 1}}
+
+
+async def test_a_schedule_is_created_looked_at_changed_and_deleted(
+    client: httpx.AsyncClient, engine: Engine
+):
+    created = await client.post("/v1/schedules", json={**SCHEDULE, "timezone": "Europe/Berlin"})
+    path = created.headers["location"]
+    again = await client.post("/v1/schedules", json=SCHEDULE)
+    shown = await client.get(path)
+    changed = await client.patch(path, json={"every_seconds": 30, "priority": 1})
+    (stored,) = await engine.schedules()
+    deleted = await client.delete(path)
+    gone = await client.get(path)
+
+    assert (created.status_code, path) == (201, "/v1/schedules/night%2Fly")
+    assert (again.status_code, again.json()["code"]) == (409, "name_taken")
+    assert shown.content == created.content
+    assert (changed.json()["cron"], changed.json()["every_seconds"]) == (None, 30)
+    assert (stored.every, stored.priority, stored.payload) == (30_000_000, 1, b'{"n":1}')
+    assert (deleted.status_code, gone.status_code) == (204, 404)
+
+
+async def test_a_schedule_is_paused_resumed_run_and_previewed(
+    client: httpx.AsyncClient, engine: Engine
+):
+    path = (await client.post("/v1/schedules", json=SCHEDULE)).headers["location"]
+
+    paused = await client.post(f"{path}:pause")
+    resumed = await client.post(f"{path}:resume")
+    run = await client.post(f"{path}:run")
+    coming = await client.get(f"{path}/preview?count=2&after=2030-01-01T00:00:00Z")
+
+    assert (paused.json()["is_paused"], resumed.json()["is_paused"]) == (True, False)
+    job = await engine.get(ids.parse(run.json()["id"]))
+    assert (run.status_code, job.type, job.state) == (201, "report", State.READY)
+    assert [one["due"] for one in coming.json()["due"]] == [
+        "2030-01-01T03:00:00Z",
+        "2030-01-02T03:00:00Z",
+    ]
+
+
+async def test_times_can_be_tried_before_they_are_stored(client: httpx.AsyncClient):
+    asked = {
+        "cron": "30 2 * * *",
+        "timezone": "Europe/Berlin",
+        "after": "2027-03-27T12:00:00Z",
+        "count": 1,
+    }
+
+    answer = await client.post("/v1/schedules:preview", json=asked)
+
+    assert answer.json()["due"] == [{"due": "2027-03-28T01:00:00Z", "quirk": "gap"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"cron": "nonsense"}, "/cron"),
+        ({"cron": "0 0 30 2 *"}, "/cron"),
+        ({"timezone": "Mars/Olympus"}, "/timezone"),
+        ({"timezone": "../../etc/passwd"}, "/timezone"),
+        ({"every_seconds": 5}, "/cron"),
+        ({"cron": None}, "/cron"),
+        ({"cron": None, "every_seconds": 0}, "/every_seconds"),
+        ({"type": "a b"}, "/type"),
+        ({"name": "a\u0000b"}, "/name"),
+        ({"anchor": "2030-01-01T00:00:00Z"}, "/anchor"),
+        ({"payload": {"x": "\u0000"}}, "/payload/x"),
+    ],
+)
+async def test_a_schedule_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, change: dict[str, object], pointer: str
+):
+    answer = await client.post("/v1/schedules", json={**SCHEDULE, **change})
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+async def test_workers_are_listed_and_asked_to_drain(client: httpx.AsyncClient, engine: Engine):
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["a"], lease=30_000_000
+    )
+
+    listed = (await client.get("/v1/workers")).json()["workers"]
+    drained = await client.post(f"/v1/workers/{session.token}:drain")
+    unknown = await client.post("/v1/workers/999999:drain")
+
+    assert [(one["token"], one["worker"], one["is_quiet"]) for one in listed] == [
+        (session.token, "w", False)
+    ]
+    assert (drained.status_code, drained.json()["is_quiet"]) == (202, True)
+    assert unknown.status_code == 404
+    await session.close()
+
+
+@pytest.mark.parametrize("path", ["/stats", "/v1/stats"])
+async def test_stats_tell_depth_and_age(client: httpx.AsyncClient, engine: Engine, path: str):
+    await dead_jobs(engine, 1, queue="q")
+    await engine.submit([a_job(queue="q"), a_job(queue="other")])
+
+    everything = (await client.get(path)).json()
+    one = (await client.get(path, params={"queue": "q"})).json()
+
+    assert (everything["ready"], everything["dead"]) == (2, 1)
+    assert (one["ready"], one["dead"], one["running"]) == (1, 1, 0)
+    assert one["oldest_age_s"] >= 0
+    assert one["throughput"] is None
+    assert (await client.get(path)).json()["throughput"] == 0
