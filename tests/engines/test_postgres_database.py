@@ -48,12 +48,13 @@ async def test_a_connection_says_what_it_is_and_how_long_it_waits(fetch: Fetch) 
     (row,) = await fetch(
         "select current_setting('application_name') as name, current_setting('jit') as jit,"
         " current_setting('statement_timeout') as seconds,"
+        " current_setting('idle_in_transaction_session_timeout') as idle,"
         " current_setting('transaction_isolation') as isolation,"
         " current_setting('search_path') as path"
     )
 
     assert row["name"].startswith("longshore")
-    assert (row["jit"], row["seconds"]) == ("off", "30s")
+    assert (row["jit"], row["seconds"], row["idle"]) == ("off", "30s", "10s")
     assert (row["isolation"], row["path"]) == ("read committed", '"$user", public')
 
 

@@ -25,7 +25,7 @@ _LONGEST_PAUSE = 1.0
 
 _SETTINGS = {
     "default_transaction_isolation": "read committed",
-    "idle_in_transaction_session_timeout": "60s",
+    "idle_in_transaction_session_timeout": "10s",
     "jit": "off",
     "statement_timeout": "30s",
 }

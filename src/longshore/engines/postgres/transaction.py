@@ -16,7 +16,7 @@ _BEGIN = "begin isolation level read committed"
 _BEGIN_POOLED = (
     "begin isolation level read committed;"
     " set local statement_timeout = '30s'; set local jit = off;"
-    " set local idle_in_transaction_session_timeout = '60s'"
+    " set local idle_in_transaction_session_timeout = '10s'"
 )
 
 
