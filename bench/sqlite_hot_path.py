@@ -10,6 +10,7 @@ says what one parameter costs instead, by its type.
 """
 
 import argparse
+import asyncio
 import sqlite3
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from longshore.engine import Reference
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.claiming import claim, claimed
 from longshore.engines.sqlite.connection import Store, Synchronous
-from longshore.engines.sqlite.migrating import migrate
+from longshore.engines.sqlite.engine import SqliteEngine
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.submitting import submit
 from longshore.engines.sqlite.writer import Transaction
@@ -73,9 +74,6 @@ class _Turns:
         self._since = 0.0
 
     def open(self) -> None:
-        self._producer.execute("begin immediate")
-        migrate(Transaction(self._producer, _CLOCK.now()))
-        self._producer.execute("commit")
         lease = {"worker": "w", "queues": "[]", "types": "[]", "lease": 10**12}
         self._worker.execute(SQL.session_open, {**lease, "now": _CLOCK.now()})
         for _ in range(_WAITING):
@@ -140,6 +138,12 @@ class _Turns:
         self._since = now
 
 
+async def _migrate(store: Store) -> None:
+    engine = SqliteEngine(store)
+    await engine.migrate()
+    await engine.close()
+
+
 def _binding() -> list[str]:
     parameters = 1_900
     statement = f"select {', '.join('?' * parameters)}"
@@ -172,6 +176,7 @@ def main() -> None:
         store = Store(
             path=str(Path(folder) / "jobs.db"), clock=_CLOCK, synchronous=Synchronous.NORMAL
         )
+        asyncio.run(_migrate(store))
         turns = _Turns(store, options.batch, times_statements=options.statements)
         turns.open()
         for number in range(1, rounds + 1):
