@@ -49,9 +49,9 @@ class _Timed:
         self._spent = spent
 
     def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
-        began = time.perf_counter()
+        began = time.thread_time()
         cursor = self._db.execute(statement, *parameters)
-        self._spent[statement.split("\n", 1)[0]] += time.perf_counter() - began
+        self._spent[statement.split("\n", 1)[0]] += time.thread_time() - began
         return cursor
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class _Turns:
         self._worker.close()
 
     def _begin(self, db: Any) -> Transaction:
-        self._since = time.perf_counter()
+        self._since = time.thread_time()
         db.execute("begin immediate")
         return Transaction(db, _CLOCK.now())
 
@@ -133,7 +133,7 @@ class _Turns:
         self._lap(name)
 
     def _lap(self, name: str) -> None:
-        now = time.perf_counter()
+        now = time.thread_time()
         self.spent[name] += now - self._since
         self._since = now
 

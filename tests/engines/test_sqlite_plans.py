@@ -29,19 +29,31 @@ async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
 ) -> None:
     plan = _plan(path, _merged(types), ["q", "t"] * types + [10])
 
-    assert not [step for step in plan if "TEMP B-TREE" in step or "SCAN longshore_job" in step]
-    assert sum("longshore_job_ready (queue=? AND type=?)" in step for step in plan) == types
+    assert not [step for step in plan if "TEMP B-TREE" in step or "SCAN longshore_" in step]
+    front = "longshore_ready USING PRIMARY KEY (queue=? AND type=?)"
+    assert sum(front in step for step in plan) == types
+
+
+@pytest.mark.parametrize("statement", [SQL.claim, SQL.claim_ready])
+async def test_what_is_claimed_is_taken_from_the_front_of_each_type(
+    engine: Engine, path: Path, statement: str
+) -> None:
+    place = {"queue": "q", "types": '["t"]', "rank": 1, "seq": 1}
+    plan = _plan(path, statement, {"token": 1, "number": 1, **place})
+
+    front = "longshore_ready USING PRIMARY KEY (queue=? AND type=? AND (rank,seq)<(?,?))"
+    assert any(front in step for step in plan), plan
 
 
 @pytest.mark.parametrize(
     ("statement", "parameters", "index"),
     [
-        (SQL.due, {"now": 1, "limit": 1}, "longshore_job_due"),
-        (SQL.next_due, {}, "longshore_job_due"),
+        (SQL.due, {"now": 1, "limit": 1}, "longshore_scheduled_due"),
+        (SQL.next_due, {}, "longshore_scheduled_due"),
         (SQL.lapsed, {"before": 1, "limit": 1}, "longshore_session_live"),
-        (SQL.held, {"token": 1}, "longshore_job_held"),
-        (SQL.handed_out, {"token": 1, "number": 1}, "longshore_job_held"),
-        (SQL.unwanted, {"token": 1}, "longshore_job_unwanted"),
+        (SQL.held, {"token": 1}, "SEARCH h USING PRIMARY KEY (token=?)"),
+        (SQL.handed_out, {"token": 1, "number": 1}, "SEARCH h USING PRIMARY KEY (token=?)"),
+        (SQL.unwanted, {"token": 1}, "longshore_held_unwanted"),
         (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
         (SQL.outbox_unpublished, {"limit": 1}, "longshore_outbox_unpublished"),
         (SQL.delete_unique, {"seqs": "[]"}, "longshore_unique USING PRIMARY KEY"),
@@ -49,16 +61,10 @@ async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
         (SQL.prune_shipped, {"before": 1, "limit": 1}, "longshore_outbox_shipped (at<?)"),
         (SQL.prune_sessions, {"before": 1, "limit": 1}, "longshore_session_ended (closed_at"),
         (SQL.firing_prune, {"before": 1, "limit": 1}, "longshore_firing_age (due<?)"),
-        (SQL.counts, {}, "longshore_job_ready"),
-        (
-            SQL.job_columns + SQL.job_find_running,
-            {"tenant": None, "queue": None, "type": None, "tag": None, "before": 9, "limit": 1},
-            "longshore_job_held",
-        ),
         (
             SQL.expired,
             {"state": "dead", "before": 1, "limit": 1, "weight": 1},
-            "longshore_job_finished (state=? AND finished_at>? AND finished_at<?)",
+            "longshore_finished_age (state=? AND finished_at<?)",
         ),
     ],
 )
@@ -77,13 +83,49 @@ async def test_every_tick_reads_its_index_and_nothing_else(
     ], plan
 
 
-@pytest.mark.parametrize("statement", [SQL.settle_succeeded, SQL.settle, SQL.start])
+@pytest.mark.parametrize(
+    "statement", [SQL.settle_succeeded, SQL.settle, SQL.settled_history, SQL.start]
+)
 async def test_settling_and_starting_go_claim_by_claim(
     engine: Engine, path: Path, statement: str
 ) -> None:
     plan = _plan(path, statement, [None] * statement.count("?"))
 
-    assert any("SEARCH j USING INTEGER PRIMARY KEY" in step for step in plan), plan
+    assert any("SEARCH h USING PRIMARY KEY (token=? AND seq=?)" in step for step in plan), plan
+
+
+@pytest.mark.parametrize(
+    ("states", "index"),
+    [
+        (SQL.in_any, "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)"),
+        (SQL.in_ready, "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)"),
+        (SQL.in_succeeded, "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)"),
+        (SQL.in_scheduled, "USING ROWID SEARCH ON TABLE longshore_scheduled"),
+        (SQL.in_held, "SCAN longshore_held"),
+        (SQL.in_finished, "longshore_finished_age (state=?)"),
+    ],
+)
+async def test_a_page_of_jobs_is_read_in_order_and_each_where_it_stands(
+    engine: Engine, path: Path, states: str, index: str
+) -> None:
+    which = {"tenant": None, "queue": None, "type": None, "tag": None, "state": "dead"}
+    statement = SQL.job_columns + states + SQL.job_find
+    plan = _plan(path, statement, {**which, "before": 9, "limit": 1})
+
+    assert any(index in step for step in plan), plan
+    assert not [step for step in plan if "TEMP B-TREE" in step or step == "SCAN j"], plan
+    for place in ("SEARCH r USING PRIMARY KEY", "SEARCH h USING PRIMARY KEY (token=? AND seq"):
+        assert any(place in step for step in plan), plan
+
+
+@pytest.mark.parametrize("statement", [SQL.settle_ready, SQL.settle_scheduled, SQL.let_go])
+async def test_jobs_leave_their_holder_one_by_one(
+    engine: Engine, path: Path, statement: str
+) -> None:
+    plan = _plan(path, statement, {"token": 1, "seqs": "[]"})
+
+    assert any("USING PRIMARY KEY (token=? AND seq=?)" in step for step in plan), plan
+    assert not [step for step in plan if step.startswith("SCAN longshore_")], plan
 
 
 async def test_what_was_claimed_is_read_job_by_job(engine: Engine, path: Path) -> None:
@@ -181,15 +223,3 @@ async def test_a_file_of_the_first_schema_is_counted_when_it_is_migrated(path: P
     assert db.execute("select count(*) from longshore_unique").fetchone() == (0,)
     db.close()
     await engine.close()
-
-
-async def test_a_parked_job_is_ready_and_counted_as_such(engine: Engine, path: Path) -> None:
-    await engine.submit([NewJob(id=ids.make(), type="t") for _ in range(3)])
-    with sqlite3.connect(path) as db:
-        db.execute("update longshore_job set parked = 'key', run_at = 5 where seq = 2")
-    db.close()
-
-    (queue,) = await engine.counts()
-
-    assert (queue.ready, queue.parked, queue.oldest_ready_at) == (3, 1, 5)
-    assert await engine.counts(tenant="default") == [queue]

@@ -157,7 +157,7 @@ def _check_counters(row: sqlite3.Row, life: list[Event]) -> None:
 async def _check(engine: Engine, path: Path, fleet: Fleet) -> Counter[str]:
     db = sqlite3.connect(path)
     db.row_factory = sqlite3.Row
-    rows = {row["id"]: row for row in db.execute("select * from longshore_job")}
+    rows = {row["id"]: row for row in db.execute("select * from longshore_jobs")}
     lives = await _lives(engine)
     for job_id, life in lives.items():
         places = _walk(life)
@@ -204,7 +204,7 @@ async def _check_counts(engine: Engine, db: sqlite3.Connection) -> None:
             if getattr(one, state)
         }
         found = db.execute(
-            "select queue, state, count(*) from longshore_job"
+            "select queue, state, count(*) from longshore_jobs"
             " where ? is null or tenant = ? group by queue, state",
             (tenant, tenant),
         )

@@ -22,7 +22,6 @@ _MANY_QUEUES = 16
 """From here on it pays to ask first which queues have anything at all."""
 _MANY_TYPES = 64
 """From here on it pays to ask first which types can be among the first jobs at all."""
-_UNWEIGHED = 64
 _MOST_BYTES = 64 << 20
 """Payloads of one claim. They are read as one text, which SQLite ends at a gigabyte."""
 
@@ -65,11 +64,28 @@ class _Held(msgspec.Struct, array_like=True, gc=False):
     claimed_by: int
 
 
+class _Front(msgspec.Struct, gc=False):
+    """The first jobs of some types in a queue.
+
+    They are all up to a last one, of each type: what is taken is told by its place alone.
+    """
+
+    queue: str
+    types: Sequence[str]
+    seqs: list[int]
+    """In order."""
+    rank: int
+    """Of the last one."""
+    weight: int
+    """Bytes of payload."""
+
+
 _claimed_rows = msgspec.json.Decoder(list[_Claimed])
 _held_rows = msgspec.json.Decoder(list[_Held])
 _handed_out = msgspec.json.Decoder(list[tuple[str, int, int]])
 _type_heads = msgspec.json.Decoder(list[tuple[int, int, str]])
-_sizes = msgspec.json.Decoder(list[int])
+_sizes = msgspec.json.Decoder(list[tuple[int, int]])
+_seqs = msgspec.json.Decoder(list[int])
 _unhex = bytes.fromhex
 
 
@@ -93,6 +109,7 @@ def claim(
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
     taken: list[int] = []
+    weight = 0
     for queue in open_queues:
         present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])
         offered = [
@@ -105,16 +122,17 @@ def claim(
         room = want - len(taken)
         if len(offered) > _MOST_TYPES:
             room = min(room, _MOST_TYPES)
-        found = _heads(db, queue, offered, room) if offered else []
-        taken += found
-        if len(found) == room:
+        front = _front(db, queue, offered, room) if offered else None
+        if front is None:
+            continue
+        is_whole = weight + front.weight <= _MOST_BYTES
+        if not is_whole:
+            front = _within_weight(db, front, _MOST_BYTES - weight, least=not taken)
+        _take(db, exchange, front)
+        taken += front.seqs
+        weight += front.weight
+        if not is_whole or len(front.seqs) == room:
             break
-    if not taken:
-        return [], False
-    taken = _within_weight(db, taken)
-    token, number = exchange
-    seqs = _json.encode(taken).decode()
-    db.execute(SQL.claim, {"token": token, "number": number, "seqs": seqs})
     return taken, False
 
 
@@ -195,14 +213,32 @@ def held_by(db: sqlite3.Connection, token: int) -> list[tuple[Held, int]]:
     ]
 
 
-def _heads(db: sqlite3.Connection, queue: str, types: Sequence[str], want: int) -> list[int]:
+def _front(
+    db: sqlite3.Connection, queue: str, types: Sequence[str], want: int
+) -> _Front | None:
+    """The first jobs of a queue, of all these types together."""
     if len(types) > max(want, _MANY_TYPES):
         types = _foremost(db, queue, types)[:want]
     parameters: list[object] = []
     for type_name in types:
         parameters += (queue, type_name)
-    body = db.execute(_merged(len(types)), [*parameters, want]).fetchone()[0]
-    return msgspec.json.decode(body, type=list[int])
+    body, rank, weight = db.execute(_merged(len(types)), [*parameters, want]).fetchone()
+    seqs = _seqs.decode(body)
+    return _Front(queue, types, seqs, rank, weight) if seqs else None
+
+
+def _take(db: sqlite3.Connection, exchange: tuple[int, int], front: _Front) -> None:
+    if not front.seqs:
+        return
+    token, number = exchange
+    where: dict[str, object] = {
+        "queue": front.queue,
+        "types": _json.encode(front.types).decode(),
+        "rank": front.rank,
+        "seq": front.seqs[-1],
+    }
+    db.execute(SQL.claim, {"token": token, "number": number, **where})
+    db.execute(SQL.claim_ready, where)
 
 
 def _foremost(db: sqlite3.Connection, queue: str, types: Sequence[str]) -> list[str]:
@@ -212,17 +248,23 @@ def _foremost(db: sqlite3.Connection, queue: str, types: Sequence[str]) -> list[
     return [type_name for _, _, type_name in sorted(heads)]
 
 
-def _within_weight(db: sqlite3.Connection, taken: list[int]) -> list[int]:
-    """As many of them, in order, as one claim can carry."""
-    if len(taken) <= _UNWEIGHED:
-        return taken
-    seqs = {"seqs": _json.encode(taken).decode()}
-    sizes = _sizes.decode(db.execute(SQL.sizes, seqs).fetchone()[0])
-    return taken[: max(bisect_right(list(accumulate(sizes)), _MOST_BYTES), 1)]
+def _within_weight(db: sqlite3.Connection, front: _Front, most: int, *, least: bool) -> _Front:
+    """As many of them, in order, as weigh no more than `most`; with `least` one passes."""
+    found = _sizes.decode(
+        db.execute(SQL.sizes, {"seqs": _json.encode(front.seqs).decode()}).fetchone()[0]
+    )
+    weights = list(accumulate(size for size, _ in found))
+    count = max(bisect_right(weights, most), int(least))
+    if not count:
+        return msgspec.structs.replace(front, seqs=[], weight=0)
+    return msgspec.structs.replace(
+        front, seqs=front.seqs[:count], rank=found[count - 1][1], weight=weights[count - 1]
+    )
 
 
 @cache
 def _merged(types: int) -> str:
-    """The claim's statement for that many types."""
+    """The claim's statement for that many types: which jobs, the last rank, the weight."""
     union = "\nunion all\n".join([SQL.claimable] * types)
-    return f"select json_group_array(seq) from (\n{union}\n{SQL.claimable_end})"
+    jobs = f"\n{union}\n{SQL.claimable_end}"
+    return f"select json_group_array(seq), max(rank), sum(size) from ({jobs})"

@@ -24,6 +24,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_PERM: "access is denied",
     sqlite3.SQLITE_AUTH: "access is denied",
 }
+_OLD = ("no such table: longshore_", "no such column", "has no column named")
 _BROKEN = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a backup",
     sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
@@ -48,7 +49,7 @@ def _translate(error: sqlite3.Error, path: str) -> EngineError:
         return EngineUnavailableError(f"{path}: {_UNAVAILABLE[code]} ({error})")
     if code in _BROKEN:
         return EngineError(f"{path}: {_BROKEN[code]}")
-    if "no such table: longshore_" in str(error) or "no such column" in str(error):
+    if any(sign in str(error) for sign in _OLD):
         return SchemaError(f"{path}: the schema is missing or old; run `longshore migrate`")
     return EngineError(f"{path}: {error}")
 

@@ -34,12 +34,15 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 _Numbered = tuple[int, Job]
 _NEWEST = 2**63 - 1
-_FEW = {
-    State.DEAD: SQL.job_find_finished,
-    State.CANCELLED: SQL.job_find_finished,
-    State.RUNNING: SQL.job_find_running,
+_IN = {
+    None: SQL.in_any,
+    State.SCHEDULED: SQL.in_scheduled,
+    State.READY: SQL.in_ready,
+    State.RUNNING: SQL.in_held,
+    State.SUCCEEDED: SQL.in_succeeded,
+    State.DEAD: SQL.in_finished,
+    State.CANCELLED: SQL.in_finished,
 }
-"""States of few jobs among millions: their index says which."""
 
 
 def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
@@ -50,9 +53,8 @@ def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
 def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """Jobs newest first."""
     before = _NEWEST if cursor is None else _read_cursor(cursor, which)
-    ending = _FEW.get(which.state, SQL.job_find) if which.state else SQL.job_find
     scope = {**msgspec.structs.asdict(which), "before": before, "limit": limit + 1}
-    found = db.execute(SQL.job_columns + ending, scope).fetchall()
+    found = db.execute(SQL.job_columns + _IN[which.state] + SQL.job_find, scope).fetchall()
     shown = found[:limit]
     more = _write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
     return Page([rows.job(row) for row in shown], more)
@@ -81,16 +83,10 @@ def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
     """Every queue at a glance."""
     found: dict[str, dict[str, int | None]] = {}
     statement = SQL.counts if tenant is None else SQL.counts_of_tenant
-    for queue, state, count, parked, unstarted, oldest in db.execute(
-        statement, {"tenant": tenant}
-    ):
+    for queue, state, count, unstarted, oldest in db.execute(statement, {"tenant": tenant}):
         facts = found.setdefault(queue, {})
         if state == State.READY:
-            # The parked and the others come as a row each.
-            others, ages = facts.get(state) or 0, [facts.get("oldest_ready_at"), oldest]
-            facts["parked"] = (facts.get("parked") or 0) + parked
-            facts["oldest_ready_at"] = min(age for age in ages if age is not None)
-            count += others
+            facts["oldest_ready_at"] = oldest
         if state == State.RUNNING:
             facts["buffered"] = unstarted
         facts[state] = count
@@ -128,7 +124,8 @@ def cancel(
     waiting = [seq for seq, job in found if job.state is not State.RUNNING]
     running = [(seq, job) for seq, job in found if job.state is State.RUNNING]
     scope = {"seqs": _array(waiting), "now": transaction.now, "reason": reason}
-    db.execute(SQL.cancel, scope)
+    for statement in (SQL.cancel, SQL.leave_ready, SQL.leave_scheduled):
+        db.execute(statement, scope)
     scope = {"seqs": _array([seq for seq, _ in running]), "reason": reason}
     db.execute(SQL.cancel_request, scope)
     ended = [job for _, job in found if job.state is not State.RUNNING]
@@ -150,9 +147,13 @@ def make_ready(
     """Replay dead or cancelled jobs, or run scheduled ones now."""
     db = transaction.db
     found = _all(db, job_ids, tenant, verb)
-    statement = SQL.replay if verb is Verb.REPLAY else SQL.retry_now
-    db.execute(statement, {"seqs": _array([seq for seq, _ in found]), "now": transaction.now})
-    name = Name.REPLAYED if verb is Verb.REPLAY else Name.READY
+    scope = {"seqs": _array([seq for seq, _ in found]), "now": transaction.now}
+    if verb is Verb.REPLAY:
+        name, statements = Name.REPLAYED, (SQL.replay, SQL.leave_finished)
+    else:
+        name, statements = Name.READY, (SQL.promote, SQL.leave_scheduled)
+    for statement in statements:
+        db.execute(statement, scope)
     for _, job in found:
         transaction.groups.append(_event(name, job, {}))
         _leave(transaction, job)

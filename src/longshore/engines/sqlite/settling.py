@@ -1,7 +1,7 @@
 """Apply settlements: the part that exchange, reclaim and close share."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ _COUNTED = {
     SETTLED[verb]: after(State.RUNNING, verb) for verb in (Verb.SUCCEED, Verb.KILL, Verb.CANCEL)
 }
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
+_MOVES = {State.READY: SQL.settle_ready, State.SCHEDULED: SQL.settle_scheduled}
 _SUCCEED = Verb.SUCCEED
 """A name of the module: looking into the enumeration for every job took 50 ns each time."""
 
@@ -46,7 +47,7 @@ def apply(
     pending = {(one.handle, one.delivery): one for one in settlements}
     if not pending:
         return []
-    token, worker = holder
+    token, _ = holder
     db = transaction.db
     for reference, reason in unwanted(db, token).items():
         if reference in pending:
@@ -54,16 +55,15 @@ def apply(
     stale: list[Reference] = []
     db.execute("savepoint settle")
     others = [one for one in pending.values() if one.verb is not _SUCCEED]
-    if _settle(transaction, token, pending, others) != len(pending):
+    if _settle(transaction, holder, pending, others) != len(pending):
         db.execute("rollback to settle")
         stale = [reference for reference in pending if not _is_held(db, token, reference)]
         for reference in stale:
             del pending[reference]
         others = [one for one in pending.values() if one.verb is not _SUCCEED]
-        _settle(transaction, token, pending, others)
+        _settle(transaction, holder, pending, others)
     db.execute("release settle")
     if others:
-        _history.run(db, [_past(one, worker, transaction.now) for one in others])
         transaction.wakes |= any(
             after(State.RUNNING, one.verb) is State.READY for one in others
         )
@@ -87,12 +87,12 @@ def unwanted(db: sqlite3.Connection, token: int) -> dict[Reference, str]:
 
 def _settle(
     transaction: Transaction,
-    token: int,
+    holder: tuple[int, str],
     pending: dict[Reference, Settlement],
     others: list[Settlement],
 ) -> int:
     """Write the ends; how many claims were still held. `others` are no successes."""
-    now = transaction.now
+    (token, _), db, now = holder, transaction.db, transaction.now
     succeeded = [
         (
             one.handle,
@@ -104,8 +104,33 @@ def _settle(
         for one in pending.values()
         if one.verb is _SUCCEED
     ]
-    ended = _succeed.run(transaction.db, succeeded, token)
-    return ended + _end.run(transaction.db, [_row(one, now) for one in others], token)
+    ended = _succeed.run(db, succeeded, token)
+    if others:
+        ended += _settle_others(transaction, holder, others)
+    db.execute(SQL.let_go, {"token": token, "seqs": _array([seq for seq, _ in pending])})
+    return ended
+
+
+def _settle_others(
+    transaction: Transaction, holder: tuple[int, str], others: list[Settlement]
+) -> int:
+    """Write down what was no success, and move the jobs to where they go."""
+    (token, worker), db, now = holder, transaction.db, transaction.now
+    states = [(one, after(State.RUNNING, one.verb)) for one in others]
+    ended = _end.run(db, [_row(one, now) for one in others], token)
+    _history.run(db, [_past(one, worker, now) for one in others], token)
+    for target, statement in _MOVES.items():
+        seqs = [one.handle for one, state in states if state is target]
+        if seqs:
+            db.execute(statement, {"token": token, "seqs": _array(seqs)})
+    ends = [
+        (one.handle, state, _ended_at(one, now), one.reason)
+        for one, state in states
+        if state in TERMINAL
+    ]
+    if ends:
+        db.execute(SQL.settle_finished, {"token": token, "ends": _array(ends)})
+    return ended
 
 
 def _is_held(db: sqlite3.Connection, token: int, reference: Reference) -> bool:
@@ -114,26 +139,28 @@ def _is_held(db: sqlite3.Connection, token: int, reference: Reference) -> bool:
 
 
 def _row(one: Settlement, now: int) -> tuple[object, ...]:
-    state = after(State.RUNNING, one.verb)
-    ended_at = one.finished_at if one.finished_at is not None else now
     return (
         one.handle,
         one.delivery,
-        state.value,
         now + one.delay if one.verb in _DELAYED else ABSENT,
         one.charge,
         one.crash,
         one.lapse,
         ABSENT if one.started_at is None else one.started_at,
-        ended_at if state in TERMINAL else ABSENT,
-        _failure(one),
-        ABSENT if one.reason is None else one.reason,
     )
 
 
 def _past(one: Settlement, worker: str, now: int) -> tuple[object, ...]:
-    ended_at = one.finished_at if one.finished_at is not None else now
+    ended_at = _ended_at(one, now)
     return one.handle, one.delivery, outcome(one), ended_at, _failure(one), worker
+
+
+def _ended_at(one: Settlement, now: int) -> int:
+    return one.finished_at if one.finished_at is not None else now
+
+
+def _array(values: Sequence[object]) -> str:
+    return _json.encode(values).decode()
 
 
 def _failure(one: Settlement) -> str | int:

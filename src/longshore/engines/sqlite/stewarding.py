@@ -65,7 +65,9 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
     body = db.execute(SQL.due, {"now": transaction.now, "limit": limit}).fetchone()[0]
     rows = _due_rows.decode(body)
     if rows:
-        db.execute(SQL.promote, {"seqs": _json.encode([row.seq for row in rows]).decode()})
+        scope = {"seqs": _json.encode([row.seq for row in rows]).decode(), "now": None}
+        for statement in (SQL.promote, SQL.leave_scheduled):
+            db.execute(statement, scope)
         ids: dict[tuple[str, str, str], list[bytes]] = {}
         for row in rows:
             ids.setdefault((row.queue, row.type, row.tenant), []).append(bytes.fromhex(row.id))
@@ -192,7 +194,12 @@ def _prune_jobs(transaction: Transaction, state: State, before: int, limit: int)
 def delete_jobs(db: sqlite3.Connection, seqs: Sequence[int]) -> None:
     """Remove jobs with all that belongs to them."""
     scope = {"seqs": _json.encode(seqs).decode()}
-    for statement in (SQL.delete_unique, SQL.delete_jobs, SQL.delete_attempts):
+    for statement in (
+        SQL.delete_unique,
+        SQL.delete_attempts,
+        SQL.leave_finished,
+        SQL.delete_jobs,
+    ):
         db.execute(statement, scope)
 
 

@@ -10,7 +10,6 @@ import msgspec
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.rank import strict_rank
-from longshore.core.state import State
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -20,7 +19,6 @@ __all__ = ["submit"]
 _insert_alike = BulkStatement(SQL.job_insert_alike)
 _insert_any = BulkStatement(SQL.job_insert)
 _json = msgspec.json.Encoder()
-_WAITING = {State.SCHEDULED, State.READY}
 _LONG_RUN = 8
 """Jobs that are alike are stored apart from others if there are so many in a row."""
 _shared = attrgetter(
@@ -33,11 +31,15 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     """Store the jobs in their order and answer for each."""
     if not jobs:
         return []
-    arrival = _arrival(transaction)
+    newest, arrival = _arrival(transaction)
     if any(job.idempotency_key is not None or job.unique_key is not None for job in jobs):
         answers = [_submit_keyed(transaction, job, arrival) for job in jobs]
     else:
         answers = _submit_plain(transaction, jobs, arrival)
+    after = {"after": newest}
+    transaction.db.execute(SQL.ready_add, after)
+    if any(job.delay or job.run_at is not None for job in jobs):
+        transaction.db.execute(SQL.scheduled_add, after)
     accepted = [
         job
         for job, answer in zip(jobs, answers, strict=True)
@@ -48,10 +50,10 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     return answers
 
 
-def _arrival(transaction: Transaction) -> int:
-    """Now, or the last job's arrival if the clock was set back: order outlives clocks."""
+def _arrival(transaction: Transaction) -> tuple[int, int]:
+    """The newest job, and now, or its arrival if the clock was set back since."""
     last = transaction.db.execute(SQL.last_arrival).fetchone()
-    return max(transaction.now, last[0]) if last else transaction.now
+    return (last[0], max(transaction.now, last[1])) if last else (0, transaction.now)
 
 
 def _submit_plain(
@@ -117,8 +119,8 @@ def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
     found = transaction.db.execute(SQL.unique_holder, key).fetchone()
     if found is None:
         return None
-    holder, state, until = found
-    is_held = state in _WAITING or (state == State.RUNNING and until == UniqueUntil.FINISHED)
+    holder, until, is_finished, is_running = found
+    is_held = not is_finished and (not is_running or until == UniqueUntil.FINISHED)
     return Submitted(JobId(holder), Verdict.UNIQUE) if is_held else None
 
 
@@ -145,18 +147,17 @@ def _attributes(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
     """The row of a job without its id and payload."""
     run_at = job.run_at if job.run_at is not None else now + job.delay
     if run_at > now:
-        state, rank = "scheduled", strict_rank(job.priority, run_at, punctual=True)
+        due, rank = run_at, strict_rank(job.priority, run_at, punctual=True)
     else:
-        state, rank, run_at = "ready", _rank(job.priority, arrival), arrival
+        due, rank = None, _rank(job.priority, arrival)
     return (
         job.tenant,
         job.queue,
         job.type,
-        state,
         job.priority,
         rank,
-        run_at,
         arrival,
+        due,
         job.max_attempts,
         job.timeout,
         job.unique_key,

@@ -18,6 +18,7 @@ class Statements:
     cancel: str
     cancel_request: str
     claim: str
+    claim_ready: str
     claimable: str
     claimable_end: str
     claimed: str
@@ -38,12 +39,16 @@ class Statements:
     held: str
     idempotency_get: str
     idempotency_put: str
+    in_any: str
+    in_finished: str
+    in_held: str
+    in_ready: str
+    in_scheduled: str
+    in_succeeded: str
     is_held: str
     job_by_id: str
     job_columns: str
     job_find: str
-    job_find_finished: str
-    job_find_running: str
     job_insert: str
     job_insert_alike: str
     job_seq: str
@@ -54,6 +59,10 @@ class Statements:
     lapsed: str
     last_arrival: str
     last_worker: str
+    leave_finished: str
+    leave_ready: str
+    leave_scheduled: str
+    let_go: str
     migration_add: str
     migration_announce: str
     migration_behind: str
@@ -76,15 +85,16 @@ class Statements:
     prune_sessions: str
     prune_shipped: str
     queues_ready: str
+    ready_add: str
     replay: str
     resume: str
-    retry_now: str
     schedule_delete: str
     schedule_due: str
     schedule_get: str
     schedule_last_job: str
     schedule_move: str
     schedule_put: str
+    scheduled_add: str
     schedules: str
     session_ahead: str
     session_close: str
@@ -97,6 +107,9 @@ class Statements:
     session_shorten: str
     sessions: str
     settle: str
+    settle_finished: str
+    settle_ready: str
+    settle_scheduled: str
     settle_succeeded: str
     settled_history: str
     sizes: str

@@ -1,4 +1,5 @@
 -- cancel_request: ask the holders of running jobs to stop them. The first reason stands.
 -- :seqs :reason
-update longshore_job set cancel_requested = 1, reason = :reason
- where seq in (select value from json_each(:seqs)) and cancel_requested = 0
+update longshore_held set cancel_reason = :reason
+ where token in (select token from longshore_session where closed_at is null)
+   and seq in (select value from json_each(:seqs)) and cancel_reason is null

@@ -1,4 +1,3 @@
 -- claimable: one type's jobs in order. A claim joins one of these per type with union all,
 -- and SQLite merges their heads: it steps once per job taken, not once per job there is.
-select seq, rank from longshore_job indexed by longshore_job_ready
- where queue = ? and type = ? and state = 'ready' and parked is null
+select seq, rank, size from longshore_ready where queue = ? and type = ?

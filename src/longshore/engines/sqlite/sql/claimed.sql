@@ -5,8 +5,10 @@
 -- :token :number :seqs  JSON array
 select cast(group_concat(j.id, '') as blob), cast(group_concat(j.payload, '') as blob),
        json_group_array(json_array(
-           j.seq, j.delivery, j.type, j.queue, j.tenant, length(j.payload), j.priority,
-           j.attempt - (j.started_at is not null), j.failures, j.crashes, j.lapses,
-           j.max_attempts, j.timeout, j.created_at, j.run_at, j.trace, j.tags))
-  from json_each(:seqs) s cross join longshore_job j on j.seq = s.value
- where +j.token = :token and +j.state = 'running' and j.claimed_by = :number
+           j.seq, h.delivery, j.type, j.queue, j.tenant, length(j.payload), j.priority,
+           h.attempt - (h.started_at is not null), h.failures, h.crashes, h.lapses,
+           j.max_attempts, j.timeout, j.created_at, h.run_at, j.trace, j.tags))
+  from json_each(:seqs) s
+ cross join longshore_held h on h.token = :token and h.seq = s.value
+ cross join longshore_job j on j.seq = h.seq
+ where h.claimed_by = :number

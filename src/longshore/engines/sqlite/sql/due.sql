@@ -1,9 +1,9 @@
 -- due: the jobs a promote will make ready, as one JSON text.
 -- :now :limit
--- reads longshore_job_due.
-select json_group_array(json_array(seq, hex(id), queue, type, tenant))
-  from (select seq, id, queue, type, tenant
-          from longshore_job indexed by longshore_job_due
-         where state = 'scheduled' and run_at <= :now
+-- reads longshore_scheduled_due.
+select json_group_array(json_array(w.seq, hex(j.id), j.queue, j.type, j.tenant))
+  from (select seq from longshore_scheduled indexed by longshore_scheduled_due
+         where run_at <= :now
          order by run_at, seq
-         limit :limit)
+         limit :limit) w
+ cross join longshore_job j on j.seq = w.seq

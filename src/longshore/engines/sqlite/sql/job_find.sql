@@ -1,10 +1,9 @@
--- job_find: continues job_columns; newest first, from below :before.
--- :tenant :queue :type :state :tag :before :limit
- where j.seq < :before
+-- job_find: ends what in_… began; newest first, from below :before.
+-- :tenant :queue :type :tag :before :limit
+   and j.seq < :before
    and (:tenant is null or j.tenant = :tenant)
    and (:queue is null or j.queue = :queue)
    and (:type is null or j.type = :type)
-   and (:state is null or j.state = :state)
    and (:tag is null or exists (select 1 from json_each(j.tags) where value = :tag))
  order by j.seq desc
  limit :limit

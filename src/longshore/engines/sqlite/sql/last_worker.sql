@@ -1,4 +1,4 @@
--- last_worker: who claimed a job last.
+-- last_worker: who finished a job.
 -- :seq
-select s.worker from longshore_job j join longshore_session s on s.token = j.token
- where j.seq = :seq
+select s.worker from longshore_finished f join longshore_session s on s.token = f.token
+ where f.seq = :seq

@@ -1,2 +1,2 @@
 -- next_due: when the next scheduled job is due.
-select min(run_at) from longshore_job indexed by longshore_job_due where state = 'scheduled'
+select min(run_at) from longshore_scheduled indexed by longshore_scheduled_due

@@ -1,7 +1,9 @@
 -- replay: make dead or cancelled jobs ready again, as if they had never failed.
 -- :seqs :now
-update longshore_job
-   set state = 'ready', run_at = :now, failures = 0, crashes = 0, lapses = 0,
-       started_at = null, finished_at = null, reason = null, result = null,
-       cancel_requested = 0
- where seq in (select value from json_each(:seqs))
+-- Runs before leave_finished.
+insert into longshore_ready
+    (queue, type, rank, seq, size, run_at, delivery, attempt, failures, crashes, lapses)
+select j.queue, j.type, j.rank, j.seq, length(j.payload), :now, f.delivery, f.attempt, 0, 0, 0
+  from json_each(:seqs) s
+ cross join longshore_finished f on f.seq = s.value
+ cross join longshore_job j on j.seq = f.seq
