@@ -158,7 +158,13 @@ async def test_jobs_are_what_they_were_when_each_state_gets_a_table_of_its_own(
         )
         for row in OLD_ROWS:
             _insert(db, "longshore_job", row)
-        failed = {"seq": 1, "delivery": 2, "attempt": 1, "outcome": "failed", "failure": WHY}
+        failed: dict[str, object] = {
+            "seq": 1,
+            "delivery": 2,
+            "attempt": 1,
+            "outcome": "failed",
+            "failure": WHY,
+        }
         _insert(db, "longshore_attempt", failed)
         _insert(db, "longshore_job", {**OLD_ROWS[0], "seq": 90, "id": bytes([90] * 16)})
         db.execute("delete from longshore_job where seq = 90")
@@ -207,19 +213,23 @@ _ROW: dict[str, object] = {
     "trace": "tr",
     "payload": b"{}",
 }
-OLD_ROWS: list[dict[str, object]] = [
-    {**_ROW, "seq": seq, "id": bytes([seq] * 16), "state": state, **more}
-    for seq, (state, more) in enumerate(
-        [
-            ("scheduled", {"started_at": 6}),
-            ("ready", {}),
-            ("running", {"token": 7, "claimed_by": 3, "reason": "r", "cancel_requested": 1}),
-            ("succeeded", {"finished_at": 8, "token": 7, "result": b"1"}),
-            ("dead", {"finished_at": 8, "token": 7, "reason": "r"}),
-            ("cancelled", {"finished_at": 8, "reason": "r"}),
-        ],
-        start=1,
-    )
+_STATES: list[dict[str, object]] = [
+    {"state": "scheduled", "started_at": 6},
+    {"state": "ready"},
+    {
+        "state": "running",
+        "token": 7,
+        "claimed_by": 3,
+        "reason": "r",
+        "cancel_requested": 1,
+    },
+    {"state": "succeeded", "finished_at": 8, "token": 7, "result": b"1"},
+    {"state": "dead", "finished_at": 8, "token": 7, "reason": "r"},
+    {"state": "cancelled", "finished_at": 8, "reason": "r"},
+]
+OLD_ROWS = [
+    {**_ROW, "seq": seq, "id": bytes([seq] * 16), **more}
+    for seq, more in enumerate(_STATES, start=1)
 ]
 
 
