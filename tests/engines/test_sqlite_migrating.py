@@ -173,7 +173,7 @@ async def test_jobs_are_what_they_were_when_each_state_gets_a_table_of_its_own(
     # The session is of older code, and holds a lease: only it has to leave first.
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("update longshore_session set expires_at = 1")
-    assert "0003_states" in await engine.migrate(patience=0)
+    assert "0004_states" in await engine.migrate(patience=0)
 
     jobs = [await engine.get(JobId(row["id"])) for row in OLD_ROWS]  # pyright: ignore[reportArgumentType]  # bytes above
     for job, row in zip(jobs, OLD_ROWS, strict=True):
