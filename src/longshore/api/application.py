@@ -4,13 +4,15 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any
 
 from longshore.api import decoding, openapi
 from longshore.api.decoding import Decoder
+from longshore.api.limiting import Quotas
 from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
-from longshore.api.routing import JSON, Answer, Call, Match, Nothing, Route, Router
-from longshore.api.security import Admission, Loopback, Request
+from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
+from longshore.api.security import Admission, Request
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.api.views import encode
@@ -24,6 +26,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+_ANYONE = Caller("", frozenset(), "anyone")
 _PROBLEM = b"application/problem+json"
 _ALWAYS: RawHeaders = (
     (b"cache-control", b"no-store"),
@@ -44,13 +47,14 @@ class Application:
         self,
         service: Service,
         *,
-        admission: Admission | None = None,
+        is_local: bool = True,
         routes: Iterable[Route[Any, Any, Any]] = ROUTES,
     ) -> None:
         table = tuple(routes)
         self._service = service
         self._settings = service.settings
-        self._admission = admission or Loopback()
+        self.admission = Admission(service.engine, service.clock, is_local=is_local)
+        self._quotas = Quotas(service.engine)
         self._router = Router(table)
         self._decoders = {
             route.name: Decoder(route.body, is_outline=route.is_large) for route in table
@@ -94,8 +98,7 @@ class Application:
         match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
         route = match.route
         headers = _headers(scope["headers"])
-        request = Request(route, headers, _address(scope))
-        caller = await self._admission.admit(request)
+        caller = await self._admitted(route, headers, scope)
         raw = await self._body(route, headers, receive) if route.has_body else b""
         call = Call(
             service=self._service,
@@ -106,7 +109,22 @@ class Application:
             headers=headers,
             raw=raw,
         )
-        return await route.handler(call)
+        if route.jobs is None:
+            return await route.handler(call)
+        return await self._charged(call, route)
+
+    async def _admitted(
+        self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], scope: Message
+    ) -> Caller:
+        if route.scope is None:
+            return _ANYONE
+        return await self.admission.admit(Request(route, headers, _address(scope)))
+
+    async def _charged(self, call: Call[Any, Any, Any], route: Route[Any, Any, Any]) -> Answer:
+        jobs = route.jobs(call.body) if route.jobs is not None else 0
+        told = await self._quotas.spend(call.caller.account, jobs)
+        answer = await route.handler(call)
+        return replace(answer, headers=(*answer.headers, *told)) if told else answer
 
     async def _body(
         self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], receive: Receive

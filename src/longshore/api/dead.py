@@ -10,9 +10,10 @@ from msgspec import Meta
 from longshore.api import jobs, views
 from longshore.api.fields import Limit, Name, Tag
 from longshore.api.jobs import JobPath
-from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import JobList, JobView, encode
 from longshore.core import ids
+from longshore.core.account import Scope
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
@@ -173,9 +174,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listDead",
         handler=find,
         scope=Scope.READ,
-        parameters=Nothing,
         query=DeadQuery,
-        body=Nothing,
         answers={200: JobList},
     ),
     Route(
@@ -185,8 +184,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="replayDead",
         handler=replay_many,
         scope=Scope.OPERATE,
-        parameters=Nothing,
-        query=Nothing,
         body=ReplayBody,
         answers={200: ReplayResult},
     ),
@@ -198,8 +195,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={200: JobView},
         problems=("job_not_found", "illegal_transition"),
     ),
@@ -211,8 +206,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=replay,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={200: JobView},
         problems=("job_not_found", "illegal_transition"),
     ),
@@ -224,8 +217,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=purge,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={204: None},
         problems=("job_not_found", "illegal_transition"),
     ),

@@ -10,11 +10,12 @@ from longshore.api import submitting, views
 from longshore.api.decoding import Decoder, refuse_repeats
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
-from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.submitting import JobBody
 from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, encode
 from longshore.core import ids
+from longshore.core.account import Scope
 from longshore.core.job import NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import JobFilter
@@ -80,11 +81,13 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
     for 24 hours unless the service is set otherwise. A 200 with `Longshore-Duplicate: unique`
     tells of the live job that holds the unique key.
     """
+    key = submitting.idempotency_key(call.headers)
+    refuse_keyless(call.caller, key or call.body.idempotency_key)
     job = submitting.new_job(
         call.service,
         call.caller.home,
         call.body,
-        key=submitting.idempotency_key(call.headers),
+        key=key,
         trace=submitting.trace_of(call.headers),
     )
     try:
@@ -169,10 +172,18 @@ async def list_jobs(
     return Answer(200, encode(views.job_list(page)))
 
 
+def refuse_keyless(caller: Caller, key: str | None) -> None:
+    """400 where the tenant asks for a key and there is none."""
+    tenant = caller.account
+    if key is None and tenant is not None and tenant.requires_idempotency_key:
+        raise ProblemError(problem("key_required"))
+
+
 def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob | Problem:
     most = call.service.settings.max_nodes
     try:
         body = _item.read(bytes(raw), most_nodes=most)
+        refuse_keyless(call.caller, body.idempotency_key)
         return submitting.new_job(call.service, call.caller.home, body)
     except ProblemError as error:
         return error.problem
@@ -226,8 +237,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="submitJob",
         handler=submit,
         scope=Scope.SUBMIT,
-        parameters=Nothing,
-        query=Nothing,
         body=JobBody,
         answers={201: SubmittedJob, 200: SubmittedJob},
         problems=("key_required", "key_malformed", "idempotency", "idempotency_in_flight"),
@@ -235,6 +244,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
             "Idempotency-Key": "Makes sending the request again harmless.",
             "traceparent": "W3C trace context; stored with the job.",
         },
+        jobs=lambda _: 1,
     ),
     Route(
         method="POST",
@@ -242,11 +252,10 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="submitJobs",
         handler=submit_batch,
         scope=Scope.SUBMIT,
-        parameters=Nothing,
-        query=Nothing,
         body=BatchBody,
         answers={200: BatchResult},
         is_large=True,
+        jobs=lambda body: len(body.jobs),
     ),
     Route(
         method="GET",
@@ -254,9 +263,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listJobs",
         handler=find,
         scope=Scope.READ,
-        parameters=Nothing,
         query=JobQuery,
-        body=Nothing,
         answers={200: JobList},
     ),
     Route(
@@ -266,8 +273,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={200: JobView},
         problems=("job_not_found",),
     ),
@@ -278,8 +283,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=attempts,
         scope=Scope.READ,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={200: AttemptList},
         problems=("job_not_found",),
     ),
@@ -290,7 +293,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=cancel,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        query=Nothing,
         body=CancelBody,
         is_body_required=False,
         answers={200: JobView},
@@ -303,8 +305,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=retry,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        query=Nothing,
-        body=Nothing,
         answers={200: JobView},
         problems=("job_not_found", "illegal_transition"),
     ),

@@ -108,7 +108,10 @@ def _parameters(
         *_fields("path", route.parameters, components),
         *_fields("query", route.query, components),
     ]
-    for name, words in route.headers.items():
+    headers = dict(route.headers)
+    if route.scope is not None:
+        headers["Longshore-Tenant"] = "Whom an operator's key speaks for."
+    for name, words in headers.items():
         schema = {"type": "string", "minLength": 1, "maxLength": 512}
         found.append({"in": "header", "name": name, "description": words, "schema": schema})
     return found

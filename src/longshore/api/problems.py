@@ -14,6 +14,8 @@ from longshore.errors import (
     EngineError,
     IllegalTransitionError,
     JobNotFoundError,
+    KeyEndedError,
+    KeyNotFoundError,
     LongshoreError,
     NotFoundError,
     PayloadError,
@@ -22,6 +24,8 @@ from longshore.errors import (
     ScheduleNotFoundError,
     SchemaError,
     SubmitError,
+    TenantInUseError,
+    TenantNotFoundError,
 )
 
 __all__ = [
@@ -103,6 +107,8 @@ CATALOGUE = {
             "There is no such schedule",
             "No schedule of yours has this name.",
         ),
+        Kind("tenant_not_found", 404, "There is no such tenant", "No tenant has this name."),
+        Kind("key_not_found", 404, "There is no such key", "No API key has this id."),
         Kind(
             "method_not_allowed",
             405,
@@ -122,6 +128,13 @@ CATALOGUE = {
             "A request with this key is under way",
             "The first request with this key has not been answered yet; ask again later.",
         ),
+        Kind(
+            "tenant_in_use",
+            409,
+            "The tenant has jobs or schedules",
+            "Disable it, and delete it when they are gone.",
+        ),
+        Kind("key_ended", 409, "The key has ended", "It was revoked or has expired."),
         Kind("name_taken", 409, "The name is taken", "Something of this name exists already."),
         Kind(
             "content_too_large",
@@ -216,7 +229,11 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     JobNotFoundError: "job_not_found",
     QueueNotFoundError: "queue_not_found",
     ScheduleNotFoundError: "schedule_not_found",
+    TenantNotFoundError: "tenant_not_found",
+    KeyNotFoundError: "key_not_found",
     NotFoundError: "not_found",
+    TenantInUseError: "tenant_in_use",
+    KeyEndedError: "key_ended",
     IllegalTransitionError: "illegal_transition",
     ConfigError: "invalid",
     EngineBusyError: "engine_busy",

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from longshore.api.fields import Name, instant, moment
-from longshore.api.routing import Answer, Call, Caller, Nothing, Route, Scope
+from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.views import encode
+from longshore.core.account import Scope
 from longshore.core.view import SessionView
 from longshore.engine import Engine, Pause, QueueCounts
 from longshore.errors import LeaseLostError, NotFoundError, QueueNotFoundError
@@ -198,7 +199,6 @@ def _pausing(verb: str, handler: Any) -> Route[Any, Any, Any]:
         scope=Scope.OPERATE,
         is_fleetwide=True,
         parameters=QueuePath,
-        query=Nothing,
         body=PauseBody,
         is_body_required=False,
         answers={200: QueueView},
@@ -212,9 +212,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listQueues",
         handler=find,
         scope=Scope.READ,
-        parameters=Nothing,
-        query=Nothing,
-        body=Nothing,
         answers={200: QueueList},
     ),
     Route(
@@ -224,8 +221,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=QueuePath,
-        query=Nothing,
-        body=Nothing,
         answers={200: QueueView},
         problems=("queue_not_found",),
     ),
@@ -237,7 +232,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.OPERATE,
         is_fleetwide=True,
         parameters=QueuePath,
-        query=Nothing,
         body=QueuePatch,
         answers={200: QueueView},
         problems=("queue_not_found",),
@@ -251,9 +245,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=workers,
         scope=Scope.READ,
         is_fleetwide=True,
-        parameters=Nothing,
-        query=Nothing,
-        body=Nothing,
         answers={200: WorkerList},
     ),
     Route(
@@ -264,8 +255,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.OPERATE,
         is_fleetwide=True,
         parameters=WorkerPath,
-        query=Nothing,
-        body=Nothing,
         answers={202: WorkerView},
         problems=("not_found",),
     ),

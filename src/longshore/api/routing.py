@@ -3,7 +3,6 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -11,6 +10,7 @@ import msgspec
 
 from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
 from longshore.api.service import Service
+from longshore.core.account import DEFAULT_TENANT, Scope, Tenant
 
 __all__ = [
     "JSON",
@@ -33,21 +33,11 @@ JSON = b"application/json"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
-class Scope(StrEnum):
-    """What an API key is good for. A route names the one it needs."""
-
-    SUBMIT = "submit"
-    """Put jobs in."""
-    READ = "read"
-    """Look at jobs, queues and schedules."""
-    OPERATE = "operate"
-    """Cancel, retry, replay and purge jobs; change schedules."""
-    ADMIN = "admin"
-    """What concerns every tenant: pauses, workers, tenants and keys."""
-
-
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters, or no fields."""
+
+
+_NOTHING: type[Any] = Nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +50,13 @@ class Caller:
     name: str
     """What `job.purged` says of who it was."""
 
+    account: Tenant | None = None
+    """What is asked of the tenant's own keys; nothing of an operator's."""
+
     @property
     def home(self) -> str:
         """Whose are the things that the caller makes."""
-        return self.tenant or "default"
+        return self.tenant or DEFAULT_TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +102,10 @@ class Route(Generic[P, Q, B]):
     """None: anyone may ask."""
     is_fleetwide: bool = False
     """It concerns every tenant, so a key of one tenant does not suffice."""
-    parameters: type[P]
-    query: type[Q]
-    body: type[B]
+    parameters: type[P] = _NOTHING
+    """Those in the path."""
+    query: type[Q] = _NOTHING
+    body: type[B] = _NOTHING
     is_body_required: bool = True
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Request headers that it reads, and what they are for."""
@@ -120,6 +114,8 @@ class Route(Generic[P, Q, B]):
     media: str = "application/json"
     is_large: bool = False
     """Takes bodies up to the limit for batches."""
+    jobs: Callable[[B], int] | None = None
+    """How many jobs a request asks to submit: what it costs of the tenant's quota."""
 
     @property
     def has_body(self) -> bool:

@@ -1,5 +1,6 @@
 """The routes of schedules."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -20,8 +21,9 @@ from longshore.api.recurrence import (
     ScheduleView,
     Zone,
 )
-from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import SubmittedJob, encode
+from longshore.core.account import Scope
 from longshore.core.cron import Quirk
 from longshore.core.schedule import Schedule, extra_job, preview, quirk
 
@@ -171,6 +173,10 @@ async def _set_paused(call: Call[SchedulePath, Any, Any], *, is_paused: bool) ->
     return Answer(200, encode(recurrence.view(stored)))
 
 
+def _one(_: object) -> int:
+    return 1
+
+
 def _of_one(
     verb: str, name: str, handler: Any, answers: dict[int, Any]
 ) -> Route[Any, Any, Any]:
@@ -183,8 +189,6 @@ def _of_one(
         handler=handler,
         scope=Scope.READ if method == "GET" else Scope.OPERATE,
         parameters=SchedulePath,
-        query=Nothing,
-        body=Nothing,
         answers=answers,
         problems=("schedule_not_found",),
     )
@@ -197,9 +201,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listSchedules",
         handler=find,
         scope=Scope.READ,
-        parameters=Nothing,
-        query=Nothing,
-        body=Nothing,
         answers={200: ScheduleList},
     ),
     Route(
@@ -208,8 +209,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="createSchedule",
         handler=create,
         scope=Scope.OPERATE,
-        parameters=Nothing,
-        query=Nothing,
         body=ScheduleBody,
         answers={201: ScheduleView},
         problems=("name_taken",),
@@ -220,8 +219,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="previewTimes",
         handler=preview_times,
         scope=Scope.READ,
-        parameters=Nothing,
-        query=Nothing,
         body=PreviewBody,
         answers={200: Preview},
     ),
@@ -233,7 +230,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=change,
         scope=Scope.OPERATE,
         parameters=SchedulePath,
-        query=Nothing,
         body=SchedulePatch,
         answers={200: ScheduleView},
         problems=("schedule_not_found",),
@@ -241,7 +237,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     _of_one("DELETE ", "deleteSchedule", remove, {204: None}),
     _of_one("POST :pause", "pauseSchedule", pause, {200: ScheduleView}),
     _of_one("POST :resume", "resumeSchedule", resume, {200: ScheduleView}),
-    _of_one("POST :run", "runSchedule", run, {201: SubmittedJob}),
+    replace(_of_one("POST :run", "runSchedule", run, {201: SubmittedJob}), jobs=_one),
     Route(
         method="GET",
         path="/v1/schedules/{name}/preview",
@@ -250,7 +246,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         parameters=SchedulePath,
         query=PreviewQuery,
-        body=Nothing,
         answers={200: Preview},
         problems=("schedule_not_found",),
     ),

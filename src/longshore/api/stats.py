@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 
 from longshore.api.fields import Name
-from longshore.api.routing import Answer, Call, Nothing, Route, Scope
+from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
+from longshore.core.account import Scope
 from longshore.core.state import State
 from longshore.engine import JobFilter, QueueCounts
 
@@ -77,9 +78,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="getStats",
         handler=get,
         scope=Scope.READ,
-        parameters=Nothing,
         query=StatsQuery,
-        body=Nothing,
         answers={200: Stats},
     ),
 )

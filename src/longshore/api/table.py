@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from longshore.api import dead, docs, health, jobs, queues, schedules, stats
+from longshore.api import dead, docs, health, jobs, queues, schedules, stats, tenants
 from longshore.api.routing import Route
 
 __all__ = ["ROUTES"]
@@ -13,6 +13,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *queues.ROUTES,
     *schedules.ROUTES,
     *stats.ROUTES,
+    *tenants.ROUTES,
     *health.ROUTES,
     *docs.ROUTES,
 )

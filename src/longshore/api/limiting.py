@@ -1,0 +1,143 @@
+"""Quotas: what a tenant may submit, and how often an address may guess a key.
+
+A tenant's bucket is in the engine, where all processes share it. A process borrows tokens a
+tenth of a second ahead and spends them by itself, so a request rarely waits for the bucket,
+and all processes together never exceed it.
+"""
+
+import asyncio
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+from random import Random
+
+from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
+from longshore.core.account import Tenant
+from longshore.core.bucket import Limit
+from longshore.engine import Accounts
+from longshore.runtime.clock import Clock
+
+__all__ = ["Guesses", "Quotas"]
+
+_AHEAD_S = 0.1
+_MOST_PURSES = 10_000
+_MOST_ADDRESSES = 10_000
+_GUESSES = 10
+_GUESS_US = 6_000_000
+"""A wrong key costs one of ten guesses; each comes back after six seconds."""
+
+
+@dataclass(slots=True)
+class _Purse:
+    """Tokens that this process has borrowed and not spent."""
+
+    limit: Limit
+    tokens: int = 0
+    left: int = 0
+    """What the bucket had left when it was last asked."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Quotas:
+    """What tenants may submit, as far as this process sees it."""
+
+    def __init__(self, engine: Accounts, rng: Random | None = None) -> None:
+        self._engine = engine
+        self._rng = rng or Random()
+        self._purses: OrderedDict[str, _Purse] = OrderedDict()
+
+    async def spend(self, tenant: Tenant | None, jobs: int) -> RawHeaders:
+        """Pay for the jobs, and tell what is left; or 429."""
+        limit = tenant.limit if tenant is not None else None
+        if tenant is None or limit is None:
+            return ()
+        if jobs > limit.burst:
+            raise invalid("/jobs", f"has more jobs than the quota ever holds: {limit.burst}")
+        purse = self._purse(tenant.name, limit)
+        wait = 0
+        if purse.tokens < jobs:
+            async with purse.lock:
+                wait = await self._borrow(tenant.name, purse, jobs)
+        if purse.tokens < jobs:
+            raise self._refused(purse, jobs, wait)
+        purse.tokens -= jobs
+        return _told(purse, 0)
+
+    def _purse(self, name: str, limit: Limit) -> _Purse:
+        purse = self._purses.get(name)
+        if purse is None or purse.limit != limit:
+            purse = self._purses[name] = _Purse(limit)
+            if len(self._purses) > _MOST_PURSES:
+                self._purses.popitem(last=False)
+        return purse
+
+    async def _borrow(self, name: str, purse: _Purse, jobs: int) -> int:
+        """Fill the purse; the microseconds until the bucket has more, if it had too little."""
+        lacking = jobs - purse.tokens
+        if lacking <= 0:
+            return 0
+        limit = purse.limit
+        ahead = min(int(limit.rate * _AHEAD_S), limit.burst // 4)
+        borrowed = await self._engine.borrow(
+            f"submit:{name}", rate=limit.rate, burst=limit.burst, want=lacking + ahead
+        )
+        purse.tokens += borrowed.granted
+        purse.left = borrowed.left
+        return borrowed.retry_after
+
+    def _refused(self, purse: _Purse, jobs: int, wait: int) -> ProblemError:
+        lacking = max(jobs - purse.tokens - 1, 0) / purse.limit.rate
+        seconds = math.ceil(wait / 1e6 + lacking)
+        # Whoever was refused at the same moment should not come back at the same moment.
+        seconds = max(seconds + self._rng.randint(0, 1 + seconds // 4), 1)
+        headers = (*_told(purse, seconds), (b"retry-after", b"%d" % seconds))
+        return ProblemError(problem("quota_exceeded", policies=["tenant"]), headers)
+
+
+class Guesses:
+    """Wrong keys, by the address they came from."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._spent_until: OrderedDict[str, int] = OrderedDict()
+        """By address, when it will have all its guesses again."""
+
+    def refuse_spent(self, address: str) -> None:
+        """429 when the address has no guess left."""
+        now = self._clock.now()
+        until = self._spent_until.get(_network(address), 0)
+        if until - now > (_GUESSES - 1) * _GUESS_US:
+            seconds = math.ceil((until - now - (_GUESSES - 1) * _GUESS_US) / 1e6)
+            found = problem("quota_exceeded", policies=["wrong-keys"])
+            raise ProblemError(found, ((b"retry-after", b"%d" % seconds),))
+
+    def note_wrong(self, address: str) -> None:
+        """The address has guessed, and wrongly."""
+        now, network = self._clock.now(), _network(address)
+        self._spent_until[network] = max(self._spent_until.get(network, 0), now) + _GUESS_US
+        self._spent_until.move_to_end(network)
+        if len(self._spent_until) > _MOST_ADDRESSES:
+            self._spent_until.popitem(last=False)
+
+
+def _told(purse: _Purse, wait: int) -> RawHeaders:
+    limit = purse.limit
+    window = max(math.ceil(limit.burst / limit.rate), 1)
+    left = max(purse.tokens + purse.left, 0)
+    until = wait or max(math.ceil(1 / limit.rate), 1)
+    return (
+        (b"ratelimit-policy", b'"tenant";q=%d;w=%d' % (limit.burst, window)),
+        (b"ratelimit", b'"tenant";r=%d;t=%d' % (left, until)),
+    )
+
+
+def _network(address: str) -> str:
+    """An IPv6 host has a whole network of addresses to guess from."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return str(IPv6Address(int(found) >> 64 << 64))
+    return address

@@ -1,0 +1,362 @@
+"""Keys, scopes, tenants and quotas: who may ask what over HTTP, and how much."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from api_steps import UNKNOWN, asking, shown
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.api.table import ROUTES
+from longshore.core import ids
+from longshore.core.account import NewKey, Scope, Tenant
+from longshore.engine import Engine
+from longshore.runtime.clock import ManualClock, SystemClock
+from longshore.runtime.keys import MintedKey, mint
+from longshore.testing.factories import a_job, a_schedule
+
+TENANTS = (Scope.SUBMIT, Scope.READ, Scope.OPERATE)
+
+
+async def a_key(engine: Engine, *scopes: Scope, tenant: str | None = "acme") -> MintedKey:
+    minted = mint()
+    await engine.put_tenant(Tenant(name="acme"))
+    await engine.add_key(
+        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes or TENANTS)
+    )
+    return minted
+
+
+def bearing(key: MintedKey | str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key if isinstance(key, str) else key.text}"}
+
+
+@pytest.fixture
+async def public(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
+    """A service that the world can reach."""
+    async with asking(Application(Service(engine), is_local=False)) as opened:
+        yield opened
+
+
+async def test_a_key_opens_its_tenant(public: httpx.AsyncClient, engine: Engine):
+    key = await a_key(engine)
+
+    answer = await public.post("/v1/jobs", json={"type": "a"}, headers=bearing(key))
+
+    assert (answer.status_code, answer.json()["tenant"]) == (201, "acme")
+    assert (await engine.get(ids.parse(answer.json()["id"]))).tenant == "acme"
+
+
+async def test_every_route_but_those_that_tell_of_the_service_needs_a_key(
+    public: httpx.AsyncClient,
+):
+    free = {route.path for route in ROUTES if route.scope is None}
+    for route in ROUTES:
+        path = route.path.format(id=UNKNOWN, queue="q", name="n", token=1, tenant="t")
+        answer = await public.request(route.method, path)
+
+        assert (answer.status_code == 401) is (route.scope is not None), route.path
+        if answer.status_code == 401:
+            assert answer.headers["www-authenticate"] == "Bearer"
+    assert free == {"/healthz", "/readyz", "/openapi.json", "/docs"}
+
+
+async def test_keys_that_are_no_good_are_refused_alike(
+    public: httpx.AsyncClient, engine: Engine
+):
+    good, revoked, expired = [await a_key(engine) for _ in range(3)]
+    await engine.revoke_key(revoked.id)
+    short = mint()
+    await engine.add_key(
+        NewKey(id=short.id, digest=short.digest, tenant="acme", scopes=TENANTS, lifetime=1)
+    )
+    await engine.put_tenant(Tenant(name="shut"))
+    shut = await a_key(engine, tenant="shut")
+    (seen,) = [one for one in await engine.tenants() if one.name == "shut"]
+    await engine.put_tenant(
+        Tenant(name="shut", is_disabled=True, created_at=seen.created_at), seen=seen
+    )
+    other = mint(good.id)
+
+    presented = [mint().text, other.text, revoked.text, short.text, shut.text, "nonsense"]
+    answers = [await public.get("/v1/jobs", headers=bearing(one)) for one in presented]
+
+    assert {one.status_code for one in answers} == {401}
+    assert len({one.content for one in answers}) == 1
+    assert len({str(shown(one)) for one in answers}) == 1
+    assert (await public.get("/v1/jobs", headers=bearing(expired))).status_code == 200
+
+
+async def test_a_scope_allows_what_it_says_and_no_more(
+    public: httpx.AsyncClient, engine: Engine
+):
+    keys = {scope: await a_key(engine, scope) for scope in TENANTS}
+
+    async def status(scope: Scope, method: str, path: str) -> int:
+        body = {"type": "a"} if method == "POST" else None
+        answer = await public.request(method, path, json=body, headers=bearing(keys[scope]))
+        return answer.status_code
+
+    assert await status(Scope.SUBMIT, "POST", "/v1/jobs") == 201
+    assert await status(Scope.SUBMIT, "GET", "/v1/jobs") == 403
+    assert await status(Scope.READ, "GET", "/v1/jobs") == 200
+    assert await status(Scope.READ, "POST", "/v1/jobs") == 403
+    assert await status(Scope.OPERATE, "DELETE", f"/v1/dead/{UNKNOWN}") == 404
+    assert await status(Scope.READ, "DELETE", f"/v1/dead/{UNKNOWN}") == 403
+
+
+async def test_a_key_of_one_tenant_may_not_touch_what_concerns_all(
+    public: httpx.AsyncClient, engine: Engine
+):
+    key = await a_key(engine)
+    operator = await a_key(engine, Scope.OPERATE, Scope.READ, tenant=None)
+
+    for method, path in (("POST", "/v1/queues/q:pause"), ("GET", "/v1/workers")):
+        refused = await public.request(method, path, headers=bearing(key))
+        allowed = await public.request(method, path, headers=bearing(operator))
+
+        assert (refused.status_code, allowed.status_code) == (403, 200)
+
+
+async def test_what_belongs_to_another_tenant_looks_like_nothing_at_all(
+    public: httpx.AsyncClient, engine: Engine
+):
+    key = await a_key(engine)
+    foreign, ready = a_job(tenant="other", queue="theirs"), a_job(tenant="other")
+    await engine.submit([foreign, ready])
+    await engine.cancel([foreign.id], reason="x")
+    await engine.put_schedule(a_schedule(name="theirs", tenant="other"))
+    names = {"id": ids.text(foreign.id), "queue": "theirs", "name": "theirs"}
+    nothing = {"id": UNKNOWN, "queue": "missing", "name": "missing"}
+    asked = 0
+    for route in ROUTES:
+        if route.scope not in TENANTS or route.is_fleetwide or "{" not in route.path:
+            continue
+        body = b"{}" if route.has_body else b""
+        kind = {"Content-Type": "application/json"} if body else {}
+        theirs, missing = [
+            await public.request(
+                route.method,
+                route.path.format(**which),
+                content=body,
+                headers={**bearing(key), **kind},
+            )
+            for which in (names, nothing)
+        ]
+
+        assert theirs.status_code == 404, route.path
+        assert (theirs.content, shown(theirs)) == (missing.content, shown(missing))
+        asked += 1
+    assert asked >= 15
+    for path in ("/v1/jobs", "/v1/dead", "/v1/queues", "/v1/schedules"):
+        answer = await public.get(path, headers=bearing(key))
+        assert "theirs" not in answer.text
+        assert ids.text(foreign.id) not in answer.text
+
+
+async def test_tenants_do_not_share_idempotency_keys(public: httpx.AsyncClient, engine: Engine):
+    await engine.put_tenant(Tenant(name="b"))
+    first, second = await a_key(engine), await a_key(engine, tenant="b")
+
+    answers = [
+        await public.post(
+            "/v1/jobs", json={"type": "a"}, headers={**bearing(key), "Idempotency-Key": "k"}
+        )
+        for key in (first, second)
+    ]
+
+    assert [one.status_code for one in answers] == [201, 201]
+
+
+async def test_an_operator_speaks_for_whom_it_names(public: httpx.AsyncClient, engine: Engine):
+    operator = bearing(await a_key(engine, *TENANTS, tenant=None))
+    named = {**operator, "Longshore-Tenant": "acme"}
+    own = bearing(await a_key(engine))
+
+    await public.post("/v1/jobs", json={"type": "a"}, headers=named)
+    await public.post("/v1/jobs", json={"type": "a"}, headers=operator)
+    ignored = await public.post(
+        "/v1/jobs", json={"type": "a"}, headers={**own, "Longshore-Tenant": "other"}
+    )
+
+    everything = (await public.get("/v1/jobs", headers=operator)).json()["jobs"]
+    assert sorted(job["tenant"] for job in everything) == ["acme", "acme", "default"]
+    assert len((await public.get("/v1/jobs", headers=named)).json()["jobs"]) == 2
+    assert ignored.json()["tenant"] == "acme"
+
+
+async def test_without_keys_this_machine_may_ask_and_with_the_first_key_no_longer(
+    engine: Engine,
+):
+    clock = ManualClock(SystemClock().now())
+    application = Application(Service(engine, clock=clock))
+    async with asking(application) as client:
+        before = await client.get("/v1/jobs")
+        key = await a_key(engine)
+        clock.advance(6_000_000)
+        after = await client.get("/v1/jobs")
+        with_key = await client.get("/v1/jobs", headers=bearing(key))
+
+    assert [one.status_code for one in (before, after, with_key)] == [200, 401, 200]
+
+
+async def test_a_revoked_key_is_refused_within_seconds(engine: Engine):
+    clock = ManualClock(SystemClock().now())
+    key = await a_key(engine)
+    async with asking(Application(Service(engine, clock=clock))) as client:
+        before = await client.get("/v1/jobs", headers=bearing(key))
+        await engine.revoke_key(key.id)
+        clock.advance(6_000_000)
+        after = await client.get("/v1/jobs", headers=bearing(key))
+
+    assert (before.status_code, after.status_code) == (200, 401)
+
+
+async def test_an_address_that_guesses_keys_has_to_wait_and_others_do_not(memory: Engine):
+    clock = ManualClock(SystemClock().now())
+    good = await a_key(memory)
+    application = Application(Service(memory, clock=clock))
+    elsewhere = httpx.ASGITransport(application, client=("192.0.2.1", 1))
+    async with (
+        asking(application) as client,
+        httpx.AsyncClient(transport=elsewhere, base_url="http://x") as other,
+    ):
+        assert (await client.get("/v1/jobs", headers=bearing(good))).status_code == 200
+        guesses = [await client.get("/v1/jobs", headers=bearing(mint())) for _ in range(12)]
+        known = await client.get("/v1/jobs", headers=bearing(good))
+        theirs = await other.get("/v1/jobs", headers=bearing(mint()))
+        clock.advance(6_000_000)
+        later = await client.get("/v1/jobs", headers=bearing(mint()))
+
+    assert [one.status_code for one in guesses] == [401] * 10 + [429] * 2
+    assert guesses[-1].json()["violated-policies"] == ["wrong-keys"]
+    assert 1 <= int(guesses[-1].headers["retry-after"]) <= 6
+    assert (known.status_code, theirs.status_code, later.status_code) == (200, 401, 401)
+
+
+async def limited(engine: Engine, **facts: object) -> dict[str, str]:
+    await engine.put_tenant(Tenant(name="acme", **facts))
+    return bearing(await a_key(engine))
+
+
+async def test_a_tenant_submits_as_much_as_its_quota_holds(
+    public: httpx.AsyncClient, engine: Engine
+):
+    key = await limited(engine, rate=0.01, burst=5)
+
+    async def post(count: int) -> httpx.Response:
+        jobs = {"jobs": [{"type": "a"}] * count}
+        return await public.post("/v1/jobs:batch", json=jobs, headers=key)
+
+    first, refused, rest = await post(3), await post(3), await post(2)
+    one = await public.post("/v1/jobs", json={"type": "a"}, headers=key)
+    never = await post(6)
+
+    assert [it.status_code for it in (first, refused, rest, one)] == [200, 429, 200, 429]
+    assert first.headers["ratelimit-policy"] == '"tenant";q=5;w=500'
+    assert first.headers["ratelimit"].startswith('"tenant";r=2;')
+    assert refused.json()["type"].endswith("#quota-exceeded")
+    assert refused.json()["violated-policies"] == ["tenant"]
+    assert int(one.headers["retry-after"]) >= 99
+    assert (never.status_code, never.json()["errors"][0]["pointer"]) == (422, "/jobs")
+
+
+async def test_processes_together_do_not_exceed_a_quota(engine: Engine):
+    key = await limited(engine, rate=0.01, burst=40)
+    services = [Application(Service(engine), is_local=False) for _ in range(4)]
+    clients = [asking(one) for one in services]
+
+    answers = await asyncio.gather(
+        *[
+            clients[number % 4].post("/v1/jobs", json={"type": "a"}, headers=key)
+            for number in range(80)
+        ]
+    )
+
+    assert sum(one.status_code == 201 for one in answers) == 40
+    for client in clients:
+        await client.aclose()
+
+
+async def test_a_tenant_may_ask_for_keys(public: httpx.AsyncClient, engine: Engine):
+    key = await limited(engine, requires_idempotency_key=True)
+
+    without = await public.post("/v1/jobs", json={"type": "a"}, headers=key)
+    with_key = await public.post(
+        "/v1/jobs", json={"type": "a"}, headers={**key, "Idempotency-Key": "k"}
+    )
+    batch = await public.post(
+        "/v1/jobs:batch",
+        json={"jobs": [{"type": "a"}, {"type": "a", "idempotency_key": "b"}]},
+        headers=key,
+    )
+
+    assert (without.status_code, without.json()["code"]) == (400, "key_required")
+    assert with_key.status_code == 201
+    assert [one["status"] for one in batch.json()["results"]] == [400, 201]
+
+
+async def test_tenants_are_managed_over_http(client: httpx.AsyncClient, engine: Engine):
+    made = await client.post("/v1/tenants", json={"name": "acme", "rate": 5})
+    again = await client.post("/v1/tenants", json={"name": "acme"})
+    changed = await client.patch("/v1/tenants/acme", json={"rate": None, "is_disabled": True})
+    listed = await client.get("/v1/tenants")
+    bad = await client.patch("/v1/tenants/acme", json={"burst": 5})
+    await engine.submit([a_job(tenant="acme")])
+    used = await client.delete("/v1/tenants/acme")
+    unknown = await client.get("/v1/tenants/nobody")
+    await client.post("/v1/tenants", json={"name": "empty"})
+    gone = await client.delete("/v1/tenants/empty")
+    always = await client.delete("/v1/tenants/default")
+
+    assert (made.status_code, made.json()["rate"]) == (201, 5)
+    assert (again.status_code, again.json()["code"]) == (409, "name_taken")
+    assert (changed.json()["rate"], changed.json()["is_disabled"]) == (None, True)
+    assert [one["name"] for one in listed.json()["tenants"]] == ["acme", "default"]
+    assert (bad.status_code, bad.json()["errors"][0]["pointer"]) == (422, "/burst")
+    assert (used.status_code, used.json()["code"]) == (409, "tenant_in_use")
+    assert (unknown.status_code, gone.status_code, always.status_code) == (404, 204, 409)
+
+
+async def test_keys_are_made_rotated_and_revoked_over_http(engine: Engine):
+    clock = ManualClock(SystemClock().now())
+    async with asking(Application(Service(engine, clock=clock))) as client:
+        made = await client.post("/v1/keys", json={"tenant": None, "scopes": [*Scope]})
+        operator = bearing(made.json()["key"])
+        key_id = made.json()["about"]["id"]
+        clock.advance(6_000_000)
+        listed = await client.get("/v1/keys", headers=operator)
+        rotated = await client.post(
+            f"/v1/keys/{key_id}:rotate", json={"grace_seconds": 0}, headers=operator
+        )
+        renewed = bearing(rotated.json()["key"])
+        clock.advance(6_000_000)
+        old = await client.get("/v1/keys", headers=operator)
+        bad = await client.post(
+            "/v1/keys", json={"tenant": "default", "scopes": ["admin"]}, headers=renewed
+        )
+        revoked = await client.delete(f"/v1/keys/{key_id}", headers=renewed)
+        clock.advance(6_000_000)
+        ended = await client.get("/v1/keys", headers=renewed)
+
+    assert made.status_code == 201
+    assert [one["id"] for one in listed.json()["keys"]] == [key_id]
+    assert made.json()["key"] not in listed.text
+    assert (rotated.status_code, old.status_code) == (200, 401)
+    assert (bad.status_code, bad.json()["errors"][0]["pointer"]) == (422, "/scopes")
+    assert revoked.json()["revoked_at"] is not None
+    assert ended.status_code == 401
+
+
+async def test_the_use_of_a_key_is_noted(engine: Engine):
+    key = await a_key(engine)
+    application = Application(Service(engine))
+    async with asking(application) as client:
+        await client.get("/v1/jobs", headers=bearing(key))
+
+    await application.admission.note_uses()
+
+    (stored,) = await engine.keys()
+    assert stored.last_used_at is not None
