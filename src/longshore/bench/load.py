@@ -65,9 +65,9 @@ class Load:
         kinds = {Profile.NOOP: self._plain, Profile.MIX: self._mixed, Profile.REAL: self._whole}
         return map(kinds[self._plan.profile], count())
 
-    def ping(self) -> Spec[None]:
-        """One job that carries the instant it was made."""
-        return self._noop.spec(time.monotonic_ns(), self._padding)
+    def ping(self, *, is_sampled: bool) -> Spec[None]:
+        """One job, which carries the instant it was made if it is sampled."""
+        return self._noop.spec(time.monotonic_ns() if is_sampled else 0, self._padding)
 
     def _plain(self, number: int) -> Spec[None]:
         return self._noop.spec(_instant(number), self._padding)
