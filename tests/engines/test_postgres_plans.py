@@ -46,17 +46,21 @@ async def plans(connection: Connection) -> Plans:
     return Plans(connection)
 
 
-async def open_session(connection: Connection) -> int:
+async def open_session(connection: Connection) -> tuple[int, int]:
+    """Its token, and the era."""
     lease = 60_000_000
-    return await connection.fetchval(
+    row = await connection.fetchrow(
         SQL.session_open, "w", ["default"], ["noop", "rare"], lease, None
     )
+    assert row is not None
+    return row["token"], row["era"]
 
 
-def exchange(token: int, number: int, plan: Plan, want: int) -> list[object]:
+def exchange(session: tuple[int, int], number: int, plan: Plan, want: int) -> list[object]:
     plan.finish()
+    token, era = session
     wish = [["default"], ["noop", "rare"], want, not plan.is_empty, "w"]
-    return [token, number, None, "[]", packed(plan.soft), *wish, *plan.arguments()]
+    return [token, number, None, "[]", packed(plan.soft), *wish, *plan.arguments(), era]
 
 
 def alone(job: NewJob) -> list[object]:
@@ -76,7 +80,7 @@ async def fill(connection: Connection) -> None:
             (queue, type, rank, segment, lo, hi, size, weight, run_at, delivery)
         select 'default', 'rare', r.rank + g, r.segment + g, 0, 1, 1, 2, 1, 0
           from longshore.ready r, generate_series(1, 200) g""")
-    token = await open_session(connection)
+    token, _ = await open_session(connection)
     await connection.execute(
         """insert into longshore.claim
            select $1, g, 1, g, 0, 1, 1, 2, null, 1, 1, 1, 0, 0, 0, 0
@@ -86,8 +90,8 @@ async def fill(connection: Connection) -> None:
 
 
 def whole_tables(plan: str) -> list[str]:
-    # The tally is for folding now and then, and a fold has a limit.
-    return re.findall(r"Seq Scan on (?!unnest|tally)\w+|Bitmap .*", plan)
+    # The tally is for folding now and then, and a fold has a limit; an era is one row.
+    return re.findall(r"Seq Scan on (?!unnest|tally|era)\w+|Bitmap .*", plan)
 
 
 async def test_submits_read_no_whole_table(connection: Connection, plans: Plans) -> None:
@@ -109,19 +113,19 @@ async def test_submits_read_no_whole_table(connection: Connection, plans: Plans)
 async def test_claims_and_settles_read_no_whole_table(
     connection: Connection, plans: Plans
 ) -> None:
-    token = await open_session(connection)
-    empty = await plans.of(SQL.exchange, *exchange(token, 1, Plan(Book(), 0.0), 10))
+    session = await open_session(connection)
+    empty = await plans.of(SQL.exchange, *exchange(session, 1, Plan(Book(), 0.0), 10))
     await fill(connection)
     book = Book()
 
     plan = Plan(book, 0.0)
-    told = await plans.of(SQL.exchange, *exchange(token, 2, plan, 700))
-    rows = await connection.fetch(CLAIMED, token)
+    told = await plans.of(SQL.exchange, *exchange(session, 2, plan, 700))
+    rows = await connection.fetch(CLAIMED, session[0])
     claims = book.add(2, rows, 0.0)
     plan = Plan(book, 0.0)
     plan.settle(settle.succeeded(one, started_at=1, finished_at=2) for one in claims)
-    told += await plans.of(SQL.exchange, *exchange(token, 3, plan, 700))
-    told += await plans.of(CLAIMED, token)
+    told += await plans.of(SQL.exchange, *exchange(session, 3, plan, 700))
+    told += await plans.of(CLAIMED, session[0])
 
     assert len(claims) == 700
     assert whole_tables(empty) == []

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -108,14 +109,15 @@ async def faced(
     trouble: Callable[[Field], Awaitable[None]],
     *,
     prepared_by: str = "select",
-    jobs: int = 100_000,
+    **load: Any,
 ) -> Field:
     """Make trouble under load; then nothing may be wrong, neither outside nor inside."""
     url = await asyncio.to_thread(server.create, folder.name)
     # No lease ends meanwhile, so no job may run a second time without having failed.
+    usual: dict[str, Any] = {"jobs": 100_000, "batch": 50, "pace": 0.05, "keyed_every": 5}
     trial = Trial(
-        url=url, folder=str(folder), jobs=jobs, batch=50, pace=0.05, keyed_every=5,
-        lease_seconds=60.0, long_share=0.0, concurrency=64, drain_seconds=5.0,
+        url=url, folder=str(folder), lease_seconds=60.0, long_share=0.0, concurrency=64,
+        drain_seconds=5.0, **{**usual, **load},
     )  # fmt: skip
     engine = open_engine(url)
     book = Ledger(trial.ledgers, "runner", role="runner")
@@ -185,6 +187,57 @@ async def test_twenty_crashes_of_the_server_lose_and_double_nothing(tmp_path: Pa
     with a_server() as server:
         site = await faced(server, tmp_path, crashes(20))
 
+    assert max(site.back_after) < BACK_WITHIN
+
+
+# Where the log was when something was claimed; and who claimed again what a crash took back.
+CLAIMS = """
+create unlogged table public.claimed (position pg_lsn);
+create table public.restored (token bigint);
+create function public.note() returns trigger language plpgsql as $$
+begin
+    if current_query() like '%claim_add:%' then
+        insert into public.restored select token from fresh;
+    else
+        insert into public.claimed values (pg_current_wal_insert_lsn());
+    end if;
+    return null;
+end
+$$;
+create trigger note after insert on longshore.claim referencing new table as fresh
+    for each statement execute function public.note()
+"""
+UNWRITTEN = "select count(*) from public.claimed where position > pg_current_wal_flush_lsn()"
+
+
+def crashes_that_take_claims_back(times: int) -> Callable[[Field], Awaitable[None]]:
+    async def trouble(site: Field) -> None:
+        rng = Random(times)
+        for _ in range(times):
+            await asyncio.sleep(rng.uniform(0.0, 0.3))
+            async with site.observer() as observer, asyncio.timeout(20):
+                while not await observer.fetchval(UNWRITTEN):
+                    await asyncio.sleep(0.002)
+                await asyncio.to_thread(site.server.stop, immediate=True)
+            await asyncio.sleep(rng.uniform(0.0, 1.0))
+            await asyncio.to_thread(site.server.start)
+            await site.everyone_works()
+
+    return trouble
+
+
+@pytest.mark.prove
+async def test_twenty_crashes_that_take_claims_back_let_no_job_run_twice(tmp_path: Path):
+    """The server writes a claim when something else has to be written, and not before."""
+    with a_server(wal_writer_delay="10s", autovacuum="off") as server:
+        site = await faced(
+            server, tmp_path, crashes_that_take_claims_back(20), prepared_by=CLAIMS,
+            batch=3, pace=0.15, slow_scale=0.5,
+        )  # fmt: skip
+        restored = await asked(site.trial.url, "select from public.restored")
+
+    log.info("claims that were made again: %s", restored)
+    assert restored != "SELECT 0"
     assert max(site.back_after) < BACK_WITHIN
 
 

@@ -50,7 +50,7 @@ class Completer:
         *,
         token: int,
         lease: int,
-        read: Callable[[int], Awaitable[Book]],
+        read: Callable[[int, int | None], Awaitable[tuple[int, Book]]],
     ) -> None:
         """`read` gives the session's book, in which the start of a job is told or is not."""
         self._database = database
@@ -95,13 +95,19 @@ class Completer:
             connection.terminate()
             raise LongshoreError("the handler ended its transaction; the block does that")
         try:
-            book = await self._read(reference[0])
-            span = self._span(book, reference)
-            with self._completions.completing(reference):
-                landed = await self._complete(book, span, reference, started_at, completion)
-                await self._commit(transaction, landed.entry)
-                completion.is_committed = True
-                self._completions.land(landed)
+            era: int | None = None
+            landed: Landed | None = None
+            while landed is None:
+                era, book = await self._read(reference[0], era)
+                span = self._span(book, reference)
+                with self._completions.completing(reference):
+                    landed = await self._complete(
+                        (era, book, span), reference, started_at, completion
+                    )
+                    if landed is not None:
+                        await self._commit(transaction, landed.entry)
+                        completion.is_committed = True
+                        self._completions.land(landed)
         except Exception:
             await _roll_back(connection, transaction)
             raise
@@ -114,12 +120,13 @@ class Completer:
 
     async def _complete(
         self,
-        book: Book,
-        span: HeldSpan,
+        known: tuple[int, Book, HeldSpan],
         reference: Reference,
         started_at: int,
         completion: Completion,
-    ) -> Landed:
+    ) -> Landed | None:
+        """How it ended; None when the server has crashed and the session shall look again."""
+        era, book, span = known
         entry = book.reserve()
         with translated(self._database.connector.place):
             async with asyncio.timeout(self._patience):
@@ -132,9 +139,12 @@ class Completer:
                     started_at,
                     completion.result,
                     _told(span, ordinal(reference[0])),
+                    era,
                 )
         if now is None:
             raise LeaseLostError(self._token)
+        if not now:
+            return None
         return Landed(*reference, entry, min(started_at, now), now)
 
     async def _commit(self, transaction: Transaction, entry: int) -> None:

@@ -90,8 +90,8 @@ class PostgresEngine(PostgresAccounts):
         rows = await self._open.fetch(SQL.session_open, *arguments)
         session = PostgresSession(
             self._database,
-            self._database.waker,
             token=rows[0]["token"],
+            era=rows[0]["era"],
             lease=lease,
             worker=worker,
             offer=(tuple(queues), tuple(types)),

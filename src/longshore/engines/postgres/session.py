@@ -12,10 +12,10 @@ from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.eras import check_in
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.wake import Waker
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 
 __all__ = ["PostgresSession", "apply", "read_book"]
@@ -23,6 +23,8 @@ __all__ = ["PostgresSession", "apply", "read_book"]
 _json = msgspec.json.Encoder()
 _SECOND_LOOK = 0.02
 """Seconds in which nearly every commit is over."""
+_NEXT_LOOK = 0.1
+"""Seconds between two looks whether claims may be made again after a crash."""
 
 
 class _Meta(msgspec.Struct):
@@ -35,6 +37,7 @@ class _Meta(msgspec.Struct):
     cancel: list[tuple[int, int, str]]
     paused: bool
     missed: bool
+    clear: bool
 
 
 _meta = msgspec.json.Decoder(_Meta)
@@ -51,17 +54,19 @@ class PostgresSession:
     def __init__(
         self,
         database: Database,
-        waker: Waker,
         *,
         token: int,
+        era: int,
         lease: int,
         worker: str,
         offer: tuple[tuple[str, ...], tuple[str, ...]],
     ) -> None:
         self._database = database
-        self._waker = waker
+        self._waker = database.waker
         self._lane = database.lane()
         self._token = token
+        self._era = era
+        """Between two crashes of the server: in which the book was last known to be right."""
         self._lease = lease
         self._worker = worker
         self._queues, self._types = offer
@@ -142,19 +147,22 @@ class PostgresSession:
         """Push the lease's end a full lease into the future. See the contract."""
         known = None if held is None else frozenset(held)
         async with self._turn:
-            await self._be_sure()
-            with self._doubt():
-                plan = Plan(self._book, _moment())
-
-                async def body(connection: Connection) -> Renewed:
-                    nonlocal plan
-                    plan.undo()  # of a try whose commit failed
+            while True:
+                await self._be_sure()
+                with self._doubt():
                     plan = Plan(self._book, _moment())
-                    return await self._renew(connection, plan, number, known, started)
 
-                renewed = await self._database.transact(body)
-                plan.commit(renewed.now)
-                return renewed
+                    async def body(connection: Connection) -> Renewed | None:
+                        nonlocal plan
+                        plan.undo()  # of a try whose commit failed
+                        plan = Plan(self._book, _moment())
+                        return await self._renew(connection, plan, number, known, started)
+
+                    renewed = await self._database.transact(body)
+                    if renewed is not None:
+                        plan.commit(renewed.now)
+                        return renewed
+                    self._is_doubtful = True
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
@@ -195,6 +203,7 @@ class PostgresSession:
                 not plan.is_empty,
                 self._worker,
                 *plan.arguments(),
+                self._era,
             )
         except BaseException:
             plan.undo()
@@ -211,12 +220,15 @@ class PostgresSession:
                 raise LeaseLostError(self._token)
             if meta.status == "order":
                 raise ExchangeOrderError(number, meta.last or 0)
+            self._is_doubtful = meta.status == "doubt"
             return None
         self._was_idle = meta.status == "idle"
         plan.commit(meta.now)
         claims = book.add(number, rows[1:], _moment())
-        if want:
+        if want and meta.clear:
             self._note_waiting(not claims, missed=meta.missed)
+        elif want:
+            self._look_again(_NEXT_LOOK)
         return Exchanged(meta.now, claims, plan.stale, self._unwanted(), meta.paused)
 
     async def _ask_whether_live(self, queues: list[str]) -> None:
@@ -235,8 +247,11 @@ class PostgresSession:
     def _note_waiting(self, is_waiting: bool, *, missed: bool) -> None:
         """A submit under way may not have seen that we wait now: look once more behind it."""
         if missed or (is_waiting and not self._is_waiting):
-            asyncio.get_running_loop().call_later(_SECOND_LOOK, self._waker.wake, self)
+            self._look_again(_SECOND_LOOK)
         self._is_waiting = is_waiting
+
+    def _look_again(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._waker.wake, self)
 
     async def _renew(
         self,
@@ -245,11 +260,14 @@ class PostgresSession:
         number: int,
         known: frozenset[Reference] | None,
         started: Sequence[Reference],
-    ) -> Renewed:
+    ) -> Renewed | None:
+        """The answer; None when the book may not be right any more."""
         now, book = self._database.now(), self._book
         row = await connection.fetchrow(SQL.session_renew, self._token, now)
         if row is None:
             raise LeaseLostError(self._token)
+        if row["era"] != self._era:
+            return None
         requests = await connection.fetch(SQL.requests, self._token)
         book.requests = {(one["handle"], one["delivery"]): one["reason"] for one in requests}
         plan.start(started)
@@ -305,27 +323,35 @@ class PostgresSession:
         return [reference for reference in self._book.requests if self._holds(reference)]
 
     async def _be_sure(self) -> None:
-        """After a call whose answer was lost, read what the store holds."""
+        """After a call whose answer was lost, or a crash, read what the store holds."""
         if self._is_ended or self._completions.is_adrift:
             raise LeaseLostError(self._token)
         if not self.is_open:
             raise EngineUnavailableError("the engine is closed")
         if self._is_doubtful:
-            book = await self._database.transact(
-                lambda connection: read_book(connection, self._token)
-            )
+            era, book = await self._database.transact(self._check_in)
             book.take_over(self._book)
-            self._book = book
+            self._era, self._book = era, book
             self._is_doubtful = False
         if self._completions.landed:
             self._book.land()
 
-    async def _read(self, handle: int) -> Book:
-        """The book, when it is sure whether this job's start is on record."""
+    async def _check_in(self, connection: Connection) -> tuple[int, Book]:
+        era = await check_in(
+            connection, self._token, self._database.now(), era=self._era, book=self._book
+        )
+        return era, await read_book(connection, self._token)
+
+    async def _read(self, handle: int, era: int | None = None) -> tuple[int, Book]:
+        """The book, when it is sure whether this job's start is on record, and its era.
+
+        That may not be `era`, which the store does not know any more.
+        """
+        self._is_doubtful |= era == self._era
         if self._is_doubtful or handle in self._book.starting:
             async with self._turn:
                 await self._be_sure()
-        return self._book
+        return self._era, self._book
 
     @contextmanager
     def _doubt(self) -> Generator[None]:

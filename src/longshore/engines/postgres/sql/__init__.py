@@ -17,6 +17,8 @@ class Statements:
     bucket_prune: str
     bucket_put: str
     cancelled_add: str
+    check_in: str
+    claim_add: str
     claims_of: str
     clock: str
     complete: str
@@ -25,6 +27,7 @@ class Statements:
     counts_of_tenant: str
     erase: str
     exchange: str
+    exchanged_add: str
     expire: str
     expire_dead: str
     firing_add: str
@@ -66,6 +69,7 @@ class Statements:
     prune_old: str
     purged_add: str
     ready_add: str
+    ready_of: str
     request_add: str
     requests: str
     resume: str
