@@ -32,6 +32,8 @@ __all__ = ["Blow", "Runner", "plan", "run"]
 _POLL = 0.1
 _BATCH = 100
 _LOCK_WAIT = 0.2
+_GLANCE = 0.02
+_PATIENCE = 60.0
 _WEIGHTS: dict[tuple[str, FaultKind], int] = {
     ("worker", FaultKind.KILL): 5,
     ("worker", FaultKind.STOP): 2,
@@ -79,7 +81,13 @@ class Runner:
     async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> None:
         """Wait, hit, and leave to `chores` that what was hit comes back."""
         await asyncio.sleep(blow.after)
-        targets = [one for one in self._fleet.alive(blow.role) if not one.is_stopped]
+        targets = [
+            one
+            for one in self._fleet.alive(blow.role)
+            if not one.is_stopped and not one.was_ended
+        ]
+        if blow.kind is FaultKind.TERMINATE:
+            targets = await self._at_work(targets)
         if not targets:
             return
         target = targets[int(blow.choice * len(targets))]
@@ -117,6 +125,15 @@ class Runner:
         counts = await self._engine.counts()
         return sum(one.ready + one.scheduled + one.running for one in counts)
 
+    async def _at_work(self, actors: Sequence[Actor]) -> list[Actor]:
+        """Those that hold jobs, once one does: to ask the others to leave would show little."""
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                busy = {one.worker for one in await self._engine.sessions() if one.holding}
+                if found := [one for one in actors if one.name in busy]:
+                    return found
+                await asyncio.sleep(_GLANCE)
+
     async def _resume(self, target: Actor) -> None:
         await asyncio.sleep(self._trial.lease_seconds * 2)
         self._fleet.do(FaultKind.RESUME, target)
@@ -135,7 +152,14 @@ class Runner:
         return True
 
 
-async def run(trial: Trial, blows: Sequence[Blow], *, workers: int, within: float) -> Verdict:
+async def run(
+    trial: Trial,
+    blows: Sequence[Blow],
+    *,
+    workers: int,
+    within: float,
+    schedulers: int = 2,
+) -> Verdict:
     """Carry out the plan, wait at most `within` seconds for the dust to settle, and judge."""
     engine = open_engine(trial.url)
     ledger = Ledger(trial.ledgers, "runner", role="runner")
@@ -143,7 +167,7 @@ async def run(trial: Trial, blows: Sequence[Blow], *, workers: int, within: floa
         await engine.migrate()
         async with Fleet(trial, ledger) as fleet:
             runner = Runner(trial, fleet, engine)
-            await runner.man(workers=workers, schedulers=2)
+            await runner.man(workers=workers, schedulers=schedulers)
             async with asyncio.TaskGroup() as chores:
                 for blow in blows:
                     await runner.strike(blow, chores)

@@ -1,6 +1,7 @@
 """The judgement over a trial: every checker's finding, and the figures worth telling."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,9 +10,9 @@ from longshore.core.state import State
 from longshore_lab import ledger
 from longshore_lab.checkers import Finding, check
 from longshore_lab.effects import Effects
-from longshore_lab.history import History, gather
-from longshore_lab.records import FaultKind, Outcome
-from longshore_lab.survey import Store, Survey, survey
+from longshore_lab.history import History, Run, gather
+from longshore_lab.records import Fault, FaultKind, Outcome
+from longshore_lab.survey import Seen, Store, Survey, survey
 from longshore_lab.trial import Trial
 
 __all__ = ["Figures", "Verdict", "judge"]
@@ -41,9 +42,14 @@ class Figures:
     effects_applied: int
     effects_once: int
     """Orders that were applied exactly once."""
+    overcharged: int
+    """Jobs with more failures than their handlers raised, more attempts than they began, or a
+    crash or lapse though no process was killed or stopped."""
     kills: int
     stops: int
     terminations: int
+    slowest_leave: float
+    """Seconds from asking a process to leave until it was gone, at the most."""
     torn: int
     """Ledgers whose last line was cut off by a kill."""
     seconds: float
@@ -123,10 +129,31 @@ def _figures(trial: Trial, history: History, found: Survey, *, torn: list[str]) 
         effects_asked=sum(cell.asked for cell in found.cells.values()),
         effects_applied=sum(cell.applied for cell in found.cells.values()),
         effects_once=sum(cell.applied == 1 for cell in found.cells.values()),
+        overcharged=sum(
+            _is_overcharged(seen, history.runs.get(job, ()), was_hit=bool(hits))
+            for job, seen in found.jobs.items()
+        ),
         kills=kinds[FaultKind.KILL],
         stops=kinds[FaultKind.STOP],
         terminations=kinds[FaultKind.TERMINATE],
+        slowest_leave=max(map(_leave, history.faults.values()), default=0.0),
         torn=len(torn),
         seconds=round((max(ends, default=0) - history.began_at) / 1e6, 3),
         best_second=max(Counter(at // 1_000_000 for at in ends).values(), default=0),
     )
+
+
+def _is_overcharged(seen: Seen, runs: Sequence[Run], *, was_hit: bool) -> bool:
+    raised = sum(run.outcome is Outcome.RAISED for run in runs)
+    is_hurt = bool(seen.crashes or seen.lapses) and not was_hit
+    return is_hurt or seen.failures > raised or seen.attempt > len(runs) + seen.crashes
+
+
+def _leave(faults: Sequence[Fault]) -> float:
+    """How long the process took to leave; 0 for one that was not asked, or was killed."""
+    asked = [one.at for one in faults if one.kind is FaultKind.TERMINATE]
+    gone = [one.at for one in faults if one.kind is FaultKind.GONE]
+    was_killed = any(one.kind is FaultKind.KILL for one in faults)
+    if not asked or not gone or was_killed:
+        return 0.0
+    return round((min(gone) - min(asked)) / 1e6, 3)

@@ -15,10 +15,19 @@ from longshore_lab.verdict import Verdict, judge
 
 pytestmark = pytest.mark.slow
 
+SLACK = 1.0
+"""Seconds that a busy machine may need to end a process."""
+
 
 def a_trial(folder: Path, **rest: object) -> Trial:
-    facts = {"jobs": 3_000, "lease_seconds": 1.0, "concurrency": 32, "drain_seconds": 2.0}
-    return Trial(url=f"sqlite:///{folder}/jobs.db", folder=str(folder), **{**facts, **rest})
+    facts = {
+        "url": f"sqlite:///{folder}/jobs.db",
+        "jobs": 3_000,
+        "lease_seconds": 1.0,
+        "concurrency": 32,
+        "drain_seconds": 2.0,
+    }
+    return Trial(folder=str(folder), **{**facts, **rest})
 
 
 def broken(verdict: Verdict) -> dict[str, list[str]]:
@@ -64,15 +73,54 @@ async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_p
     assert broken(verdict).keys() == {"unfinished"}
 
 
-async def test_asking_workers_to_leave_under_load_costs_no_job_an_attempt(tmp_path: Path):
-    trial = a_trial(tmp_path, pace=0.08)
-    blows = [Blow(0.6, "worker", FaultKind.TERMINATE, 0.0) for _ in range(4)]
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
+    return f"sqlite:///{tmp_path}/jobs.db"
 
-    verdict = await run(trial, blows, workers=2, within=30)
 
+LONG_DRAIN, SHORT_DRAIN = 3.0, 0.3
+
+
+@pytest.mark.parametrize(
+    ("url", "times", "drain"),
+    [
+        ("sqlite", 2, LONG_DRAIN),
+        ("postgres", 2, SHORT_DRAIN),
+        pytest.param("sqlite", 50, LONG_DRAIN, marks=pytest.mark.prove),
+        pytest.param("postgres", 50, LONG_DRAIN, marks=pytest.mark.prove),
+        pytest.param("sqlite", 50, SHORT_DRAIN, marks=pytest.mark.prove),
+        pytest.param("postgres", 50, SHORT_DRAIN, marks=pytest.mark.prove),
+    ],
+    indirect=["url"],
+)
+async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
+    url: str, tmp_path: Path, times: int, drain: float
+):
+    """With time to drain everything ends where it began; without, it goes back uncharged."""
+    jobs = 700 * times
+    trial = a_trial(
+        tmp_path,
+        url=url,
+        jobs=jobs,
+        pace=0.06,
+        drain_seconds=drain,
+        lease_seconds=15.0,
+        # Every fifth job takes up to a second: some run whenever their worker is asked to go.
+        slow_scale=0.5,
+        long_share=0.0,
+    )
+    blows = [Blow(0.4, "worker", FaultKind.TERMINATE, 0.0) for _ in range(times)]
+
+    verdict = await run(trial, blows, workers=2, schedulers=0, within=60)
+
+    figures = verdict.figures
     assert broken(verdict) == {}
-    assert verdict.figures.terminations == len(blows)
-    assert verdict.figures.redelivered == 0
+    assert (figures.accepted, figures.terminations) == (jobs, times)
+    assert figures.overcharged == 0
+    assert 0.0 < figures.slowest_leave <= drain + 1.0 + SLACK
+    assert (figures.redelivered == 0) is (drain is LONG_DRAIN)
 
 
 def test_a_plan_is_the_same_for_the_same_seed():
