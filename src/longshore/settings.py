@@ -39,6 +39,7 @@ __all__ = [
     "Settings",
     "describe",
     "load",
+    "service_manager",
 ]
 
 FILE = "longshore.toml"
@@ -164,6 +165,17 @@ def load(
     ):
         found.setdefault(one.key, one)
     return _build(found)
+
+
+def service_manager(environ: Mapping[str, str] | None = None) -> tuple[str, bool] | None:
+    """Where systemd wants to hear of this process, and whether it has a watchdog for it."""
+    surroundings = os.environ if environ is None else environ
+    address = surroundings.get("NOTIFY_SOCKET", "")
+    # One that leads elsewhere than to a file or an abstract name is not systemd's.
+    if not address.startswith(("/", "@")):
+        return None
+    is_meant = surroundings.get("WATCHDOG_PID") in (None, str(os.getpid()))
+    return address, is_meant and "WATCHDOG_USEC" in surroundings
 
 
 def describe() -> list[Setting]:

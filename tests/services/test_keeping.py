@@ -1,147 +1,29 @@
-"""A keeper's watch over a real process, with an engine in memory and a clock of its own."""
+"""A keeper's watch over a real process: its lease is kept, its death reported."""
 
-import asyncio
 import os
-import random
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import cast
 
 import pytest
+from keeper_post import LEASE, LEASE_US, Post, claims, is_stopped, numbers, open_post
 
 from longshore.core import settle
-from longshore.core.job import Claim, Job, Settlement
+from longshore.core.job import Claim, Settlement
 from longshore.core.state import State
 from longshore.engine import Keeper
-from longshore.engines import open_engine
-from longshore.keeper.ward import Ward
-from longshore.keeper.watch import Charge, TimedKeeper, Watch
-from longshore.runtime.clock import ManualClock
-from longshore.runtime.flight import CELL_BYTES, FlightRecord, begin, open_memory
 from longshore.testing.factories import SECOND, a_failure, a_job
-from longshore.testing.flaky import FlakyEngine
 from longshore.testing.harness import eventually
-from longshore.testing.manual import ManualWorker, a_worker
+from longshore.testing.manual import a_worker
 
-LEASE = 0.6
-LEASE_US = int(LEASE * SECOND)
-NEVER = float("inf")
-STEP = 100_000
-"""Well within a third of the lease, so that no renewal comes too late on the moved clock."""
-
-
-class Post:
-    """A worker that is a sleeping process, its record, and the keeper that watches it."""
-
-    def __init__(self, engine: FlakyEngine, clock: ManualClock, worker: ManualWorker) -> None:
-        self.engine = engine
-        self.clock = clock
-        self.worker = worker
-        self._memory = open_memory(8)
-        self.record = FlightRecord(self._memory, 8)
-        self.record.token = worker.session.token
-        self.record.beat(clock.monotonic())
-        self.process = subprocess.Popen(["sleep", "600"])
-        self._descriptor = os.pidfd_open(self.process.pid)
-        self.watch = Watch(
-            cast("TimedKeeper", engine),
-            FlightRecord(self._memory, 8),
-            Ward(self._descriptor),
-            Charge(worker="worker-1", lease=LEASE),
-            clock=clock,
-            rng=random.Random(1),
-        )
-        self.keeping = asyncio.create_task(self.watch.run())
-
-    def begin(self, claim: Claim, *, deadline: float = NEVER) -> int:
-        cell, now = self.record.free.pop(), self.clock.monotonic()
-        at = cell * CELL_BYTES
-        begin(self.record.cells, at, now, claim.handle, claim.delivery, deadline)
-        return cell
-
-    async def kept(self) -> None:
-        """Return when the keeper has renewed the lease for the first time."""
-        token = self.worker.session.token
-        await eventually(lambda: self.record.renewed(token), every=0.002)
-
-    async def tried(self, more: int = 1) -> None:
-        """Return when the keeper has tried to renew so many times more."""
-        before = self.engine.calls.count("renew")
-
-        def has_tried() -> bool:
-            self.watch.nudge()
-            return self.engine.calls.count("renew") >= before + more
-
-        await eventually(has_tried, every=0.002)
-
-    async def pass_time(self, microseconds: int) -> None:
-        """Let time pass on the keeper's clock, with the worker's pulse, renewed all along."""
-        for _ in range(microseconds // STEP):
-            self.clock.advance(STEP)
-            self.record.beat(self.clock.monotonic())
-            await self.look()
-
-    async def stand_still(self, microseconds: int) -> None:
-        """Let time pass without a pulse, as far as the keeper lets it."""
-        for _ in range(microseconds // STEP):
-            self.clock.advance(STEP)
-            await self.look()
-
-    async def look(self) -> None:
-        """Return when the keeper has looked after the worker, or ended it."""
-        self.clock.advance(1)
-        now = self.clock.monotonic()
-        self.watch.nudge()
-
-        def has_looked() -> bool:
-            return self.record.keeper_pulse >= now or self.process.poll() is not None
-
-        await eventually(has_looked, every=0.0005)
-
-    async def reported(self) -> None:
-        async with asyncio.timeout(20):
-            await self.keeping
-
-    async def job(self, claim: Claim) -> Job:
-        return await self.engine.as_engine.get(claim.id)
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    async def close(self) -> None:
-        self.process.kill()
-        self.process.wait(10)
-        self.keeping.cancel()
-        await asyncio.wait([self.keeping])
-        os.close(self._descriptor)
-        os.close(self._memory)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="keepers are for Linux")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def post(clock: ManualClock) -> AsyncIterator[Post]:
-    engine = open_engine("sqlite://:memory:", clock=clock)
-    await engine.migrate()
-    flaky = FlakyEngine(engine)
-    post = Post(flaky, clock, await a_worker(flaky.as_engine, lease=LEASE_US))
-    yield post
-    await post.close()
-    await engine.close()
-
-
-async def claims(post: Post, count: int, **options: Any) -> list[Claim]:
-    await post.engine.as_engine.submit([a_job(**options) for _ in range(count)])
-    return await post.worker.claim(count)
-
-
-def numbers(job: Job) -> tuple[State, int, int, int, int]:
-    return (job.state, job.attempt, job.failures, job.crashes, job.lapses)
+async def post() -> AsyncIterator[Post]:
+    async with open_post() as post:
+        yield post
 
 
 async def test_a_lease_is_kept_while_the_worker_does_nothing(post: Post):
@@ -339,70 +221,5 @@ async def test_the_next_session_is_kept_too(post: Post):
     assert (await again.succeed(claim)).stale == []
 
 
-async def test_a_worker_that_stands_still_past_a_timeout_is_ended_and_the_job_charged(
-    post: Post,
-):
-    stuck, neighbour = await claims(post, 2)
-    post.begin(stuck, deadline=post.clock.monotonic() + 1)
-    post.begin(neighbour)
-
-    await post.stand_still(12 * SECOND)
-    await post.reported()
-
-    assert post.process.wait(10) == -signal.SIGKILL
-    job = await post.job(stuck)
-    assert numbers(job) == (State.SCHEDULED, 1, 1, 0, 0)
-    assert job.failure is not None
-    assert job.failure.kind == "timeout"
-    assert numbers(await post.job(neighbour)) == (State.READY, 1, 0, 1, 0)
-
-
-async def test_a_job_past_its_time_whose_worker_others_killed_is_not_charged_a_timeout(
-    post: Post,
-):
-    (claim,) = await claims(post, 1)
-    post.begin(claim, deadline=post.clock.monotonic() + 0.1)
-    await post.pass_time(LEASE_US)
-
-    post.kill()
-    await post.reported()
-
-    assert numbers(await post.job(claim)) == (State.READY, 1, 0, 1, 0)
-
-
-@pytest.mark.parametrize("case", ["in time", "with a pulse", "over", "stopped"])
-async def test_a_worker_is_not_ended(post: Post, case: str):
-    (claim,) = await claims(post, 1)
-    deadline = NEVER if case == "in time" else post.clock.monotonic() + 1
-    cell = post.begin(claim, deadline=deadline)
-    if case == "over":
-        post.record.ends[cell] = post.clock.monotonic() + 0.5
-    if case == "stopped":
-        os.kill(post.process.pid, signal.SIGSTOP)
-        await eventually(lambda: is_stopped(post.process.pid))
-
-    if case == "with a pulse":
-        await post.pass_time(14 * SECOND)
-    else:
-        await post.stand_still(14 * SECOND)
-    if case == "stopped":
-        # Resumed, it has not had the time for a pulse.
-        os.kill(post.process.pid, signal.SIGCONT)
-        for _ in range(3):
-            post.clock.advance(SECOND)
-            await post.look()
-
-    assert post.process.poll() is None
-    assert not post.keeping.done()
-
-
 def a_retry(claim: Claim) -> Settlement:
     return settle.failed(claim, a_failure(), delay=SECOND, started_at=1, finished_at=2)
-
-
-def is_stopped(pid: int) -> bool:
-    with open(f"/proc/{pid}/stat") as status:
-        return status.read().rpartition(")")[2].split()[0] == "T"
-
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="keepers are for Linux")

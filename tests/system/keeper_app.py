@@ -5,9 +5,11 @@ time on the clock that all processes of a machine share.
 """
 
 import asyncio
+import ctypes
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from datetime import timedelta
@@ -19,8 +21,11 @@ app = Longshore()
 
 
 def note(n: int) -> None:
-    line = f"{time.monotonic()} {os.getpid()} {n} {current_job().attempt}\n"
-    book = os.open("runs", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    _write("runs", f"{time.monotonic()} {os.getpid()} {n} {current_job().attempt}\n")
+
+
+def _write(name: str, line: str) -> None:
+    book = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(book, line.encode())
     os.close(book)
 
@@ -37,6 +42,18 @@ async def hold(n: int) -> int:
     while current_job().delivery == 1 and not Path("go").exists():
         await asyncio.sleep(0.01)
     return os.getpid()
+
+
+@app.task(queue="hold")
+async def stay(n: int) -> None:
+    """Runs, the first time, until it is stopped, and leaves `<process> <n>` in `aborts`."""
+    note(n)
+    try:
+        while current_job().delivery == 1:
+            await asyncio.sleep(0.01)
+    except asyncio.CancelledError:
+        _write("aborts", f"{os.getpid()} {n}\n")
+        raise
 
 
 @app.task(queue="hold")
@@ -61,6 +78,20 @@ async def block(n: int, seconds: float) -> None:
     """The event loop does nothing else."""
     note(n)
     time.sleep(seconds)  # noqa: ASYNC251  # that is what it is for
+
+
+@app.task(queue="hog")
+async def clutch(n: int, seconds: float) -> None:
+    """One call into C that never lets go of the interpreter."""
+    note(n)
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+
+
+@app.task(queue="hog")
+def orphan(n: int) -> None:
+    """Leave a process without a parent, which soon ends."""
+    note(n)
+    subprocess.run(["sh", "-c", "sleep 0.1 &"], check=True)
 
 
 @app.task(queue="hog")

@@ -223,7 +223,7 @@ async def test_interrupting_a_wait_is_quiet(shell: Shell):
         (["--app", "nowhere:app"], 2, "no module 'nowhere'"),
         (["--app", "cli_app:app", "--queues", "a=1,b"], 2, "weight"),
         (["--concurrency", "0"], 2, "at least 1"),
-        (["--lease", "1ms"], 2, "at least 100 ms"),
+        (["--lease", "1ms"], 2, "at least 100ms"),
         (["--processes", "2", "--app", "nowhere:app"], 2, "no module 'nowhere'"),
         (["--app", "cli_app:app", "--url", "sqlite:////proc/nope/jobs.db"], 7, "/proc/nope"),
         (["--url", "sqlite://:memory:"], 2, "only `longshore dev`"),

@@ -255,7 +255,7 @@ def decide(held: object, *traces: Trace, is_whole: bool = True) -> Settlement:
         traces,
         is_whole=is_whole,
         now=NOW,
-        delay=lambda failures: failures * SECOND,
+        delay=lambda job: (job.failures + 1) * SECOND,
     )
     return settlement
 

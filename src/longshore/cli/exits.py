@@ -34,6 +34,7 @@ class Exit(IntEnum):
     UNAVAILABLE = 7
     SCHEMA = 8
     WORN_OUT = 75
+    STUCK = 76
     INTERRUPTED = 130
 
 
@@ -48,6 +49,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.UNAVAILABLE: "The engine's store cannot be used; trying again may help.",
     Exit.SCHEMA: "The store's schema is missing, older, newer or changed: `longshore migrate`.",
     Exit.WORN_OUT: "The worker has too many handlers that never end; start it again.",
+    Exit.STUCK: "The worker could not claim for long, and had --exit-when-stuck.",
     Exit.INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 

@@ -46,6 +46,8 @@ def setting(
     """The flag of a setting, explained by the setting's own text and default."""
     (known,) = [one for one in describe() if one.key == key]
     flag = "--" + key.rpartition(".")[2].replace("_", "-")
+    if kind is bool:
+        return click.option(flag, is_flag=True, default=None, help=known.text)
     usual = f"  [default: {known.default}]" if known.default else ""
     return click.option(flag, type=kind, help=known.text + usual)
 

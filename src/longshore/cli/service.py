@@ -1,6 +1,6 @@
 """Processes that stay: a worker, a scheduler, or both in one."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
@@ -13,7 +13,9 @@ from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
 from longshore.settings import LogFormat, Settings
 from longshore.worker.departure import Ending
+from longshore.worker.health import Sign
 from longshore.worker.keeper import KeeperOffer
+from longshore.worker.lookout import Lookout
 from longshore.worker.signals import drained_by_signals, run_to_end
 from longshore.worker.worker import Worker
 
@@ -29,9 +31,13 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def work(
-    app: Longshore, settings: Settings, *, on_open: Callable[[], None] | None = None
+    app: Longshore,
+    settings: Settings,
+    *,
+    signs: Sequence[Sign] = (),
+    on_open: Callable[[], None] | None = None,
 ) -> Ending:
-    """Work until a signal, or until the worker is worn out.
+    """Work until a signal, or until the worker is worn out or stuck; `signs` show how it is.
 
     It promotes and reclaims too, so that a fleet without a scheduler retries and recovers.
     """
@@ -57,7 +63,9 @@ async def work(
         with drained_by_signals(worker):
             if on_open is not None:
                 on_open()
-            return await worker.run(keeper=_keeper(app, settings))
+            return await worker.run(
+                keeper=_keeper(app, settings), lookout=_lookout(settings, signs)
+            )
 
 
 async def schedule(app: Longshore, settings: Settings) -> None:
@@ -101,8 +109,26 @@ class _Prompt:
 def _keeper(app: Longshore, settings: Settings) -> KeeperOffer | None:
     if not settings.worker.keeper:
         return None
-    log = settings.log
-    return KeeperOffer(url=app.url, log_level=log.level, logs_json=log.format is LogFormat.JSON)
+    log, worker = settings.log, settings.worker
+    return KeeperOffer(
+        url=app.url,
+        log_level=log.level,
+        logs_json=log.format is LogFormat.JSON,
+        stuck_after=worker.stuck_after.total_seconds(),
+        exit_when_stuck=worker.exit_when_stuck,
+        ready_file=worker.ready_file,
+    )
+
+
+def _lookout(settings: Settings, signs: Sequence[Sign]) -> Lookout:
+    worker = settings.worker
+    return Lookout(
+        after=worker.stuck_after.total_seconds(),
+        clock=wiring.CLOCK,
+        signs=signs,
+        exits=worker.exit_when_stuck,
+        patience=worker.drain_timeout.total_seconds(),
+    )
 
 
 def _scheduler(

@@ -38,13 +38,13 @@ def aftermath(
     *,
     is_whole: bool,
     now: int,
-    delay: Callable[[int], int],
+    delay: Callable[[Held], int],
 ) -> list[Settlement]:
     """How to settle everything that a dead worker held.
 
     `is_whole` says that every attempt that began has its trace: then a job without one had not
-    started, and is given back uncharged. `delay` tells how long to wait after that many
-    failures; only jobs that ran out of time need it.
+    started, and is given back uncharged. `delay` tells how long a job waits after one failure
+    more; only those that ran out of time need it.
     """
     found: dict[Reference, Trace] = {(one.handle, one.delivery): one for one in traces}
 
@@ -68,7 +68,7 @@ def _untraced(job: Held, *, is_whole: bool, now: int) -> Settlement:
 
 
 def _interrupted(
-    job: Held, trace: Trace, *, now: int, delay: Callable[[int], int]
+    job: Held, trace: Trace, *, now: int, delay: Callable[[Held], int]
 ) -> Settlement:
     limit = trace.timed_out_after
     if limit is None:
@@ -76,7 +76,7 @@ def _interrupted(
     why = settle.failure(
         "timeout", f"ran longer than {limit / _SECOND:g} s and kept its whole worker from work"
     )
-    wait = delay(job.failures + 1)
+    wait = delay(job)
     return settle.failed(job, why, delay=wait, started_at=trace.started_at, finished_at=now)
 
 

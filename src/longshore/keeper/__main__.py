@@ -43,7 +43,14 @@ async def _keep(orders: Orders) -> None:
     # No clock for the engine: a server has its own, and leases end by that.
     engine, clock = open_engine(orders.url), SystemClock()
     record = FlightRecord(orders.memory, orders.capacity)
-    charge = Charge(worker=orders.worker, lease=orders.lease)
+    charge = Charge(
+        worker=orders.worker,
+        lease=orders.lease,
+        stuck_after=orders.stuck_after,
+        exit_when_stuck=orders.exit_when_stuck,
+        ready_file=orders.ready_file,
+        backoffs=orders.backoffs,
+    )
     ward = Ward(orders.process)
     watch = Watch(engine, record, ward, charge, clock=clock, rng=random.Random())
     loop = asyncio.get_running_loop()

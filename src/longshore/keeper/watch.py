@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 from contextlib import suppress
 from typing import Protocol
@@ -10,6 +11,7 @@ import msgspec
 
 from longshore.core.backoff import Backoff
 from longshore.core.flight import Trace, aftermath
+from longshore.core.job import Held
 from longshore.engine import Keeper
 from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
 from longshore.keeper.ward import Ward
@@ -48,6 +50,13 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     lease: float
     """In seconds."""
+    stuck_after: float = 60.0
+    """Seconds without a sign of life from any of its threads after which it is stuck."""
+    exit_when_stuck: bool = False
+    ready_file: str | None = None
+    """What shows that it is ready."""
+    backoffs: dict[str, Backoff] = {}
+    """By type, how long a job waits after a failure, where it is not the usual."""
 
 
 class Watch:
@@ -83,6 +92,9 @@ class Watch:
         self._last_look = 0.0
         self._silence: tuple[float, float] = (0.0, 0.0)
         """A pulse, and since when it has been the last one, while both processes ran."""
+        self._trance: tuple[float, float] = (0.0, 0.0)
+        """The same for the worker's lookout, which runs as long as any thread can."""
+        self._is_entranced = False
         self._has_killed = False
         self._over = asyncio.Event()
         self._beat = Beat("keep", self._tick)
@@ -115,6 +127,7 @@ class Watch:
         self._listen(now)
         if not self._is_stopped:
             self._end_if_stuck(now)
+            self._note_trance(now)
             await self._keep(now)
         self._record.look(now)
         return min(_LOOK, self._every / 2) * self._rng.uniform(0.9, 1.0)
@@ -162,6 +175,9 @@ class Watch:
         pulse, was_away = self._record.pulse, now - self._last_look > _LONGEST_GAP
         if pulse != self._silence[0] or self._is_stopped or was_away:
             self._silence = (pulse, now)
+        glanced = self._record.glanced
+        if glanced != self._trance[0] or self._is_stopped or was_away:
+            self._trance = (glanced, now)
         self._last_look = now
 
     def _end_if_stuck(self, now: float) -> None:
@@ -172,6 +188,24 @@ class Watch:
         if overdue:
             facts = self._facts(silent=round(now - since, 1), jobs=len(overdue))
             log.error("worker stands still past a timeout, ended", extra=facts)
+            self._has_killed = True
+            self._ward.kill()
+
+    def _note_trance(self, now: float) -> None:
+        """Say for the worker what it cannot: one of its handlers holds the interpreter."""
+        glanced, since = self._trance
+        was_entranced = self._is_entranced
+        self._is_entranced = bool(glanced) and now - since >= self._charge.stuck_after
+        if was_entranced and not self._is_entranced:
+            log.warning("worker can claim again", extra=self._facts())
+        if was_entranced or not self._is_entranced or self._has_killed:
+            return
+        why = "a handler holds the interpreter"
+        log.error("worker is stuck", extra=self._facts(why=why, seconds=round(now - since, 1)))
+        if self._charge.ready_file is not None:
+            with suppress(OSError):
+                os.unlink(self._charge.ready_file)
+        if self._charge.exit_when_stuck:
             self._has_killed = True
             self._ward.kill()
 
@@ -212,13 +246,17 @@ class Watch:
             [self._trace(entry, died) for entry in self._record.entries()],
             is_whole=self._record.is_whole,
             now=self._engine_time(died),
-            delay=lambda failures: Backoff().delay(failures, self._rng.random()),
+            delay=self._delay,
         )
         jobs = await self._engine.bury(token, settlements)
         crashed = sum(one.crash for one in settlements)
         seconds = round(self._clock.monotonic() - died, 4)
         facts = self._facts(token=token, jobs=jobs, crashed=crashed, seconds=seconds)
         log.warning("worker died, its jobs are free", extra=facts)
+
+    def _delay(self, job: Held) -> int:
+        backoff = self._charge.backoffs.get(job.type, Backoff())
+        return backoff.delay(job.failures + 1, self._rng.random())
 
     def _trace(self, entry: Entry, died: float) -> Trace:
         is_late = self._has_killed and entry.ended is None and entry.deadline <= died

@@ -36,7 +36,7 @@ _HEADER_BYTES = 4096
 _OUTCOME_ROOM = OUTCOME_BYTES + 8
 
 _TOKEN, _UNRECORDED, _RENEWED_TOKEN, _LEFT = 0, 1, 2, 3
-_PULSE, _RENEWED, _KEEPER_PULSE = 8, 9, 10
+_PULSE, _RENEWED, _KEEPER_PULSE, _GLANCE = 8, 9, 10, 11
 """Places of words in the header."""
 
 _PAGE = 4096
@@ -141,6 +141,10 @@ class FlightRecord:
         """The event loop is alive."""
         self._times[_PULSE] = now
 
+    def glance(self, now: float) -> None:
+        """The worker's lookout is alive: some thread of the worker can run."""
+        self._times[_GLANCE] = now
+
     def leave(self) -> None:
         """The worker is gone, though its process may live on."""
         self._words[_LEFT] = 1
@@ -172,6 +176,11 @@ class FlightRecord:
     def pulse(self) -> float:
         """When the worker's event loop was last known to be alive."""
         return self._times[_PULSE]
+
+    @property
+    def glanced(self) -> float:
+        """When the worker's lookout last looked; 0: it has none."""
+        return self._times[_GLANCE]
 
     @property
     def has_left(self) -> bool:

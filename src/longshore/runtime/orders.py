@@ -2,6 +2,8 @@
 
 import msgspec
 
+from longshore.core.backoff import Backoff
+
 __all__ = ["Orders", "decode", "encode"]
 
 
@@ -18,6 +20,13 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     capacity: int
     process: int
     """The descriptor of the worker's process."""
+    stuck_after: float = 60.0
+    """Seconds without a sign of life from any thread after which the worker is stuck."""
+    exit_when_stuck: bool = False
+    ready_file: str | None = None
+    """What to take away then."""
+    backoffs: dict[str, Backoff] = {}
+    """By type, how long to wait after a failure, where it is not the usual."""
     log_level: str = "info"
     logs_json: bool = False
 

@@ -21,6 +21,8 @@ class Ending(StrEnum):
     """There was nothing left to do, and it was to work until then."""
     WORN_OUT = "worn out"
     """Too many of its slots are held by handlers that do not end; start another instead."""
+    STUCK = "stuck"
+    """It could not claim for long, and was to leave then; start another instead."""
     OUTDATED = "outdated"
     """The store's schema goes where this code cannot follow; start a newer version instead."""
 

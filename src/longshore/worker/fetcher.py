@@ -192,6 +192,8 @@ class Fetcher:
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
             self._found(len(answer.claims), request)
+            if request.is_partial:
+                self._standing.fed = self._standing.clock.monotonic()
             is_idle = not answer.claims and not request.is_partial and not self._holds()
             if is_idle and self.until_idle is not None:
                 await self._leave_if_idle(self.until_idle)

@@ -5,9 +5,11 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from longshore.core.backoff import Backoff
 from longshore.runtime.clock import Clock
 from longshore.runtime.flight import FlightRecord, open_memory
 from longshore.runtime.orders import Orders, encode
@@ -42,6 +44,11 @@ class KeeperOffer:
     """The engine's, with its secrets."""
     log_level: str = "info"
     logs_json: bool = False
+    stuck_after: float = 60.0
+    exit_when_stuck: bool = False
+    ready_file: str | None = None
+    backoffs: Mapping[str, Backoff] = field(default_factory=dict[str, Backoff])
+    """The worker knows them: by type, where it is not the usual."""
 
 
 class KeeperProcess:
@@ -166,6 +173,10 @@ class KeeperProcess:
             memory=self._memory,
             capacity=self._capacity,
             process=self._self,
+            stuck_after=self._offer.stuck_after,
+            exit_when_stuck=self._offer.exit_when_stuck,
+            ready_file=self._offer.ready_file,
+            backoffs=dict(self._offer.backoffs),
             log_level=self._offer.log_level,
             logs_json=self._offer.logs_json,
         )

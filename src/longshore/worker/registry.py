@@ -83,6 +83,13 @@ class Registry:
         return {name: one for name, one in named if one.execution is execution}
 
     @property
+    def backoffs(self) -> dict[str, Backoff]:
+        """By type name, where it is not the usual."""
+        usual = Backoff()
+        named = self._handlers.items()
+        return {name: one.backoff for name, one in named if one.backoff != usual}
+
+    @property
     def types(self) -> tuple[str, ...]:
         """Every type name, sorted."""
         return tuple(sorted(self._handlers))

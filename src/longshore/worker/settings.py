@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from longshore.core import quantity
 from longshore.errors import ConfigError
 from longshore.runtime.process import available_cores
 
@@ -19,7 +20,14 @@ _COUNTS = (
     "claim_batch",
     "flush_batch",
 )
-_SHORTEST_LEASE = timedelta(milliseconds=100)
+_SHORTEST = {
+    "lease": timedelta(milliseconds=100),
+    "stuck_after": timedelta(seconds=2),
+    "drain_timeout": timedelta(0),
+    "flush_after": timedelta(0),
+    "child_idle": timedelta(0),
+    "child_grace": timedelta(0),
+}
 _LONGEST_POLL = timedelta(seconds=1)
 
 
@@ -82,6 +90,13 @@ class WorkerSettings:
     keeper: bool = True
     """A small process beside each `longshore worker` renews its lease, whatever its handlers
     do, and has its jobs run elsewhere within milliseconds of its death. Linux only."""
+    stuck_after: timedelta = timedelta(seconds=60)
+    """A worker that could not claim for this long, though the engine should answer or jobs
+    wait that it serves, says so once and is not ready any more."""
+    exit_when_stuck: bool = False
+    """A worker that is stuck leaves with exit code 76, for a supervisor to start it again."""
+    ready_file: str | None = None
+    """A file that is there while the worker can claim, and is touched every second."""
     name: str | None = None
     """What people see in the list of workers; without it, host and process id."""
 
@@ -93,13 +108,12 @@ class WorkerSettings:
                 raise ConfigError(f"worker.{name} is {value}; it must be at least 1")
         if not self.queues:
             raise ConfigError("worker.queues is empty; name at least one queue")
-        if self.lease < _SHORTEST_LEASE:
-            raise ConfigError(f"worker.lease is {self.lease}; it must be at least 100 ms")
         if not timedelta(0) < self.poll <= _LONGEST_POLL:
             raise ConfigError(f"worker.poll is {self.poll}; it must be over 0 and at most 1 s")
-        for name in ("drain_timeout", "flush_after", "child_idle", "child_grace"):
-            if getattr(self, name) < timedelta(0):
-                raise ConfigError(f"worker.{name} must not be negative")
+        for name, least in _SHORTEST.items():
+            if (value := getattr(self, name)) < least:
+                words = quantity.duration_text(least)
+                raise ConfigError(f"worker.{name} is {value}; it must be at least {words}")
 
     @property
     def child_limits(self) -> ChildLimits:

@@ -89,6 +89,10 @@ class Standing:
         """When the lease is over, on the monotonic clock, as far as this side knows."""
         self.leave_at = NEVER
         """When the worker leaves, answered or not."""
+        self.answered: float | None = None
+        """When the engine last let this worker claim, whether or not there was anything."""
+        self.fed = 0.0
+        """When it last got something, wanted nothing, or was told that nothing will come."""
 
     @property
     def token(self) -> int:
@@ -128,6 +132,7 @@ class Standing:
 
         self._tell(await self._insist("open_session", call))
         self.until = self._end(sent)
+        self.answered = self.fed = self.clock.monotonic()
         log.info("session opened", extra={"worker": who.worker, "token": self.token})
 
     async def exchange(
@@ -151,7 +156,10 @@ class Standing:
         # The answer may have come while this process was stopped, past its lease.
         self._require()
         self.number = number
-        self._offset = answer.now - int(self.clock.monotonic() * SECOND)
+        self.answered = now = self.clock.monotonic()
+        if answer.claims or not want or answer.is_paused:
+            self.fed = now
+        self._offset = answer.now - int(now * SECOND)
         self.stats.exchanges += 1
         return answer
 

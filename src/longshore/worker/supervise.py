@@ -5,11 +5,15 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
+
+from longshore.worker.health import Condition, Health, Sign
 
 __all__ = ["EXIT_CONFIG", "EXIT_WORN_OUT", "Supervisor"]
 
@@ -34,6 +38,8 @@ class _Place:
     """Room for one child, over all its restarts."""
 
     number: int
+    ready_file: Path
+    """There while its child is ready, if anyone wants to know."""
     child: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     restart_at: float = 0.0
@@ -47,11 +53,13 @@ class Supervisor:
 
     A child that ends well stays ended; one that crashed is started again, later each time.
     The first SIGTERM or SIGINT is passed on, so that the children drain; so is the second, so
-    that they leave at once; the third kills them. As PID 1 it also reaps what others leave.
+    that they leave at once; the third kills them. `signs` show whether all are ready, which
+    the command is told to show by `--ready-file`.
     """
 
     command: Sequence[str]
     count: int
+    signs: Sequence[Sign] = ()
     _places: list[_Place] = field(default_factory=list[_Place])
     _received: int = 0
     """Requests to stop, so far."""
@@ -60,7 +68,14 @@ class Supervisor:
 
     def run(self) -> int:
         """The exit code: 0 when every child ended well, else that of one that did not."""
-        self._places = [_Place(number + 1) for number in range(self.count)]
+        with tempfile.TemporaryDirectory(prefix="longshore-") as folder:
+            self._places = [
+                _Place(number, Path(folder) / str(number))
+                for number in range(1, self.count + 1)
+            ]
+            return self._watch()
+
+    def _watch(self) -> int:
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
@@ -69,6 +84,7 @@ class Supervisor:
         try:
             while not all(place.is_over for place in self._places):
                 self._start_due()
+                self._show()
                 select.select([reader], [], [], self._patience())
                 with suppress(BlockingIOError):
                     os.read(reader, 4096)
@@ -80,6 +96,7 @@ class Supervisor:
                 signal.signal(number, handler)
             os.close(reader)
             os.close(writer)
+            self._show()
         return self._worst
 
     def _note(self, number: int, _: FrameType | None) -> None:
@@ -115,6 +132,7 @@ class Supervisor:
     def _ended(self, place: _Place, code: int) -> None:
         now = time.monotonic()
         place.child = None
+        place.ready_file.unlink(missing_ok=True)
         log.info("worker ended", extra={"place": place.number, "code": code})
         if code == 0:
             place.is_over = True
@@ -136,10 +154,24 @@ class Supervisor:
         for place in self._places:
             if place.child is None and not place.is_over and place.restart_at <= now:
                 # In a group of its own: Ctrl-C in a terminal must reach a child once, from us.
-                place.child = subprocess.Popen(self.command, process_group=0)
+                words = ["--ready-file", str(place.ready_file)] if self.signs else []
+                place.child = subprocess.Popen([*self.command, *words], process_group=0)
                 place.started = now
                 facts = {"place": place.number, "pid": place.child.pid}
                 log.info("worker started", extra=facts)
+
+    def _show(self) -> None:
+        if not self.signs:
+            return
+        ready = sum(place.ready_file.exists() for place in self._places)
+        if self._received or all(place.is_over for place in self._places):
+            health = Health(Condition.LEAVING)
+        elif ready == self.count:
+            health = Health(Condition.READY)
+        else:
+            health = Health(Condition.STARTING, f"{ready} of {self.count} are ready")
+        for sign in self.signs:
+            sign.show(health)
 
     def _patience(self) -> float:
         now = time.monotonic()

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from longshore.engine import Engine
@@ -15,7 +16,9 @@ from longshore.runtime.outlook import Outlook
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
 from longshore.worker.flight import Flight
+from longshore.worker.hunger import Hunger
 from longshore.worker.keeper import KeeperOffer, KeeperProcess
+from longshore.worker.lookout import Lookout
 from longshore.worker.order import QueueOrder
 from longshore.worker.outcome import Judge
 from longshore.worker.registry import Registry
@@ -33,6 +36,8 @@ log = logging.getLogger("longshore.worker")
 
 _LEAVING = 1.5
 _TIDYING = 0.2
+_LOOKS = 3
+"""How often a hungry worker is seen to be hungry before it is called stuck."""
 
 
 class Worker:
@@ -71,11 +76,18 @@ class Worker:
             engine.ping, on_refused=self._become_outdated, has_looked=True, rng=rng
         )
         self._identity = identity
+        self._backoffs = registry.backoffs
         self.keeper: KeeperProcess | None = None
         """The process beside this one, while it runs with one."""
         self._departure = Departure()
         self._standing = Standing(
             engine, identity, clock=self._clock, stats=self.stats, rng=rng
+        )
+        self._hunger = Hunger(
+            engine,
+            identity,
+            self._standing,
+            every=settings.stuck_after.total_seconds() / _LOOKS,
         )
         self._flight = Flight(self._standing.engine_time)
         self._settler = Settler(self._standing, self._flight)
@@ -118,19 +130,37 @@ class Worker:
         """It has a session whose lease is not over: it can claim and settle."""
         return self._standing.is_live
 
+    @property
+    def able_at(self) -> float | None:
+        """When it was last known to be able to claim; None before its first session."""
+        answered, hungry = self._standing.answered, self._hunger.since
+        return answered if answered is None or hungry is None else min(answered, hungry)
+
+    @property
+    def is_hungry(self) -> bool:
+        """Jobs wait that it serves and asks for, and it gets none."""
+        return self._hunger.since is not None
+
+    @property
+    def is_leaving(self) -> bool:
+        """It was asked to go, or goes by itself."""
+        return self._departure.ending is not None
+
     async def run(
         self,
         *,
         until_idle: bool = False,
         horizon: float = 0.0,
         keeper: KeeperOffer | None = None,
+        lookout: Lookout | None = None,
     ) -> Ending:
         """Work until asked to leave, or until there is nothing to do.
 
         Idle means: nothing runs here, nothing is ready, nothing is due within `horizon`
         seconds. Raises what broke the worker; a handler never does. SchemaError when the store
         goes where this code cannot follow, after a drain. Cancelling this is `stop_now`. With
-        `keeper` a process beside this one keeps the lease, and reports this one's death.
+        `keeper` a process beside this one keeps the lease, and reports this one's death; a
+        `lookout` sees whether it can claim.
         """
         if self._has_run:
             raise LongshoreError("this worker has run; make another")
@@ -139,14 +169,11 @@ class Worker:
         if keeper is not None:
             self._open_keeper(keeper)
         self._slots.open()
-        beats = [
-            self._sweep.beat,
-            Beat("renew", self._renewer.tick),
-            Beat("schema", self._outlook.tick),
-        ]
-        beats += [Beat(name, tick) for name, tick in self._ticks]
-        if self.keeper is not None:
-            beats.append(Beat("keeper", self.keeper.tick))
+        beats = self._beats()
+        if lookout is not None:
+            beats.append(Beat("hunger", self._hunger.tick))
+            lookout.record = self._flight.record
+            lookout.start(self)
         tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
         fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
         try:
@@ -158,7 +185,7 @@ class Worker:
             await asyncio.wait([fetching], timeout=_LEAVING)
             raise
         finally:
-            await self._tidy(beats, [*tasks, fetching])
+            await self._tidy(beats, [*tasks, fetching], lookout)
         if self._departure.ending is Ending.OUTDATED:
             self._outlook.leave()
         return self._departure.ending or Ending.DRAINED
@@ -173,6 +200,10 @@ class Worker:
     def stop_now(self) -> None:
         """Leave within a second: handlers are stopped, their jobs go back uncharged."""
         self._leave(Ending.DRAINED, 0.0)
+
+    def give_up(self) -> None:
+        """Leave as after `drain`, because it is stuck."""
+        self._leave(Ending.STUCK, self._settings.drain_timeout.total_seconds())
 
     def nudge(self) -> None:
         """Look for work now."""
@@ -193,7 +224,20 @@ class Worker:
         self._sweep.wake()
         self._fetcher.look()
 
-    async def _tidy(self, beats: list[Beat], tasks: list[asyncio.Task[None]]) -> None:
+    def _beats(self) -> list[Beat]:
+        beats = [
+            self._sweep.beat,
+            Beat("renew", self._renewer.tick),
+            Beat("schema", self._outlook.tick),
+        ]
+        beats += [Beat(name, tick) for name, tick in self._ticks]
+        if self.keeper is not None:
+            beats.append(Beat("keeper", self.keeper.tick))
+        return beats
+
+    async def _tidy(
+        self, beats: list[Beat], tasks: list[asyncio.Task[None]], lookout: Lookout | None
+    ) -> None:
         for beat in beats:
             beat.stop()
         await self._slots.close()
@@ -204,12 +248,18 @@ class Worker:
         await self._standing.close()
         if self.keeper is not None:
             await self.keeper.close()
+        if lookout is not None:
+            lookout.stop()
 
     def _open_keeper(self, offer: KeeperOffer) -> None:
         rooms, clock, stats = self._settings.concurrency, self._clock, self.stats
         try:
             self.keeper = KeeperProcess(
-                offer, self._identity, rooms=rooms, clock=clock, stats=stats
+                replace(offer, backoffs=self._backoffs),
+                self._identity,
+                rooms=rooms,
+                clock=clock,
+                stats=stats,
             )
         except (AttributeError, OSError) as error:
             # It takes Linux 5.3. Without one the worker renews its lease itself, as ever.

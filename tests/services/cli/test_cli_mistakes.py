@@ -13,6 +13,7 @@ from longshore import errors
 from longshore.cli import exits
 from longshore.cli.main import COMMANDS
 from longshore.testing.factories import a_job
+from longshore.worker.lookout import EXIT_STUCK
 from longshore.worker.supervise import EXIT_CONFIG, EXIT_WORN_OUT
 
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
@@ -185,6 +186,7 @@ def test_every_error_class_has_an_exit_code():
 def test_a_worn_out_worker_leaves_with_the_code_its_supervisor_waits_for():
     assert exits.Exit.WORN_OUT == EXIT_WORN_OUT
     assert exits.Exit.USAGE == EXIT_CONFIG
+    assert exits.Exit.STUCK == EXIT_STUCK
 
 
 def test_every_exit_code_is_explained():

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,9 +17,12 @@ from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
 from longshore.engines import open_engine
-from longshore.settings import Settings
+from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
+from longshore.worker.health import Sign
+from longshore.worker.init import step_aside_if_first
 from longshore.worker.signals import leave_with_parent
+from longshore.worker.signs import ReadyFile, ServiceManager
 from longshore.worker.supervise import Supervisor
 
 log = logging.getLogger("longshore.cli")
@@ -33,6 +37,9 @@ log = logging.getLogger("longshore.cli")
 @setting("worker.claim_batch", int)
 @setting("worker.lease", duration)
 @setting("worker.drain_timeout", duration)
+@setting("worker.stuck_after", duration)
+@setting("worker.exit_when_stuck", bool)
+@setting("worker.ready_file")
 @setting("worker.name")
 @click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
 @click.pass_context
@@ -42,19 +49,36 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
     The first signal drains: nothing more is claimed, running jobs may finish, what has not
     started goes back. A second signal leaves at once; no job is lost either way.
     """
+    step_aside_if_first()
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
     with wiring.service(shared, flags) as (app, settings):
         announce = partial(_announce, app, settings)
         if settings.worker.processes > 1:
             announce()
-            words = _command(shared, {**options, "processes": 1})
-            context.exit(Supervisor(words, settings.worker.processes).run())
+            words = _command(shared, {**options, "processes": 1, "ready_file": None})
+            signs = _signs(settings)
+            context.exit(Supervisor(words, settings.worker.processes, signs).run())
         if supervised:
             leave_with_parent()
         on_open = None if supervised else announce
-        ending = service.run(service.work(app, settings, on_open=on_open))
-    context.exit(Exit.WORN_OUT if ending is Ending.WORN_OUT else Exit.DONE)
+        signs = _signs(settings, is_supervised=supervised)
+        ending = service.run(service.work(app, settings, signs=signs, on_open=on_open))
+    context.exit(_EXITS.get(ending, Exit.DONE))
+
+
+_EXITS = {Ending.WORN_OUT: Exit.WORN_OUT, Ending.STUCK: Exit.STUCK}
+
+
+def _signs(settings: Settings, *, is_supervised: bool = False) -> list[Sign]:
+    """What shows others how the worker is."""
+    file = settings.worker.ready_file
+    signs: list[Sign] = [] if file is None else [ReadyFile(Path(file))]
+    # Of several processes, the one that systemd started tells it of all.
+    if not is_supervised and (manager := service_manager()) is not None:
+        address, has_watchdog = manager
+        signs.append(ServiceManager(address, has_watchdog=has_watchdog))
+    return signs
 
 
 def _announce(app: Longshore, settings: Settings) -> None:
@@ -73,7 +97,9 @@ def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
     given = {"url": shared.url, "app": shared.app, "config": shared.config, **options}
     words = [sys.executable, "-m", "longshore", "worker", "--supervised"]
     for name, value in given.items():
-        if value is not None:
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        elif value is not None:
             text = quantity.duration_text(value) if isinstance(value, timedelta) else value
             words += [f"--{name.replace('_', '-')}", str(text)]
     return [*words, *["--json"] * shared.as_json, *["--debug"] * shared.debug]
