@@ -22,7 +22,7 @@ import msgspec
 from longshore.core import codec, ids, quantity
 from longshore.core.backoff import Backoff, Jitter
 from longshore.core.job import JobId, NewJob
-from longshore.core.settle import MAX_CRASHES
+from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError, SubmitError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, TaskOptions, Template, microseconds

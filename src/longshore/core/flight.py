@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from longshore.core import settle
 from longshore.core.answer import Reference
 from longshore.core.job import Held, Settlement
+from longshore.core.poison import death_beside
 
 __all__ = ["Trace", "aftermath"]
 
@@ -30,6 +31,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How it was to be settled; None when it just succeeded, or has not ended."""
     timed_out_after: int | None = None
     """The time it was given, when that was up and the worker was ended for it."""
+    in_child: bool = False
+    """Its handler ran in a child process of the worker."""
 
 
 def aftermath(
@@ -48,39 +51,52 @@ def aftermath(
     """
     found: dict[Reference, Trace] = {(one.handle, one.delivery): one for one in traces}
 
-    def settled(job: Held) -> Settlement:
-        trace = found.get((job.handle, job.delivery))
+    def trace_of(job: Held) -> Trace | None:
+        return found.get((job.handle, job.delivery))
+
+    def was_running(job: Held) -> bool:
+        trace = trace_of(job)
         if trace is None:
-            return _untraced(job, is_whole=is_whole, now=now)
-        if trace.finished_at is None:
-            return _interrupted(job, trace, now=now, delay=delay)
-        return trace.settlement or settle.succeeded(
-            job, started_at=trace.started_at, finished_at=trace.finished_at
+            return not is_whole or job.started_at is not None
+        return trace.finished_at is None
+
+    running = [job for job in held if was_running(job)]
+    interrupted = {
+        (job.handle, job.delivery): _interrupted(
+            job, trace_of(job), running, now=now, delay=delay
         )
+        for job in running
+    }
+    return [
+        interrupted.get((job.handle, job.delivery)) or _over(job, trace_of(job)) for job in held
+    ]
 
-    return [settled(job) for job in held]
 
-
-def _untraced(job: Held, *, is_whole: bool, now: int) -> Settlement:
-    if is_whole and job.started_at is None:
+def _over(job: Held, trace: Trace | None) -> Settlement:
+    """It had not started, or had ended."""
+    if trace is None or trace.finished_at is None:
         return settle.released(job)
-    return _crashed(job, now)
+    return trace.settlement or settle.succeeded(
+        job, started_at=trace.started_at, finished_at=trace.finished_at
+    )
 
 
 def _interrupted(
-    job: Held, trace: Trace, *, now: int, delay: Callable[[Held], int]
+    job: Held,
+    trace: Trace | None,
+    running: Sequence[Held],
+    *,
+    now: int,
+    delay: Callable[[Held], int],
 ) -> Settlement:
-    limit = trace.timed_out_after
-    if limit is None:
-        return _crashed(job, trace.started_at)
-    why = settle.failure(
-        "timeout", f"ran longer than {limit / _SECOND:g} s and kept its whole worker from work"
-    )
-    wait = delay(job)
-    return settle.failed(job, why, delay=wait, started_at=trace.started_at, finished_at=now)
-
-
-def _crashed(job: Held, started_at: int) -> Settlement:
+    """It was running, with all the others of `running`, or nobody knows better."""
+    started_at = now if trace is None else trace.started_at
+    if trace is not None and (limit := trace.timed_out_after) is not None:
+        words = f"ran longer than {limit / _SECOND:g} s and kept its whole worker from work"
+        why, wait = settle.failure("timeout", words), delay(job)
+        return settle.failed(job, why, delay=wait, started_at=started_at, finished_at=now)
+    in_child = trace is not None and trace.in_child
+    death = death_beside(job, running, in_child=in_child)
     if job.started_at is None:
-        job = replace(job, started_at=started_at)
-    return settle.lost(job)
+        return settle.lost(replace(job, started_at=started_at), death)
+    return settle.lost(job, death)

@@ -14,6 +14,7 @@ from longshore.core.state import State, Verb
 __all__ = [
     "Attempt",
     "Claim",
+    "Death",
     "Failure",
     "Held",
     "Job",
@@ -113,6 +114,17 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
 
 
+class Death(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The death of a worker, as one of the jobs that ran in it knows it."""
+
+    beside: int = 0
+    """How many other jobs ran in that worker."""
+    victims: tuple[str, ...] = ()
+    """The ids of these, or of the first of them."""
+    in_child: bool = False
+    """The job ran in a child process, which the worker took along: it proves nothing."""
+
+
 class Failure(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt ended badly. Built by `core.settle.failure`, which bounds its size."""
 
@@ -120,6 +132,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """The exception's name, or `timeout`, `crash`, `payload`, `result`."""
     message: str
     traceback: str = ""
+    death: Death | msgspec.UnsetType = msgspec.UNSET
+    """For a crash: the worker that died. Not set when the job's own process did."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):

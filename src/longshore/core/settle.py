@@ -7,14 +7,14 @@ decision is a function of the claim, what the handler did, and the task's policy
 from msgspec.structs import replace
 
 from longshore.core.backoff import LONGEST_US
-from longshore.core.job import Claim, Failure, Held, Settlement
+from longshore.core.job import Claim, Death, Failure, Held, Settlement
 from longshore.core.state import TERMINAL, State, Verb, after
 
 __all__ = [
-    "MAX_CRASHES",
     "MESSAGE_CHARACTERS",
     "TRACEBACK_BYTES",
     "cancelled",
+    "condemned",
     "crashed",
     "failed",
     "failure",
@@ -22,13 +22,13 @@ __all__ = [
     "killed",
     "lost",
     "outcome",
+    "put_off",
     "released",
     "snoozed",
     "succeeded",
     "yields",
 ]
 
-MAX_CRASHES = 3
 MESSAGE_CHARACTERS = 4_096
 TRACEBACK_BYTES = 16_384
 
@@ -38,7 +38,7 @@ _OUTCOMES = {
     Verb.SNOOZE: "snoozed",
     Verb.RELEASE: "released",
     Verb.RECLAIM: "released",
-    Verb.KILL: "failed",
+    Verb.KILL: "condemned",
     Verb.CANCEL: "cancelled",
 }
 
@@ -132,6 +132,18 @@ def crashed(
     )
 
 
+def condemned(claim: Claim) -> Settlement:
+    """Worker after worker died of the job: it is dead, and does not run again."""
+    words = "two workers in a row died while they ran this job and nothing else"
+    return Settlement(
+        handle=claim.handle,
+        delivery=claim.delivery,
+        verb=Verb.KILL,
+        failure=Failure("crash", words),
+        reason="poison",
+    )
+
+
 def snoozed(claim: Claim, after: int, *, started_at: int, finished_at: int) -> Settlement:
     """The handler asked to run later; nothing is charged."""
     return Settlement(
@@ -141,6 +153,13 @@ def snoozed(claim: Claim, after: int, *, started_at: int, finished_at: int) -> S
         delay=_bounded(after),
         started_at=started_at,
         finished_at=finished_at,
+    )
+
+
+def put_off(claim: Claim, delay: int) -> Settlement:
+    """There is no room yet for a job that must not run beside others: later, uncharged."""
+    return Settlement(
+        handle=claim.handle, delivery=claim.delivery, verb=Verb.SNOOZE, delay=_bounded(delay)
     )
 
 
@@ -165,7 +184,7 @@ def cancelled(
     )
 
 
-def lost(held: Held) -> Settlement:
+def lost(held: Held, death: Death | None = None) -> Settlement:
     """The session that held the job is gone. It runs again, uncharged, unless cancelled.
 
     A start that the engine knew of counts as a crash; otherwise nobody knows whether the
@@ -187,7 +206,7 @@ def lost(held: Held) -> Settlement:
         crash=started,
         lapse=not started,
         started_at=held.started_at,
-        failure=Failure("crash", "the worker that ran it vanished") if started else None,
+        failure=_vanished(death) if started else None,
     )
 
 
@@ -215,7 +234,22 @@ def outcome(settlement: Settlement) -> str:
         return "crashed"
     if settlement.lapse:
         return "lapsed"
-    return "failed" if settlement.charge else _OUTCOMES[settlement.verb]
+    if settlement.charge:
+        return "failed"
+    return _OUTCOMES[settlement.verb]
+
+
+def _vanished(death: Death | None) -> Failure:
+    words = "the worker that ran it vanished"
+    if death is None:
+        return Failure("crash", words)
+    if death.in_child:
+        words = "the worker whose child process ran it vanished"
+    if death.beside:
+        words += f", and {death.beside} other {'job' if death.beside == 1 else 'jobs'} with it"
+    elif not death.in_child:
+        words += "; it ran nothing else"
+    return Failure("crash", words, death=death)
 
 
 def _bounded(delay: int) -> int:

@@ -266,6 +266,7 @@ class Watch:
             started_at=self._engine_time(entry.started),
             finished_at=None if entry.ended is None else self._engine_time(entry.ended),
             settlement=entry.settlement,
+            in_child=entry.in_child,
             timed_out_after=(
                 int((entry.deadline - entry.started) * SECOND) if is_late else None
             ),

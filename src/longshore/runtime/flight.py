@@ -3,7 +3,9 @@
 A worker writes it with plain stores, no system call and no lock, because every job passes by;
 its keeper reads it when the worker is dead, or stands still. An attempt has a cell:
 
-    cells     started, handle, delivery, deadline     when its handler begins
+    cells     started, handle, delivery, deadline;    when its handler begins
+              the sign of the last says whether it
+              runs in a child process
     ends      0, then when it ended; the sign says    when it is over
               whether the outcome tells more
     outcomes  length, checksum, up to 512 bytes       just before that, unless it just succeeded
@@ -58,6 +60,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     deadline: float
     ended: float | None
     settlement: Settlement | None
+    in_child: bool = False
 
 
 class _Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -230,7 +233,8 @@ class FlightRecord:
         if ended is not None and end < 0:
             settlement = self._outcome(cell, handle, delivery)
             ended = ended if settlement else None
-        return Entry(handle, delivery, started, deadline, ended, settlement)
+        in_child = deadline < 0
+        return Entry(handle, delivery, started, abs(deadline), ended, settlement, in_child)
 
     def _outcome(self, cell: int, handle: int, delivery: int) -> Settlement | None:
         """The settlement in the cell's room; None when it is not whole, or of another claim."""

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from longshore.core import settle
+from longshore.core import poison
 from longshore.engine import Lapsed, Steward
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.scheduler.spread import early
@@ -72,7 +72,7 @@ class Reclaimer:
         return 0.0 if has_more else early(_TICK, self._rng)
 
     async def _reclaim(self, session: Lapsed) -> None:
-        settlements = [settle.lost(held) for held in session.held]
+        settlements = poison.unreported(session.held)
         jobs = await self._engine.reclaim(session.token, settlements, grace=_GRACE_US)
         # None when the session held nothing, was renewed, or another reclaimer was first.
         if jobs:

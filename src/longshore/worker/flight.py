@@ -20,7 +20,7 @@ class Flight:
         self._engine_time = engine_time
         self.record: FlightRecord | None = None
 
-    def begin(self, attempt: Attempt) -> None:
+    def begin(self, attempt: Attempt, *, in_child: bool = False) -> None:
         """The handler is about to start; `started` and `deadline` are set."""
         record = self.record
         if record is None:
@@ -32,8 +32,8 @@ class Flight:
         # The cell may have been in use after this attempt's clock was read.
         record.ends[cell] = 0.0
         claim, at = attempt.claim, cell * CELL_BYTES
-        times = attempt.started, attempt.deadline
-        begin(record.cells, at, times[0], claim.handle, claim.delivery, times[1])
+        deadline = -attempt.deadline if in_child else attempt.deadline
+        begin(record.cells, at, attempt.started, claim.handle, claim.delivery, deadline)
 
     def end(self, attempt: Attempt) -> None:
         """The handler has ended, and how is decided."""

@@ -170,7 +170,7 @@ class Processes:
         attempt.started = now = self._clock.monotonic()
         attempt.deadline = NEVER if seconds is None else now + seconds
         attempt.is_start_known = False
-        self._flight.begin(attempt)
+        self._flight.begin(attempt, in_child=True)
         seat.child = child
         seat.deliveries += 1
         self._seats[child] = seat

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from longshore.core.backoff import Backoff
-from longshore.core.settle import MAX_CRASHES
+from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError
 from longshore.worker.origin import Origin
 

@@ -1,0 +1,102 @@
+"""Which jobs may be what kills their workers, how they are run, and what proves it.
+
+Whoever was running when a worker died gets a crash, the guilty and the innocent alike. So a job
+is judged only by what happens when nothing else can be to blame:
+
+- with one crash less than `max_crashes` it is a *suspect*, and runs in a child process. If that
+  dies while its worker lives, the job is dead.
+- if its worker vanishes even so, it runs *alone*: its worker runs nothing else, and the engine
+  knows of the start before the handler begins. If two workers in a row die like that, the job
+  is dead.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from longshore.core import ids, settle
+from longshore.core.job import Attempt, Claim, Death, Failure, Held, Settlement
+
+__all__ = [
+    "MAX_CRASHES",
+    "MAX_LAPSES",
+    "VICTIMS",
+    "death_beside",
+    "death_of",
+    "is_convicted",
+    "is_suspect",
+    "must_be_tried",
+    "runs_alone",
+    "unreported",
+    "victims",
+]
+
+MAX_CRASHES = 3
+MAX_LAPSES = 3
+"""Workers that vanished before anyone knew which of their jobs had started."""
+VICTIMS = 16
+"""The most that one crash names."""
+_IN_A_ROW = 2
+
+
+def is_suspect(claim: Claim, max_crashes: int) -> bool:
+    """It runs in a child process of its own. Where `max_crashes` is 1, every job does."""
+    return claim.crashes >= max_crashes - 1
+
+
+def runs_alone(claim: Claim, max_crashes: int) -> bool:
+    """Nothing else runs in its worker, and the engine knows of its start before it begins."""
+    return claim.crashes >= max_crashes or claim.lapses >= MAX_LAPSES
+
+
+def must_be_tried(claim: Claim, max_crashes: int) -> bool:
+    """It has crashed so often that its history decides whether it runs again."""
+    return claim.crashes > max_crashes
+
+
+def is_convicted(history: Sequence[Attempt]) -> bool:
+    """Whether the last two workers that ran the job died of it: each ran nothing else."""
+    ran = [one for one in history if one.started_at is not None][-_IN_A_ROW:]
+    return len(ran) == _IN_A_ROW and all(map(_died_alone, ran))
+
+
+def death_of(failure: Failure | None) -> Death | None:
+    """The worker's death behind this failure, if that is what it was."""
+    if failure is None or failure.death is msgspec.UNSET:
+        return None
+    return failure.death
+
+
+def victims(history: Iterable[Attempt]) -> list[str]:
+    """The ids of jobs that ran in the same workers when these died, as far as they are named.
+
+    Who of them all was the cause, nobody knew then.
+    """
+    deaths = (death_of(one.failure) for one in history)
+    named = (victim for death in deaths if death is not None for victim in death.victims)
+    return list(dict.fromkeys(named))
+
+
+def death_beside(
+    job: Held, running: Sequence[Held], *, beside: int | None = None, in_child: bool = False
+) -> Death:
+    """The death of the worker that was running these jobs, as `job`, one of them, knows it."""
+    others = [one for one in running[: VICTIMS + 1] if one is not job][:VICTIMS]
+    return Death(
+        beside=len(running) - 1 if beside is None else beside,
+        victims=tuple(ids.text(one.id) for one in others),
+        in_child=in_child,
+    )
+
+
+def unreported(held: Sequence[Held]) -> list[Settlement]:
+    """How to settle all that a session held whose end nobody saw."""
+    begun = [one for one in held if one.started_at is not None]
+    # Any of the others may have been running too.
+    beside = len(held) - 1
+    return [settle.lost(one, death_beside(one, begun, beside=beside)) for one in held]
+
+
+def _died_alone(one: Attempt) -> bool:
+    death = death_of(one.failure) if one.outcome == "crashed" else None
+    return death is not None and death.beside == 0 and not death.in_child
