@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,7 +30,7 @@ from longshore.task import Register, Spec, Task, declare
 from longshore.tasks.builtin import builtins
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
-from longshore.worker.registry import Execution, Registry
+from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 
@@ -244,13 +244,19 @@ class Longshore:
         names = {"default", *(task.queue for task in self._tasks.values())}
         return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
 
-    def registry(self, child_logs: LogStyle | None = None) -> Registry:
+    def registry(
+        self, child_logs: LogStyle | None = None, *, is_isolating: bool = False
+    ) -> Registry:
         """Its tasks as a worker runs them. ConfigError if one cannot be run.
 
-        `child_logs` is how the worker's child processes log, if not as their code says.
+        `child_logs` is how the worker's child processes log, if not as their code says. With
+        `is_isolating` suspects run in such processes: for a program that has set up nothing
+        but what a child gets by importing the app.
         """
         handlers = (task.handler() for task in self.tasks.values())
-        return Registry(handlers, origin=partial(self._origin, child_logs))
+        isolated = self._tasks if is_isolating else ()
+        origin = partial(self._origin, child_logs)
+        return Registry(handlers, origin=origin, isolated=isolated)
 
     async def work(
         self,
@@ -353,9 +359,8 @@ class Longshore:
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
 
-    def _origin(self, logs: LogStyle | None) -> Origin:
-        apart = [one for one in self._tasks.values() if one.execution is Execution.PROCESS]
-        modules = {task.function.__module__ for task in apart}
+    def _origin(self, logs: LogStyle | None, types: Collection[str]) -> Origin:
+        modules = {self._tasks[name].function.__module__ for name in types}
         is_private = not self.engine.traits.shared_between_processes
         return find_origin(self, modules, url=self.url, is_private=is_private, logs=logs)
 

@@ -54,7 +54,7 @@ async def work(
         ticks = [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
         worker = Worker(
             engine,
-            app.registry(logs.style(settings.log)),
+            app.registry(logs.style(settings.log), is_isolating=True),
             settings.worker,
             clock=wiring.CLOCK,
             ticks=ticks,
@@ -86,7 +86,10 @@ async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
         ticks = [("tail", tail.tick)]
         worker = Worker(
             app.engine,
-            app.registry(logs.style(settings.log)),
+            app.registry(
+                logs.style(settings.log),
+                is_isolating=app.engine.traits.shared_between_processes,
+            ),
             settings.worker,
             clock=wiring.CLOCK,
             ticks=ticks,

@@ -13,18 +13,18 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from contextvars import copy_context
 from time import monotonic
 from typing import Any, cast
 
 from longshore.core.job import Claim
 from longshore.core.settle import failure
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, LongshoreError
 from longshore.running import COMPLETER, CURRENT, Slot
 from longshore.worker import lifeline, origin, wire
 from longshore.worker.outcome import describe
-from longshore.worker.registry import Handler, Registry
+from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.tree import rss_bytes
 
 __all__ = ["Child", "main"]
@@ -50,11 +50,18 @@ class _Running:
         self.cancel_requested = False
 
 
+class _NotOpenError(Exception):
+    """The app could not be opened for a handler that finds it open in a worker."""
+
+
 class _NoTransactions:
     """Refuses what needs the worker's own connection to the engine."""
 
+    was_asked = False
+
     def transaction(self, slot: Slot) -> AbstractAsyncContextManager[Any]:
         """A ConfigError."""
+        self.was_asked = True
         raise ConfigError(
             "job.transaction() is for async tasks on the event loop of their worker; this one "
             "runs in a process of its own"
@@ -68,15 +75,24 @@ class _NoTransactions:
 class Child:
     """Runs orders as they come, until the worker has no more."""
 
-    def __init__(self, handlers: Callable[[str], Handler], *, is_weighed: bool = False) -> None:
+    def __init__(
+        self,
+        handlers: Callable[[str], Handler],
+        *,
+        is_weighed: bool = False,
+        app: AbstractAsyncContextManager[Any] | None = None,
+    ) -> None:
         self._handlers = handlers
         self._is_weighed = is_weighed
+        self._app = app
+        """Open around coroutines that expect to share the event loop of their worker."""
         self._running: _Running | None = None
         self._is_interruptible = False
         self._task: asyncio.Task[Any] | None = None
         self._runner: asyncio.Runner | None = None
         self._context = copy_context()
-        self._context.run(COMPLETER.set, _NoTransactions())
+        self._transactions = _NoTransactions()
+        self._context.run(COMPLETER.set, self._transactions)
         self._is_fit = True
         self._pid = os.getpid()
 
@@ -113,8 +129,14 @@ class Child:
             arguments = handler.decode(claim.payload)
         except Exception as error:
             return wire.Undecodable(message=_bounded(error))
-        result, raised = self._call(handler, arguments)
+        self._transactions.was_asked = False
+        try:
+            result, raised = self._call(handler, arguments)
+        except _NotOpenError:
+            return wire.Unfit(is_for_good=False, **self._facts())
         if raised is not None:
+            if self._transactions.was_asked and handler.execution is not Execution.PROCESS:
+                return wire.Unfit(is_for_good=True, **self._facts())
             return self._raised(raised)
         try:
             kept = None if result is None else handler.encode_result(result)
@@ -137,24 +159,38 @@ class Child:
             return result, None
         if self._runner is None:
             self._runner = asyncio.Runner()
+        app = self._app if handler.execution is Execution.ASYNC else None
         try:
-            return self._runner.run(self._await(result), context=context)
+            return self._runner.run(self._await(result, app), context=context)
+        except _NotOpenError:
+            raise
         except BaseException as error:
             # SystemExit in a task that the handler started leaves the loop on its own, and
             # the handler behind.
             self._is_fit = False
             return None, error
 
-    async def _await(self, coroutine: Coroutine[Any, Any, object]) -> _Ended:
-        self._task = asyncio.current_task()
-        if self._task and self._running and self._running.cancel_requested:
-            self._task.cancel()
-        try:
-            return await coroutine, None
-        except BaseException as error:
-            return None, error
-        finally:
-            self._task = None
+    async def _await(
+        self,
+        coroutine: Coroutine[Any, Any, object],
+        app: AbstractAsyncContextManager[Any] | None,
+    ) -> _Ended:
+        async with AsyncExitStack() as stack:
+            if app is not None:
+                try:
+                    await stack.enter_async_context(app)
+                except LongshoreError as error:
+                    coroutine.close()
+                    raise _NotOpenError from error
+            self._task = asyncio.current_task()
+            if self._task and self._running and self._running.cancel_requested:
+                self._task.cancel()
+            try:
+                return await coroutine, None
+            except BaseException as error:
+                return None, error
+            finally:
+                self._task = None
 
     def _raised(self, error: BaseException) -> wire.Raised:
         try:
@@ -188,7 +224,8 @@ def main() -> None:
     with ExitStack() as stack:
         try:
             setup = cast("wire.Setup", orders.next())
-            child = Child(_handlers(setup, stack), is_weighed=setup.is_weighed)
+            handlers, app = _handlers(setup, stack)
+            child = Child(handlers, is_weighed=setup.is_weighed, app=app)
         # SystemExit too: whatever keeps the tasks from being imported is told to the worker.
         except BaseException as error:
             connection.sendall(wire.encode(_refusal(error)))
@@ -225,15 +262,18 @@ def _serve(child: Child, orders: _Orders, connection: socket.socket) -> None:
     child.close()
 
 
-def _handlers(setup: wire.Setup, stack: ExitStack) -> Callable[[str], Handler]:
+def _handlers(
+    setup: wire.Setup, stack: ExitStack
+) -> tuple[Callable[[str], Handler], AbstractAsyncContextManager[Any] | None]:
     """What runs each type, all of them found, or ConfigError. The app is moved for good."""
+    app = None
     sys.path[:] = setup.search_path
     found: Any = origin.load(setup.origin)
     if isinstance(found, Registry):
         handlers = {name: found.get(name) for name in setup.types}
     else:
-        stack.enter_context(found.at(setup.origin.url))
-        tasks = found.tasks
+        app = stack.enter_context(found.at(setup.origin.url))
+        tasks = app.tasks
         handlers = {name: tasks[name].handler() for name in setup.types if name in tasks}
     known = {name: one for name, one in handlers.items() if one is not None}
     if unknown := set(setup.types) - known.keys():
@@ -241,7 +281,7 @@ def _handlers(setup: wire.Setup, stack: ExitStack) -> Callable[[str], Handler]:
             f"task {min(unknown)!r} is not there when a child process imports "
             f"{', '.join(setup.origin.modules)}; declare it at the top level of a module"
         )
-    return known.__getitem__
+    return known.__getitem__, app
 
 
 def _refusal(error: BaseException) -> wire.Refused:

@@ -9,12 +9,13 @@ from longshore.runtime.clock import SECOND
 from longshore.worker.appetite import Appetite, Request
 from longshore.worker.attempt import Stop
 from longshore.worker.departure import Departure, Ending
+from longshore.worker.guard import Guard
 from longshore.worker.order import QueueOrder
 from longshore.worker.pace import Pace
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
-from longshore.worker.standing import NEVER, Standing
+from longshore.worker.standing import NEVER
 from longshore.worker.sweep import Sweep
 
 __all__ = ["Fetcher"]
@@ -46,13 +47,14 @@ class Fetcher:
         self,
         settings: WorkerSettings,
         *,
-        standing: Standing,
         slots: Slots,
         settler: Settler,
         sweep: Sweep,
+        guard: Guard,
         departure: Departure,
     ) -> None:
-        self._standing = standing
+        self._standing = settler.standing
+        self._guard = guard
         self._slots = slots
         self._settler = settler
         self._sweep = sweep
@@ -106,7 +108,8 @@ class Fetcher:
             if self._slots.fault is not None:
                 raise self._slots.fault
             lease_left = self._standing.time_left()
-            delay = self._delay()
+            await self._guard.advance()
+            delay = min(self._delay(), self._guard.delay)
             if delay > 0:
                 await self._pause(min(delay, lease_left))
             else:
@@ -121,7 +124,7 @@ class Fetcher:
 
     def _want(self) -> int:
         """How many jobs to ask for: the free rooms, and a little work ahead."""
-        if self._departure.ending is not None:
+        if self._departure.ending is not None or self._guard.is_shut:
             return 0
         ahead = self._pace.ahead
         want = self._slots.spare + ahead
@@ -137,14 +140,15 @@ class Fetcher:
         ended = len(self._settler)
         want = self._request().want
         is_last = ended and self._departure.ending is not None
-        if ended >= self._flush_batch or is_last or self._sweep.is_report_due:
+        is_due = self._sweep.is_report_due or self._guard.is_start_due
+        if ended >= self._flush_batch or is_last or is_due:
             return 0.0
         wait = self._poll if self._slots.free == self._slots.rooms else self._contact
         if ended:
             wait = min(wait, self._flush_wait)
         if want:
-            is_due = self._is_woken or self._appetite.is_eager(self._slots.lanes.child_room)
-            wait = min(wait, _GAP if is_due else self._look_after)
+            is_eager = self._is_woken or self._appetite.is_eager(self._slots.lanes.child_room)
+            wait = min(wait, _GAP if is_eager else self._look_after)
         elif (rest := self._appetite.rest_of(self._loop.time())) is not None:
             wait = min(wait, self._loop.time() + rest - self._last)
         return self._last + wait - self._loop.time()
@@ -154,7 +158,7 @@ class Fetcher:
         # With rooms to fill, the next look has its time already.
         is_full = not self._want()
         self._slots.rings_when_free = is_full and (
-            self._is_woken or self._look_after < self._poll
+            self._is_woken or self._look_after < self._poll or self._guard.is_shut
         )
         bell = self._settler.bell
         bell.clear()
@@ -176,9 +180,9 @@ class Fetcher:
             # Before the look: what arrives just after it must ring.
             if self._look_after:
                 self._listen()
-        began = self._loop.time()
+        began, starts = self._loop.time(), self._guard.starts()
         answer = await self._standing.exchange(
-            started=self._sweep.take_starts(),
+            started=self._sweep.take_starts() + starts,
             settlements=batch.settlements,
             want=want,
             queues=request.queues if want else None,
@@ -187,6 +191,7 @@ class Fetcher:
         took = min((self._last - began) * _SHARE, _LONGEST_FLUSH)
         self._flush_wait = max(self._flush_after, took)
         self._settler.accepted(batch, answer.stale)
+        self._guard.started(starts)
         self._pace.ended(batch.attempts, self._last)
         self._receive(answer.claims, request)
         self._slots.stop(answer.cancel, Stop.CANCEL)
@@ -201,7 +206,7 @@ class Fetcher:
     def _receive(self, claims: list[Claim], request: Request) -> None:
         self._standing.stats.claimed += len(claims)
         if self._departure.ending is None:
-            surplus = self._slots.accept(claims)
+            surplus = self._slots.accept(self._guard.sort(claims))
             self._settler.release(surplus)
             self._learn(claims, surplus, request)
             if claims:

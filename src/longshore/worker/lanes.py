@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Callable, Container, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Protocol
 
 from longshore.core.job import Claim
 from longshore.engine import Reference
-from longshore.runtime.clock import Clock
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.buffer import Buffer
 from longshore.worker.flight import Flight
+from longshore.worker.isolation import Isolation
 from longshore.worker.outcome import Judge
 from longshore.worker.processes import Processes
 from longshore.worker.registry import Execution, Handler, Registry
@@ -40,6 +41,7 @@ class _Lane:
     ) -> None:
         self.executor = executor
         self.handlers = handlers
+        """By type: all claims of these types go this way."""
         self.buffer = buffer
 
     @property
@@ -49,22 +51,29 @@ class _Lane:
 
 
 class Lanes:
-    """A lane for threads and one for child processes, where some handler needs them."""
+    """A lane for threads and one for child processes, where some handler needs them.
+
+    And one for suspects, which claims enter only one by one; and a place aside for what may
+    not start yet.
+    """
 
     def __init__(
         self,
         registry: Registry,
         settings: WorkerSettings,
         *,
-        clock: Clock,
         judge: Judge,
         flight: Flight,
         on_ended: Callable[[list[Attempt]], None],
+        on_refused: Callable[[list[Claim]], None],
     ) -> None:
-        self._clock = clock
+        make = partial(Processes, judge=judge, flight=flight)
+        limits = settings.child_limits
+        self._registry = registry
+        self._clock = judge.clock
         self._lanes: list[_Lane] = []
         self._threads: Threads | None = None
-        self._apart: dict[str, Handler] = {}
+        self._apart = _in_children(registry)
         self.processes: Processes | None = None
         for_threads, for_children = Buffer(), Buffer()
         self.queues = for_threads.claims, for_children.claims
@@ -72,29 +81,32 @@ class Lanes:
         if plain := registry.handlers_in(Execution.THREAD):
             limit = settings.threads or settings.concurrency
             self._threads = Threads(
-                limit, clock=clock, judge=judge, flight=flight, on_ended=on_ended
+                limit, clock=judge.clock, judge=judge, flight=flight, on_ended=on_ended
             )
             self._lanes.append(_Lane(self._threads, plain, for_threads))
-        if apart := registry.handlers_in(Execution.PROCESS):
-            limits = settings.child_limits
-            setup = wire.Setup.here(registry.origin(), tuple(apart), limits)
-            self.processes = Processes(
-                setup, limits, clock=clock, judge=judge, flight=flight, on_ended=on_ended
-            )
-            self._apart = apart
-            self._lanes.append(_Lane(self.processes, apart, for_children))
+        if apart := tuple(self._apart):
+            setup = wire.Setup.here(registry.origin(apart), apart, limits)
+            self.processes = make(setup, limits, on_ended=on_ended, on_unfit=self._keep_here)
+            self._lanes.append(_Lane(self.processes, self._apart, for_children))
+        self.aside = Buffer()
+        """Claims that may not start yet, however long they wait."""
+        self.isolation = Isolation(
+            registry, limits, make, on_ended=on_ended, on_refused=on_refused
+        )
+        self._suspects = _Lane(self.isolation, {}, Buffer())
+        self._lanes.append(self._suspects)
 
     @property
     def waiting(self) -> int:
         """Claims that wait for one of them."""
-        for_threads, for_children = self.queues
-        return len(for_threads) + len(for_children)
+        aside = len(self.aside.claims)
+        return aside + sum(len(lane.buffer.claims) for lane in self._lanes)
 
     @property
     def claims(self) -> list[Claim]:
         """These claims."""
-        for_threads, for_children = self.queues
-        return [*for_threads, *for_children]
+        waiting = [claim for lane in self._lanes for claim in lane.buffer.claims]
+        return [*waiting, *self.aside.claims]
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -129,6 +141,7 @@ class Lanes:
             self._threads.open(loop, context)
         if self.processes is not None:
             self.processes.open(loop)
+        self.isolation.open(loop)
 
     def take_in(
         self, claims: Sequence[Claim], now: float
@@ -146,13 +159,21 @@ class Lanes:
             lane.buffer.add(mine, now)
         return claims, surplus
 
+    def isolate(self, claim: Claim, now: float) -> bool:
+        """Let it wait for a child process of its own; False when there is none to spare."""
+        if self.isolation.room <= len(self._suspects.buffer.claims):
+            return False
+        self._suspects.buffer.add([claim], now)
+        return True
+
     def fill(self, free: int) -> int:
         """Start what can be, in so many free rooms at most; how many were needed."""
         started = 0
         for lane in self._lanes:
             while started < free and lane.can_start:
                 claim = lane.buffer.claims.popleft()
-                handler = lane.handlers[claim.type]
+                handler = self._registry.get(claim.type)
+                assert handler is not None, "what nobody knows waits for nothing"
                 lane.executor.start(Attempt(claim, NEVER, handler, self._clock.monotonic()))
                 started += 1
         return started
@@ -162,21 +183,39 @@ class Lanes:
         return [claim for lane in self._lanes for claim in lane.buffer.take_older(than)]
 
     def take_all(self) -> list[Claim]:
-        """Remove and return everything that waits."""
+        """Remove and return everything that waits for an executor."""
         return [claim for lane in self._lanes for claim in lane.buffer.take_all()]
 
     def take_named(self, references: Container[Reference], now: float) -> list[Claim]:
         """Remove and return these."""
-        found = (lane.buffer.take_named(references, now) for lane in self._lanes)
+        buffers = [*(lane.buffer for lane in self._lanes), self.aside]
+        found = (buffer.take_named(references, now) for buffer in buffers)
         return [claim for claims in found for claim in claims]
 
     def take_unbegun(self) -> list[Claim]:
         """Take back what has a room already, and no child yet."""
-        return self.processes.take_waiting() if self.processes is not None else []
+        waiting = self.isolation.take_waiting()
+        return waiting + (self.processes.take_waiting() if self.processes is not None else [])
 
     async def close(self) -> None:
         """Let idle threads end, and end every child. Threads in a handler end after it."""
         if self._threads is not None:
             self._threads.close()
+        await self.isolation.close()
         if self.processes is not None:
             await self.processes.close()
+
+    def _keep_here(self, type_name: str) -> None:
+        """Run jobs of this type where they would run without children."""
+        if self._apart[type_name].execution is not Execution.PROCESS:
+            del self._apart[type_name]
+
+
+def _in_children(registry: Registry) -> dict[str, Handler]:
+    """The handlers whose jobs all run in child processes: their task's wish, or its due."""
+    apart = registry.handlers_in(Execution.PROCESS)
+    for name in registry.isolated:
+        handler = registry.get(name)
+        if handler is not None and handler.max_crashes == 1:
+            apart[name] = handler
+    return apart

@@ -29,6 +29,8 @@ class Judge:
     def __init__(self, standing: Standing, rng: random.Random) -> None:
         self._standing = standing
         self._rng = rng
+        self.clock = standing.clock
+        """By which attempts begin and end."""
 
     def undecodable(self, attempt: Attempt, error: BaseException) -> Settlement:
         """The payload is not what the task takes, and no retry will change it."""
@@ -84,6 +86,11 @@ class Judge:
             **self._times(attempt),
         )
         return self._logged(attempt, crashed)
+
+    def misplaced(self, attempt: Attempt) -> Settlement:
+        """It cannot run where it was put, and is given back as if it had been drained."""
+        started_at = self._standing.engine_time(attempt.started)
+        return self._logged(attempt, settle.released(attempt.claim, started_at=started_at))
 
     def exceeded(self, attempt: Attempt, held: int, limit: int) -> Settlement:
         """The process that ran this attempt was killed because it held too much memory."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.errors import PayloadError
-from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.clock import SECOND
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.crew import Crew
@@ -58,13 +58,14 @@ class Processes:
         setup: wire.Setup,
         limits: ChildLimits,
         *,
-        clock: Clock,
         judge: Judge,
         flight: Flight,
         on_ended: Callable[[list[Attempt]], None],
+        on_unfit: Callable[[str], None],
     ) -> None:
         self._limits = limits
-        self._clock = clock
+        self._on_unfit = on_unfit
+        self._clock = judge.clock
         self._judge = judge
         self._flight = flight
         self._on_ended = on_ended
@@ -191,6 +192,10 @@ class Processes:
             attempt.settlement = judge.undecodable(attempt, PayloadError(report.message))
         elif isinstance(report, wire.Unstorable):
             attempt.settlement = judge.unstorable(attempt, report.message)
+        elif isinstance(report, wire.Unfit):
+            attempt.settlement = judge.misplaced(attempt)
+            if report.is_for_good:
+                self._on_unfit(attempt.claim.type)
         if attempt.stop:
             self._crew.discard(child)
         else:

@@ -1,6 +1,6 @@
 """What a worker can run: handlers by type name."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -45,7 +45,7 @@ class Handler:
     is_async: bool = False
     """Where the execution does not tell: the function is a coroutine function."""
     max_crashes: int = MAX_CRASHES
-    """A job that has killed so many processes of its own is dead."""
+    """A job that was there when so many processes died, and alone in the last, is dead."""
     memory_bytes: int | None = None
     """The most memory its process may hold; without it, what the worker allows."""
 
@@ -54,10 +54,16 @@ class Registry:
     """Handlers by type name."""
 
     def __init__(
-        self, handlers: Iterable[Handler] = (), *, origin: Callable[[], Origin] | None = None
+        self,
+        handlers: Iterable[Handler] = (),
+        *,
+        origin: Callable[[Collection[str]], Origin] | None = None,
+        isolated: Collection[str] = (),
     ) -> None:
         self._handlers: dict[str, Handler] = {}
         self._origin = origin
+        self.isolated = frozenset(isolated)
+        """The types whose suspects run in child processes, wherever the others run."""
         for handler in handlers:
             self.add(handler)
 
@@ -71,11 +77,11 @@ class Registry:
         """The handler of this type."""
         return self._handlers.get(type_name)
 
-    def origin(self) -> Origin:
-        """Where a child process finds these, or ConfigError."""
+    def origin(self, types: Collection[str]) -> Origin:
+        """Where a child process finds these types, or ConfigError."""
         if self._origin is None:
             raise ConfigError("these tasks have no module that a child process could import")
-        return self._origin()
+        return self._origin(types)
 
     def handlers_in(self, execution: Execution) -> dict[str, Handler]:
         """Those that run there, by type name."""

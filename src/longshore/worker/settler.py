@@ -36,7 +36,7 @@ class Settler:
     """Holds the attempts that ended and the claims to give back. Nothing leaves it twice."""
 
     def __init__(self, standing: Standing, flight: Flight) -> None:
-        self._standing = standing
+        self.standing = standing
         self._flight = flight
         self._stats = standing.stats
         self._decided: list[Settlement] = []
@@ -93,7 +93,7 @@ class Settler:
         self.ended.clear()
         decided, self._decided = self._decided, []
         # Built in one go, for this is done for every job.
-        offset = self._standing.engine_time(0.0)
+        offset = self.standing.engine_time(0.0)
         succeeded = settle.succeeded
         settlements = [
             attempt.settlement

@@ -100,10 +100,10 @@ class Slots:
         self.lanes = Lanes(
             registry,
             settings,
-            clock=clock,
             judge=judge,
             flight=flight,
             on_ended=self._ended_elsewhere,
+            on_refused=self._refused,
         )
         self.rooms = settings.concurrency
         self.free = settings.concurrency
@@ -153,9 +153,23 @@ class Slots:
         """Take back what has been waiting for a room since this instant, or all."""
         if since is not NEVER:
             return self._buffer.take_older(since) + self.lanes.take_older(since)
+        return self.take_unstarted() + self.lanes.aside.take_all()
+
+    def take_unstarted(self) -> list[Claim]:
+        """Take back everything that could start at any moment."""
         unbegun = self.lanes.take_unbegun()
         self.free += len(unbegun)
         return self._buffer.take_all() + self.lanes.take_all() + unbegun
+
+    def run(self, claim: Claim, *, in_child: bool) -> None:
+        """Run it as soon as there is room: in a child process, where that can be had."""
+        now = self._clock.monotonic()
+        if not (in_child and self.lanes.isolation.takes(claim.type)):
+            self.accept([claim])
+        elif not self.lanes.isolate(claim, now):
+            # Those that hold all children do not end.
+            self._settler.release([claim])
+        self._fill()
 
     def stop(self, references: Sequence[Reference], why: Stop) -> None:
         """Stop these: handlers are told, and what still waits does not start."""
@@ -236,6 +250,12 @@ class Slots:
             self._settler.bell.set()
         self._settler.add(ended)
         self._room_is_free()
+
+    def _refused(self, claims: list[Claim]) -> None:
+        """No child can run these suspects."""
+        self.free += len(claims)
+        self.lanes.aside.add(claims, self._clock.monotonic())
+        self._settler.bell.set()
 
     def _room_is_free(self) -> None:
         self._fill()

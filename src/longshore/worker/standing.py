@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar, cast
 
-from longshore.core.job import Settlement
+from longshore.core.job import Attempt, JobId, Settlement
 from longshore.engine import (
     Completion,
     Engine,
@@ -190,6 +190,10 @@ class Standing:
     async def promote(self, limit: int) -> Promoted:
         """Make due jobs ready, and learn when the next one is due."""
         return await self._insist("promote", lambda: self._engine.promote(limit=limit))
+
+    async def history(self, job_id: JobId) -> list[Attempt]:
+        """The job's deliveries that ended, oldest first."""
+        return await self._insist("attempts", lambda: self._engine.attempts(job_id))
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived; a wait that fails lasts its whole time."""

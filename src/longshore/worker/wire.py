@@ -31,6 +31,7 @@ __all__ = [
     "Setup",
     "ToChild",
     "Undecodable",
+    "Unfit",
     "Unstorable",
     "Wish",
     "decode_order",
@@ -134,6 +135,13 @@ class Undecodable(Report, tag=True, frozen=True):
     message: str
 
 
+class Unfit(Report, tag=True, frozen=True):
+    """The job needs its worker's own process: what the handler has done, it will do again."""
+
+    is_for_good: bool
+    """All jobs of its type do."""
+
+
 class Unstorable(Report, tag=True, frozen=True):
     """The handler returned something that cannot be kept."""
 
@@ -141,7 +149,7 @@ class Unstorable(Report, tag=True, frozen=True):
 
 
 ToChild = Setup | Order
-FromChild = Ready | Refused | Returned | Raised | Undecodable | Unstorable
+FromChild = Ready | Refused | Returned | Raised | Undecodable | Unfit | Unstorable
 
 
 class ForeignError(Exception):

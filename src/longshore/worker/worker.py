@@ -16,6 +16,7 @@ from longshore.runtime.outlook import Outlook
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
 from longshore.worker.flight import Flight
+from longshore.worker.guard import Guard
 from longshore.worker.hunger import Hunger
 from longshore.worker.keeper import KeeperOffer, KeeperProcess
 from longshore.worker.lookout import Lookout
@@ -108,12 +109,19 @@ class Worker:
             clock=self._clock,
             on_worn_out=self._wear_out,
         )
+        guard = Guard(
+            registry,
+            slots=self._slots,
+            settler=self._settler,
+            standing=self._standing,
+            rng=rng,
+        )
         self._fetcher = Fetcher(
             settings,
-            standing=self._standing,
             slots=self._slots,
             settler=self._settler,
             sweep=self._sweep,
+            guard=guard,
             departure=self._departure,
         )
         self._renewer = Renewer(
