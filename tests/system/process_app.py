@@ -1,7 +1,5 @@
 """An application whose jobs run in child processes, and start processes of their own."""
 
-import asyncio
-import ctypes
 import itertools
 import logging
 import os
@@ -46,50 +44,3 @@ async def pass_on(words: str) -> str:
 def speak(words: str) -> None:
     sys.stdout.write(f"printed {words}\n")
     log.info("logged", extra={"words": words})
-
-
-@app.task(
-    execution="process", timeout=0.5, memory_limit="200MiB", max_crashes=2, retry_base=0.01
-)
-def poison(n: int, how: str) -> None:
-    """Count the run in a book outside the queue, and go wrong in one of many ways."""
-    note(n)
-    match how:
-        case "raise":
-            raise ValueError(how)
-        case "exit":
-            sys.exit(1)
-        case "hang":
-            sum(itertools.repeat(0))
-        case "hoard":
-            hoarded = bytearray(400 << 20)
-            time.sleep(10)
-            del hoarded
-        case "vanish":
-            os._exit(0)
-        case "segfault":
-            ctypes.string_at(0)
-
-
-@app.task(execution="process")
-def healthy(n: int) -> None:
-    note(n)
-    time.sleep(0.005)
-
-
-@app.task
-async def healthy_async(n: int) -> None:
-    note(n)
-    await asyncio.sleep(0.005)
-
-
-@app.task
-def healthy_thread(n: int) -> None:
-    note(n)
-    time.sleep(0.005)
-
-
-def note(n: int) -> None:
-    book = os.open("runs", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(book, f"{n}\n".encode())
-    os.close(book)

@@ -1,99 +1,107 @@
-"""Jobs that go wrong in every way, in child processes beside healthy ones, and every run."""
+"""Jobs that go wrong in every way, beside healthy ones: every run of each, by a ledger."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
 import pytest
+from poison_yard import Yard, job, open_yard
 
 from longshore.core.job import Job, NewJob
 from longshore.core.state import State
-from longshore.engines import open_engine
-from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
 
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).parent
-CHARGED = ["raise", "exit", "hang", "hoard"]
-"""Kinds that end as failures: as many runs as max_attempts."""
-CRASHING = ["vanish", "segfault"]
-"""Kinds that kill their process: as many runs as max_crashes."""
-MAX_CRASHES = 2
+KINDS = ("raise", "exit", "segfault", "hoard", "hang")
+ERRORS = {
+    "raise": "ValueError",
+    "exit": "SystemExit",
+    "segfault": "crash",
+    "hoard": "memory",
+    "hang": "timeout",
+}
+CHILDREN = ("--children", "6")
 
 
-def poison(number: int) -> tuple[NewJob, int]:
-    """A job of one of the kinds, and how often it has to run."""
-    kinds = CHARGED + CRASHING
-    how = kinds[number % len(kinds)]
-    max_attempts = 1 + number // len(kinds) % 3
-    job = a_job(
-        type="poison",
-        payload=msgspec.json.encode({"n": number, "how": how}),
-        max_attempts=max_attempts,
-        timeout=500_000 if how == "hang" else 60_000_000,
-    )
-    return job, MAX_CRASHES if how in CRASHING else max_attempts
+class Poison(NamedTuple):
+    """A job, how often it has to run, and how it has to end."""
+
+    job: NewJob
+    runs: int
+    end: tuple[str, str, int, int]
+    """Reason, kind of the last error, failures, crashes."""
 
 
-def healthy(number: int) -> NewJob:
-    kinds = ["healthy", "healthy_async", "healthy_thread"]
-    body = msgspec.json.encode({"n": number})
-    return a_job(type=kinds[number % len(kinds)], payload=body, max_attempts=1)
+def poison(n: int) -> Poison:
+    """One of the five kinds, with each number of attempts or crashes from 1 to 5."""
+    how, most, other = KINDS[n % 5], 1 + n // 5 % 5, 1 + n // 25 % 5
+    executor = ("process", "thread", "async")[n // 5 % 3]
+    timeout = 400_000 if how == "hang" else 60_000_000
+    if how == "segfault":
+        wrong = job(f"poison_{most}", n, how=how, max_attempts=other, timeout=timeout)
+        return Poison(wrong, most, ("poison", ERRORS[how], 0, most))
+    is_apart = how == "hoard" or executor == "process"
+    name = f"poison_{other}" if is_apart else f"poison_{executor}"
+    wrong = job(name, n, how=how, max_attempts=most, timeout=timeout)
+    return Poison(wrong, most, ("exhausted", ERRORS[how], most, 0))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def healthy(n: int) -> NewJob:
+    kinds = ("healthy", "healthy_async", "healthy_thread")
+    return job(kinds[n % 3], n, max_attempts=1)
+
+
+@pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         return request.getfixturevalue("postgres_url")
     return f"sqlite:///{tmp_path}/jobs.db"
 
 
-@contextmanager
-def working(url: str, folder: Path) -> Iterator[None]:
-    """`longshore worker` in this folder."""
-    environ = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
-    environ["PYTHONPATH"] = os.pathsep.join([str(HERE), environ.get("PYTHONPATH", "")])
-    words = ["-m", "longshore", "worker", "--app", "process_app:app", "--url", url]
-    with subprocess.Popen([sys.executable, *words], cwd=folder, env=environ) as worker:
-        try:
-            yield
-        finally:
-            worker.terminate()
-            worker.wait(30)
+@pytest.fixture
+async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
+    async with open_yard(url, tmp_path) as yard:
+        yield yard
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(120, marks=pytest.mark.prove)])
+def as_ended(it: Job) -> tuple[str | None, str | None, int, int]:
+    return it.reason, it.failure and it.failure.kind, it.failures, it.crashes
+
+
+@pytest.mark.parametrize(
+    ("url", "count"),
+    [
+        ("sqlite", 10),
+        ("postgres", 10),
+        pytest.param("sqlite", 3_000, marks=pytest.mark.prove),
+        pytest.param("postgres", 3_000, marks=pytest.mark.prove),
+    ],
+    indirect=["url"],
+)
 async def test_every_poison_job_runs_exactly_as_often_as_it_may_and_no_neighbour_is_harmed(
-    tmp_path: Path, url: str, count: int
+    yard: Yard, count: int
 ):
-    bad = [poison(number) for number in range(count)]
-    good = [healthy(number) for number in range(count, 11 * count)]
-    engine = open_engine(url)
-    await engine.migrate()
-    await engine.submit([job for job, _ in bad] + good)
+    bad = [poison(n) for n in range(count)]
+    good = [healthy(n) for n in range(count, 2 * count)]
+    mixed = [one for wrong, right in zip(bad, good, strict=True) for one in (wrong.job, right)]
+    await yard.submit(mixed)
 
-    async def ended() -> list[Job]:
-        """All of them, once none is left to run."""
-        jobs = [await engine.get(job.id) for job in [*(one for one, _ in bad), *good]]
-        return jobs if {job.state for job in jobs} <= {State.SUCCEEDED, State.DEAD} else []
+    async def is_over() -> bool:
+        (queue,) = await yard.engine.counts()
+        return not (queue.ready or queue.running or queue.scheduled)
 
-    with working(url, tmp_path):
-        jobs = await eventually(ended, within=60.0 + 3 * count, every=0.2)
-    await engine.close()
+    with yard.worker(*CHILDREN):
+        await eventually(is_over, within=60.0 + 2 * count, every=0.2)
 
-    runs = Counter(int(line) for line in (tmp_path / "runs").read_text().split())
-    expected = [times for _, times in bad] + [1] * len(good)
-    assert [runs[number] for number in range(11 * count)] == expected
-    dead, others = jobs[:count], jobs[count:]
-    assert {job.state for job in dead} == {State.DEAD}
-    assert [job.reason for job in dead[:6]] == ["exhausted"] * 4 + ["poison"] * 2
-    kinds = [job.failure.kind for job in dead[:6] if job.failure is not None]
-    assert kinds == ["ValueError", "SystemExit", "timeout", "memory", "crash", "crash"]
-    assert {job.state for job in others} == {State.SUCCEEDED}
-    assert {(job.failures, job.crashes, job.lapses) for job in others} == {(0, 0, 0)}
+    runs = yard.runs()
+    assert {n: runs[n] for n in range(count)} == {n: one.runs for n, one in enumerate(bad)}
+    dead = [await yard.engine.get(one.job.id) for one in bad]
+    assert Counter(one.state for one in dead) == {State.DEAD: count}
+    assert [as_ended(one) for one in dead] == [one.end for one in bad]
+    healthy_ones = [await yard.engine.get(one.id) for one in good]
+    assert Counter(one.state for one in healthy_ones) == {State.SUCCEEDED: count}
+    facts = {(one.attempt, one.failures, one.crashes, one.lapses) for one in healthy_ones}
+    assert facts == {(1, 0, 0, 0)}
+    assert {runs[n] for n in range(count, 2 * count)} == {1}

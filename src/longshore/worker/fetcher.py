@@ -108,12 +108,18 @@ class Fetcher:
             if self._slots.fault is not None:
                 raise self._slots.fault
             lease_left = self._standing.time_left()
-            await self._guard.advance()
+            await self._advance_guard()
             delay = min(self._delay(), self._guard.delay)
             if delay > 0:
                 await self._pause(min(delay, lease_left))
             else:
                 await self._exchange()
+
+    async def _advance_guard(self) -> None:
+        was_shut = self._guard.is_shut
+        await self._guard.advance()
+        if was_shut and not self._guard.is_shut:
+            self._is_woken = True
 
     def _is_over(self) -> bool:
         return self._departure.ending is not None and not self._holds()
