@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from longshore.cli import waits
-from longshore.core import ids
+from longshore.core import ids, poison
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
 from longshore.engine import Pause, QueueCounts, SessionView
@@ -46,6 +46,7 @@ def job(
     if attempts is not None:
         document["attempts"] = [attempt(one) for one in attempts]
         document["waits_because"] = waits_because
+        document["victims"] = poison.victims(attempts)
     return document
 
 

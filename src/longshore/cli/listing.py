@@ -7,6 +7,7 @@ import click
 from longshore.cli import documents, render, tables, waits, wiring
 from longshore.cli.render import Table
 from longshore.cli.shared import Shared
+from longshore.core import poison
 from longshore.core.job import Job, JobId
 from longshore.engine import Engine, JobFilter, Page
 
@@ -63,7 +64,8 @@ def show_job(shared: Shared, job_id: JobId) -> None:
             render.document(documents.job(job, history, waits_because))
             return
         now = await engine.now()
-        render.sheet(tables.job(job, now, waits_because))
+        victims = poison.victims(history)
+        render.sheet(tables.job(job, now, waits_because, victims))
         if history:
             click.echo()
             render.table(tables.attempts(history, now))

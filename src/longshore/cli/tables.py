@@ -58,7 +58,12 @@ def dead(found: Sequence[Job], now: int) -> Table:
     )
 
 
-def job(it: Job, now: int, waits_because: str | None = None) -> Sheet:
+def job(
+    it: Job,
+    now: int,
+    waits_because: str | None = None,
+    victims: Sequence[str] = (),
+) -> Sheet:
     """Everything about one job."""
     return Sheet(
         [
@@ -79,6 +84,7 @@ def job(it: Job, now: int, waits_because: str | None = None) -> Sheet:
             ("worker", it.worker),
             ("attempts", f"{it.attempt}; {it.failures} of {it.max_attempts} failures"),
             ("crashes", f"{it.crashes}" if it.crashes else None),
+            ("died beside it", "\n".join(victims)),
             ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
             ("idempotency key", it.idempotency_key),
             ("unique key", it.unique_key),

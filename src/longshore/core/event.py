@@ -43,7 +43,7 @@ class Name(StrEnum):
     RETRYING = "job.retrying"
     """The job was scheduled to run again."""
     SNOOZED = "job.snoozed"
-    """The handler asked to run later; nothing was charged."""
+    """The handler asked to run later, or there was no room to run it; nothing was charged."""
     RELEASED = "job.released"
     """A worker gave the job back unharmed."""
     RECLAIMED = "job.reclaimed"

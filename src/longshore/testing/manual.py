@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from longshore.core import settle
+from longshore.core import poison, settle
 from longshore.core.job import Claim, Failure, Settlement
 from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
 from longshore.testing.factories import SECOND
@@ -132,6 +132,6 @@ async def reclaim_lapsed(engine: Engine, *, grace: int = 0) -> int:
     """Do what a reclaim tick does: bury every lapsed session; the number of jobs it settled."""
     settled = 0
     for lapsed in await engine.lapsed(grace=grace, limit=100):
-        settlements = [settle.lost(held) for held in lapsed.held]
+        settlements = poison.unreported(lapsed.held)
         settled += await engine.reclaim(lapsed.token, settlements, grace=grace)
     return settled

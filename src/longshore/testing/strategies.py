@@ -27,7 +27,7 @@ __all__ = [
 QUEUES = ("mail", "video")
 TYPES = ("a", "b", "c")
 TENANTS = ("acme", "other")
-WAYS = ("succeed", "fail", "kill", "snooze", "release", "stop")
+WAYS = ("succeed", "fail", "kill", "condemn", "snooze", "put off", "release", "stop")
 
 some_queues = st.lists(st.sampled_from(QUEUES), min_size=1, unique=True)
 some_types = st.lists(st.sampled_from(TYPES), min_size=1, unique=True)
@@ -94,8 +94,12 @@ def settlement_of(data: st.DataObject, claim: Claim, now: int) -> Settlement:
             return settle.failed(claim, Failure("E", "e", "t"), delay=delay, **at)
         case "kill":
             return settle.killed(claim, Failure("E", "e"), "no use", **at)
+        case "condemn":
+            return settle.condemned(claim)
         case "snooze":
             return settle.snoozed(claim, delay, **at)
+        case "put off":
+            return settle.put_off(claim, delay)
         case "release":
             return settle.released(claim, started_at=data.draw(st.sampled_from([None, now])))
         case _:

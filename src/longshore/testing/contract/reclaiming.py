@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from longshore.core import settle
-from longshore.core.job import Held
+from longshore.core import ids, poison, settle
+from longshore.core.job import Death, Held
 from longshore.core.state import State, Verb
 from longshore.engine import Engine, Lapsed
 from longshore.errors import IllegalTransitionError
@@ -324,3 +324,21 @@ async def test_a_clock_set_back_costs_no_living_worker_its_lease(
         await worker.session.renew()
 
     assert [one.expires_at for one in await engine.sessions()] == [clock.now() + LEASE]
+
+
+async def test_history_keeps_who_died_beside_a_job(engine: Engine, clock: ManualClock) -> None:
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    claims = await worker.claim(2)
+    await worker.start(*claims)
+    clock.advance(LEASE)
+
+    await reclaim_lapsed(engine)
+
+    first, second = claims
+    for claim, other in ((first, second), (second, first)):
+        (crash,) = await engine.attempts(claim.id)
+        assert (crash.outcome, crash.started_at is None) == ("crashed", False)
+        expected = Death(beside=1, victims=(ids.text(other.id),))
+        assert poison.death_of(crash.failure) == expected
+        assert poison.death_of((await engine.get(claim.id)).failure) == expected

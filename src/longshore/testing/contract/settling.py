@@ -313,3 +313,31 @@ async def test_a_retry_cannot_be_claimed_before_it_is_due(
     await engine.promote(limit=10)
 
     assert await worker.claim() == []
+
+
+async def test_a_job_put_off_before_it_began_waits_and_nothing_counts(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+
+    await worker.settle(settle.put_off(claim, MINUTE))
+
+    job = await engine.get(claim.id)
+    assert (job.state, job.run_at) == (State.SCHEDULED, clock.now() + MINUTE)
+    assert numbers(job) == (1, 0, 0, 0, 0)
+
+
+async def test_a_condemned_job_is_dead_without_another_start(engine: Engine) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+
+    await worker.settle(settle.condemned(claim))
+
+    job = await engine.get(claim.id)
+    assert (job.state, job.reason, job.started_at) == (State.DEAD, "poison", None)
+    assert numbers(job) == (1, 0, 0, 0, 0)
+    (end,) = await engine.attempts(claim.id)
+    assert (end.outcome, end.started_at) == ("condemned", None)
