@@ -50,7 +50,9 @@ class Declaration(TaskOptions, total=False):
     memory_limit: int | str
     """The most memory that a job with `execution="process"` may hold: bytes, or `512MiB`."""
     max_crashes: int
-    """A job that killed so many processes of its own is dead, for the reason poison; 3."""
+    """A job that was there when so many processes died, and alone in the last, is dead, for the
+    reason poison; 3. One crash before that it runs in a child process. With 1 all jobs do.
+    """
     retry_base: Duration
     """The delay after the first failure is twice this; it doubles with each. 250 ms."""
     retry_cap: Duration

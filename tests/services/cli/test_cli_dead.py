@@ -8,11 +8,12 @@ from cli_steps import Queue, Shell
 
 from longshore.cli import bulk
 from longshore.cli.bulk import Selection, Tally
-from longshore.core import ids
+from longshore.core import ids, poison
 from longshore.core.event import Name, expand
 from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
+from longshore.testing.manual import a_worker
 
 
 @pytest.fixture
@@ -127,3 +128,25 @@ def test_purge_of_a_job_that_is_not_dead_is_refused(shell: Shell, queue: Queue):
     assert result.exit_code == 4
     assert result.stderr == "error: cannot purge a job that is succeeded\n"
     assert queue.get(job_id).state is State.SUCCEEDED
+
+
+async def crash_two(engine: Engine) -> None:
+    worker = await a_worker(engine, queues=["mail"])
+    claims = await worker.claim(2)
+    await worker.start(*claims)
+    held = await engine.held(worker.session.token) or []
+    await engine.bury(worker.session.token, poison.unreported(held))
+
+
+def test_a_job_shows_who_died_beside_it(shell: Shell, queue: Queue):
+    job_id, other_id = queue.submit(queue="mail"), queue.submit(queue="mail")
+    queue.ask(crash_two)
+
+    sheet = shell("jobs", "show", job_id).stdout
+    (document,) = shell.lines("dead", "show", job_id)
+
+    assert f"died beside it   {other_id}" in sheet
+    assert "the worker that ran it vanished, and 1 other job with it" in sheet
+    assert document["victims"] == [other_id]
+    (crash,) = document["attempts"]
+    assert (crash["outcome"], crash["failure"]["death"]["beside"]) == ("crashed", 1)
