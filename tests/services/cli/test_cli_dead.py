@@ -145,7 +145,7 @@ def test_a_job_shows_who_died_beside_it(shell: Shell, queue: Queue):
     sheet = shell("jobs", "show", job_id).stdout
     (document,) = shell.lines("dead", "show", job_id)
 
-    assert f"died beside it   {other_id}" in sheet
+    assert f"died beside it  {other_id}" in sheet
     assert "the worker that ran it vanished, and 1 other job with it" in sheet
     assert document["victims"] == [other_id]
     (crash,) = document["attempts"]
