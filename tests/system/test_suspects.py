@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from poison_yard import Yard, job, open_yard
 
-from longshore.core.poison import victims
+from longshore.core.job import NewJob
+from longshore.core.poison import unreported, victims
 from longshore.core.state import State
+from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
 
 pytestmark = [
@@ -111,3 +113,71 @@ async def test_an_operator_who_kills_workers_makes_no_innocent_job_dead(
     in_worker = [parent == os.getpid() for _, _, parent in yard.ledger()]
     most = int(name[-1])
     assert in_worker == [True] * (most - 1) + [False] * (kills + 2 - most)
+
+
+async def crashed_twice(yard: Yard, jobs: list[NewJob]) -> None:
+    """Two workers died while they ran all of these."""
+    await yard.submit(jobs)
+    types = sorted({one.type for one in jobs})
+    for _ in range(2):
+        session = await yard.engine.open_session(
+            worker="gone", queues=["default"], types=types, lease=60_000_000
+        )
+        claims = (await session.exchange(1, want=len(jobs))).claims
+        assert len(claims) == len(jobs)
+        await session.exchange(2, started=[(one.handle, one.delivery) for one in claims])
+        held = await yard.engine.held(session.token)
+        await yard.engine.bury(session.token, unreported(held or []))
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+async def test_a_suspect_runs_in_a_child_as_it_would_in_its_worker_or_else_alone_there(
+    yard: Yard,
+):
+    kinds = ["pass_on", "healthy", "healthy_async", "healthy_thread", "transact"]
+    jobs = [job(name, n) for n, name in enumerate(kinds)] + [a_job(type="noop")]
+    await crashed_twice(yard, jobs)
+
+    with yard.worker("--children", "2") as worker:
+        ended = await yard.ended([one.id for one in jobs])
+
+    assert {(one.state, one.failures, one.crashes) for one in ended} == {
+        (State.SUCCEEDED, 0, 2)
+    }
+    places = {n: pid for n, pid, _ in yard.ledger()}
+    parents = {n: parent for n, _, parent in yard.ledger()}
+    assert {parents[n] for n in range(4)} == {worker.pid}
+    # No two share a process; the last needs the worker's own connection.
+    assert len({places[n] for n in range(5)}) == 5
+    assert places[4] == worker.pid
+
+
+@pytest.mark.parametrize(
+    "url",
+    [pytest.param(one, marks=prove) for one in ("sqlite", "postgres")],
+    indirect=True,
+)
+async def test_a_job_that_takes_whole_machines_along_is_poison_once_it_was_alone_twice(
+    yard: Yard,
+):
+    (held,) = await yard.submit([job("linger_2", 0, timeout=600_000_000)])
+    for count in (1, 2, 3):
+        with yard.worker("--lease", "5s") as worker:
+
+            async def is_known(count: int = count) -> bool:
+                it = await yard.engine.get(held)
+                return yard.runs()[0] == count and it.started_at is not None
+
+            await eventually(is_known, within=40.0)
+            keepers = [int(one["pid"]) for one in yard.logged("keeper started")]
+            for pid in (keepers[-1], worker.pid):
+                os.kill(pid, signal.SIGKILL)
+            worker.wait()
+
+    with yard.worker("--lease", "5s"):
+        (ended,) = await yard.ended([held])
+
+    assert (ended.state, ended.reason, ended.crashes) == (State.DEAD, "poison", 3)
+    assert yard.runs()[0] == 3
+    history = await yard.history(held)
+    assert [one.outcome for one in history] == ["crashed"] * 3 + ["condemned"]
