@@ -200,6 +200,32 @@ async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, 
     assert sorted(map(int, yard.runs())) == list(range(200 * rounds))
 
 
+async def test_a_second_sigterm_takes_children_and_grandchildren_along(yard: Yard):
+    job_ids = [await yard.submit("hold", name="a"), await yard.submit("hold_the_gil", name="b")]
+    worker = yard.worker("--drain-timeout", "10m")
+    family = {*await yard.pids("a"), *await yard.pids("b")}
+    before = yard.survivors().keys()
+
+    worker.terminate()
+    await asyncio.to_thread(read_until, worker, "worker asked to leave")
+    await asyncio.sleep(0.1)  # sooner, it would count as the first one's echo
+    worker.terminate()
+    asked = time.monotonic()
+    worker.communicate(timeout=PATIENCE)
+    took = time.monotonic() - asked
+    jobs = await yard.jobs(job_ids)
+
+    assert family <= before
+    assert yard.survivors() == {}
+    assert (worker.returncode, took < 5.0) == (0, True)
+    assert {(job.state, job.failures, job.crashes) for job in jobs} == {(State.READY, 0, 0)}
+
+
+def read_until(worker: "subprocess.Popen[str]", words: str) -> None:
+    assert worker.stderr is not None
+    assert any(words in line for line in worker.stderr)
+
+
 async def test_ctrl_c_in_the_terminal_reaches_the_worker_and_not_its_children(yard: Yard):
     job_id = await yard.submit("hold", name="a")
     worker = yard.worker()

@@ -1,58 +1,47 @@
-"""A handler's writes and its job's success are one commit, whatever happens around it."""
+"""A handler's writes and its job's success are one commit, whatever the handler does."""
 
 import asyncio
 import logging
-import re
-import signal
-import sys
-import tempfile
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import pytest
+from transaction_steps import (
+    assert_in_order,
+    connected,
+    events,
+    prepare,
+    state_of,
+    until,
+    working,
+    write,
+    written,
+)
 
 from longshore import Longshore, current_job
-from longshore.core import ids, settle
-from longshore.core.event import Name, expand
-from longshore.core.job import Claim, Settlement
+from longshore.core import ids
+from longshore.core.event import Name
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import (
     ConfigError,
-    EngineUnavailableError,
-    LeaseLostError,
     LongshoreError,
 )
-from longshore.handle import JobHandle
-from longshore.scheduler.promote import Promoter
-from longshore.testing.harness import eventually
-from longshore.worker.settings import WorkerSettings
-from longshore.worker.worker import Worker
-
-SCRIPT = str(Path(__file__).with_name("transaction_process.py"))
-TABLE = "create table if not exists public.done (n integer)"
 
 
 @pytest.fixture
 async def url(empty_postgres_url: str) -> str:
-    connection = await asyncpg.connect(empty_postgres_url)
-    await connection.execute(TABLE)
-    await connection.execute("truncate public.done")
-    await connection.close()
+    await prepare(empty_postgres_url)
     return empty_postgres_url
 
 
 @pytest.fixture
 async def db(url: str) -> AsyncIterator[Any]:
-    """Someone who looks at the same database from outside."""
-    connection = await asyncpg.connect(url)
-    yield connection
-    await connection.close()
+    async with connected(url) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -60,55 +49,6 @@ async def app(url: str) -> AsyncIterator[Longshore]:
     app = Longshore(url)
     async with app:
         yield app
-
-
-async def write(connection: Any, n: int) -> None:
-    await connection.execute("insert into public.done values ($1)", n)
-
-
-async def written(db: Any) -> list[int]:
-    return [row["n"] for row in await db.fetch("select n from public.done order by n")]
-
-
-async def events(engine: Engine, handle: JobHandle[Any]) -> list[str]:
-    batches = await engine.events(after=0, limit=1_000)
-    return [
-        one.name
-        for batch in batches
-        for one in expand(batch)
-        if one.job_id == ids.parse(handle.id)
-    ]
-
-
-@asynccontextmanager
-async def working(app: Longshore, **settings: Any) -> AsyncIterator[Worker]:
-    """A worker beside the test, told to leave at its end."""
-    lease = settings.pop("lease", 10.0)
-    ticks = [("promote", Promoter(app.engine).tick)] if settings.pop("ticks", False) else []
-    wanted = WorkerSettings(lease=timedelta(seconds=lease), name="w", **settings)
-    worker = Worker(app.engine, app.registry(), wanted, ticks=ticks)
-    task = asyncio.create_task(worker.run())
-    try:
-        yield worker
-    finally:
-        worker.stop_now()
-        async with asyncio.timeout(10):
-            await task
-
-
-async def state_of(handle: JobHandle[Any]) -> State:
-    return (await handle.get()).state
-
-
-async def until(handle: JobHandle[Any], state: State) -> None:
-    async def reached() -> bool:
-        return await state_of(handle) is state
-
-    await eventually(reached, within=20)
-
-
-async def assert_in_order(db: Any) -> None:
-    assert await db.fetch("select * from longshore.misplaced()") == []
 
 
 async def test_the_writes_and_the_success_are_one_commit(app: Longshore, db: Any) -> None:
@@ -355,14 +295,14 @@ async def test_an_engine_that_cannot_do_it_says_so() -> None:
 async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     app: Longshore, db: Any
 ) -> None:
-    opened = asyncio.Event()
+    opened, go = asyncio.Event(), asyncio.Event()
 
     @app.task
     async def long(n: int) -> None:
         async with current_job().transaction() as connection:
             await write(connection, n)
             opened.set()
-            await asyncio.sleep(2 * lease)
+            await go.wait()
 
     @app.task
     async def short(n: int) -> None: ...
@@ -372,12 +312,14 @@ async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     async with working(app, lease=lease) as worker:
         async with asyncio.timeout(20):
             await opened.wait()
-        for n in range(8):
+        ends = time.monotonic() + 1.5 * lease
+        while time.monotonic() < ends:
             others = await app.submit_many([short.spec(n) for n in range(50)])
             for one in others:
-                await one.result(5.0)
-            await asyncio.sleep(lease / 8)
+                await one.result(20.0)
             assert await state_of(handle) is State.RUNNING
+            await asyncio.sleep(lease / 8)
+        go.set()
         await until(handle, State.SUCCEEDED)
         assert worker.stats.lost_leases == 0
 
@@ -404,390 +346,4 @@ async def test_more_handlers_than_connections_take_turns(app: Longshore, db: Any
     )
     assert await db.fetchval(opened) <= 8
     assert await db.fetchval("select count(*) from longshore.claim") == 0
-    await assert_in_order(db)
-
-
-async def claimed(app: Longshore, count: int = 1) -> tuple[Any, list[Claim]]:
-    """A session without a worker, and the jobs it holds."""
-    session = await app.engine.open_session(
-        worker="w", queues=["default"], types=["ship"], lease=10_000_000
-    )
-    return session, (await session.exchange(1, want=count)).claims
-
-
-def transaction(session: Any, claim: Claim) -> Any:
-    return session.transaction((claim.handle, claim.delivery), started_at=claim.run_at)
-
-
-def released(claim: Claim) -> Settlement:
-    return settle.released(claim)
-
-
-async def submitted(app: Longshore, count: int = 1) -> list[JobHandle[Any]]:
-    return await app.submit_many([app.spec("ship", {"n": n}) for n in range(count)])
-
-
-@pytest.mark.parametrize("is_reclaimed", [False, True])
-async def test_a_lost_lease_takes_the_writes_back(
-    app: Longshore, db: Any, is_reclaimed: bool
-) -> None:
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-
-    with pytest.raises(LeaseLostError):
-        async with transaction(session, claim) as one:
-            await write(one.connection, 1)
-            await db.execute("update longshore.session set expires_at = 0")
-            if is_reclaimed:
-                await app.engine.reclaim(session.token, [], grace=0)
-
-    assert await written(db) == []
-    assert await state_of(handle) is (State.READY if is_reclaimed else State.RUNNING)
-    told = await events(app.engine, handle)
-    assert Name.SUCCEEDED not in told
-    await assert_in_order(db)
-
-
-@asynccontextmanager
-async def outbox_is_locked(url: str) -> AsyncIterator[Any]:
-    """Whoever appends to the outbox waits, which a completion does behind the fence."""
-    blocker = await asyncpg.connect(url)
-    lock = blocker.transaction()
-    await lock.start()
-    await blocker.execute("lock table longshore.outbox in share mode")
-    try:
-        yield lock.rollback
-    finally:
-        await blocker.close()
-
-
-async def _waiting(db: Any, count: int) -> None:
-    statement = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-
-    async def reached() -> bool:
-        return await db.fetchval(statement) == count
-
-    await eventually(reached, within=10)
-
-
-async def complete(session: Any, claim: Claim, n: int = 1) -> None:
-    async with transaction(session, claim) as one:
-        await write(one.connection, n)
-
-
-async def test_reclaim_waits_for_a_commit_under_way_and_heeds_it(
-    app: Longshore, url: str, db: Any
-) -> None:
-    """The fence was passed, then the lease ends: the commit counts, and reclaim sees it."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        await db.execute("update longshore.session set expires_at = 0")
-        reclaiming = asyncio.create_task(app.engine.reclaim(session.token, [], grace=0))
-        await _waiting(db, 2)
-        await unlock()
-        await completing
-        await reclaiming
-
-    assert await written(db) == [1]
-    assert await state_of(handle) is State.SUCCEEDED
-    assert await db.fetchval("select count(*) from longshore.claim") == 0
-    assert await db.fetchval("select count(*) from longshore.journal") == 0
-    await assert_in_order(db)
-
-
-async def test_a_cancelled_handler_learns_of_it_when_its_commit_is_over(
-    app: Longshore, url: str, db: Any
-) -> None:
-    """Else the worker would retry a job whose commit is still under way."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        for _ in range(3):
-            completing.cancel()
-            await asyncio.wait([completing], timeout=0.01)
-        assert not completing.done()
-        await unlock()
-        with pytest.raises(asyncio.CancelledError):
-            await completing
-
-    assert await written(db) == [1]
-    assert await state_of(handle) is State.SUCCEEDED
-    await session.close()
-    await assert_in_order(db)
-
-
-async def test_a_job_is_not_given_back_while_it_is_being_committed(
-    app: Longshore, url: str, db: Any
-) -> None:
-    """A worker that leaves gives back what still runs, such as a handler in its commit."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        renewed = await session.renew(number=1, held=[(claim.handle, claim.delivery)])
-        giving_back = asyncio.create_task(session.exchange(2, settlements=[released(claim)]))
-        await asyncio.wait([giving_back], timeout=0.05)
-        assert not giving_back.done()
-        await unlock()
-        await completing
-        answer = await giving_back
-
-    assert (renewed.lost, answer.stale) == ([], [])
-    assert await state_of(handle) is State.SUCCEEDED
-    assert await db.fetchval("select count(*) from longshore.claim") == 0
-    await assert_in_order(db)
-
-
-async def test_nor_when_the_commit_begins_while_that_waits_for_its_turn(
-    app: Longshore, url: str, db: Any
-) -> None:
-    handle, _ = await submitted(app, 2)
-    session, (claim, other) = await claimed(app, 2)
-    async with outbox_is_locked(url) as unlock:
-        started = [(other.handle, other.delivery)]
-        before = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 1)
-        giving_back = asyncio.create_task(session.exchange(3, settlements=[released(claim)]))
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 2)
-        await unlock()
-        await asyncio.gather(before, completing)
-        answer = await giving_back
-
-    assert answer.stale == []
-    assert await state_of(handle) is State.SUCCEEDED
-    await session.close()
-    await assert_in_order(db)
-
-
-async def test_a_job_that_was_given_back_cannot_be_completed(app: Longshore, db: Any) -> None:
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    with pytest.raises(LeaseLostError):
-        async with transaction(session, claim) as one:
-            await write(one.connection, 1)
-            await session.exchange(2, settlements=[released(claim)])
-
-    assert await written(db) == []
-    assert await state_of(handle) is State.READY
-
-
-async def end_by_settling(app: Longshore, session: Any, claims: list[Claim]) -> None:
-    rest = [released(claims[n]) for n in (5, 6, 7, 8)]
-    rest += [
-        settle.succeeded(claims[n], started_at=1, finished_at=2, result=None) for n in (0, 2, 4)
-    ]
-    assert (await session.exchange(3, settlements=rest)).stale == []
-
-
-async def end_by_closing(app: Longshore, session: Any, claims: list[Claim]) -> None:
-    await session.close()
-
-
-async def end_by_dying(app: Longshore, session: Any, claims: list[Claim]) -> None:
-    database = app.engine._database  # pyright: ignore
-    await database.fetch("update longshore.session set expires_at = 0")
-    (lapsed,) = await app.engine.lapsed(grace=0, limit=10)
-    assert {one.handle for one in lapsed.held} == {one.handle for one in claims[5:]}
-    await app.engine.reclaim(session.token, [], grace=0)
-
-
-@pytest.mark.parametrize("doubt", [False, True])
-@pytest.mark.parametrize("end", [end_by_settling, end_by_closing, end_by_dying])
-async def test_completed_jobs_leave_the_others_of_their_span_alone(
-    app: Longshore, url: str, db: Any, end: Any, doubt: bool
-) -> None:
-    handles = await submitted(app, 9)
-    session, claims = await claimed(app, 9)
-    for n in (0, 3, 4):
-        await complete(session, claims[n], n)
-        await assert_in_order(db)
-    third = settle.succeeded(claims[3], started_at=1, finished_at=2, result=b"late")
-    settlements = [third, released(claims[1])]
-    if doubt:
-        async with outbox_is_locked(url):
-            lost = asyncio.create_task(session.exchange(2, settlements=settlements))
-            await _waiting(db, 1)
-            lost.cancel()
-            await asyncio.wait([lost])
-    assert (await session.exchange(2, settlements=settlements)).stale == []
-    held = [(one.handle, one.delivery) for n, one in enumerate(claims) if n not in (1, 3)]
-    assert (await session.renew(number=2, held=held)).lost == []
-    await complete(session, claims[2], 2)
-    await end(app, session, claims)
-
-    states = [await state_of(handle) for handle in handles]
-    assert [n for n, state in enumerate(states) if state is State.SUCCEEDED] == [0, 2, 3, 4]
-    assert states.count(State.READY) == 5
-    assert await written(db) == [0, 2, 3, 4]
-    assert await db.fetchval("select count(*) from longshore.claim") == 0
-    await assert_in_order(db)
-
-
-async def test_a_start_that_is_on_record_is_told_once(
-    app: Longshore, url: str, db: Any
-) -> None:
-    handles = await submitted(app, 3)
-    session, claims = await claimed(app, 3)
-    names = [(one.handle, one.delivery) for one in claims]
-    await session.exchange(2, started=names[:1])
-    await complete(session, claims[0])
-    async with outbox_is_locked(url) as unlock:
-        # A start under way is waited for, and one of a job under way is left to its end.
-        telling = asyncio.create_task(session.exchange(3, started=names[1:2]))
-        await _waiting(db, 1)
-        completing = [asyncio.create_task(complete(session, one)) for one in claims[1:]]
-        await _waiting(db, 2)
-        await unlock()
-        await asyncio.gather(telling, *completing)
-    await session.exchange(4, started=names)
-
-    for handle in handles:
-        told = await events(app.engine, handle)
-        assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
-    await session.close()
-    await assert_in_order(db)
-
-
-async def test_a_start_that_a_commit_under_way_tells_is_not_told_besides(
-    app: Longshore, url: str, db: Any
-) -> None:
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        async with asyncio.timeout(5):
-            await session.exchange(2, started=[(claim.handle, claim.delivery)])
-        await unlock()
-        await completing
-
-    told = await events(app.engine, handle)
-    assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
-    await session.close()
-
-
-async def test_a_lost_answer_beside_a_commit_disturbs_neither(
-    app: Longshore, url: str, db: Any
-) -> None:
-    """The journal's numbers are given once, though its book is read again meanwhile."""
-    handles = await submitted(app, 2)
-    session, (claim, other) = await claimed(app, 2)
-    started = [(other.handle, other.delivery)]
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        lost = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 2)
-        lost.cancel()
-        await asyncio.wait([lost])
-        await _waiting(db, 1)
-        again = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 2)
-        await unlock()
-        await asyncio.gather(completing, again)
-
-    assert [await state_of(one) for one in handles] == [State.SUCCEEDED, State.RUNNING]
-    await session.close()
-    assert [await state_of(one) for one in handles] == [State.SUCCEEDED, State.READY]
-    await assert_in_order(db)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_job_is_run_again_exactly_if_its_worker_was_killed_before_the_commit(
-    app: Longshore, url: str, db: Any, when: str
-) -> None:
-    """A real process and a real SIGKILL, in the handler itself."""
-    (handle,) = await submitted(app)
-    for ending in (-signal.SIGKILL, 0):
-        process = await asyncio.create_subprocess_exec(sys.executable, SCRIPT, url, when)
-        async with asyncio.timeout(60):
-            assert await process.wait() == ending
-        is_done = when == "after" or ending == 0
-        # At once, and not when the session is buried.
-        assert await written(db) == ([0] if is_done else [])
-        assert await state_of(handle) is (State.SUCCEEDED if is_done else State.RUNNING)
-        await assert_in_order(db)
-        await db.execute("update longshore.session set expires_at = 0")
-        await app.engine.lapsed(grace=0, limit=10)
-        for token in [row["token"] for row in await db.fetch("table longshore.session")]:
-            await app.engine.reclaim(token, [], grace=0)
-
-    job = await handle.get()
-    assert (job.state, job.delivery) == (State.SUCCEEDED, 1 if when == "after" else 2)
-    assert await db.fetchval("select count(*) from longshore.claim") == 0
-    assert await db.fetchval("select count(*) from longshore.journal") == 0
-    await assert_in_order(db)
-
-
-class Line:
-    """A line to the server that is cut when the handler's transaction commits."""
-
-    def __init__(self, target: str, cut: str) -> None:
-        self._target, self._cut = target, cut
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, away = await asyncio.open_unix_connection(self._target)
-        back = asyncio.create_task(self._pump(there, writer))
-        while data := await reader.read(65_536):
-            if b"COMMIT;" in data:
-                await self._end(back, writer, away, data)
-                return
-            away.write(data)
-        away.close()
-        await asyncio.wait([back])
-
-    async def _end(
-        self, back: asyncio.Task[None], here: Any, away: asyncio.StreamWriter, commit: bytes
-    ) -> None:
-        back.cancel()
-        here.close()
-        if self._cut == "after a while":
-            await asyncio.sleep(0.3)
-        if self._cut != "before":
-            away.write(commit)
-            await away.drain()
-        away.close()
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
-        writer.close()
-
-
-@pytest.mark.parametrize("cut", ["before", "after", "after a while"])
-async def test_the_truth_about_a_commit_without_answer_is_learned(
-    url: str, db: Any, cut: str
-) -> None:
-    """Before the server heard of it, or after; also when it hears of it much later."""
-    (host, port) = re.search(r"host=([^&]+)&port=(\d+)", url).groups()  # pyright: ignore
-    with tempfile.TemporaryDirectory(prefix="ls-") as folder:
-        line = Line(f"{host}/.s.PGSQL.{port}", cut)
-        server = await asyncio.start_unix_server(line.serve, f"{folder}/.s.PGSQL.{port}")
-        app = Longshore(url.replace(host, folder))
-        async with server, app:
-            (handle,) = await submitted(app)
-            session, (claim,) = await claimed(app)
-            outcome = await asyncio.gather(complete(session, claim), return_exceptions=True)
-            is_done = cut != "before"
-            assert await state_of(handle) is (State.SUCCEEDED if is_done else State.RUNNING)
-            # The session goes on in either case.
-            answer = await session.exchange(2, settlements=[released(claim)])
-            assert answer.stale == []
-            state = await state_of(handle)
-            await session.close()
-
-    assert state is (State.SUCCEEDED if is_done else State.READY)
-    assert [type(error) for error in outcome] == [
-        type(None) if is_done else EngineUnavailableError
-    ]
-    assert await written(db) == ([1] if is_done else [])
     await assert_in_order(db)

@@ -1,0 +1,144 @@
+"""A completion whose worker is killed, or whose connection is cut, at the worst moment."""
+
+import asyncio
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transaction_steps import (
+    assert_in_order,
+    claimed,
+    complete,
+    connected,
+    prepare,
+    released,
+    state_of,
+    submitted,
+    written,
+)
+
+from longshore import Longshore
+from longshore.core.state import State
+from longshore.errors import (
+    EngineUnavailableError,
+)
+
+SCRIPT = str(Path(__file__).with_name("transaction_process.py"))
+
+
+@pytest.fixture
+async def url(empty_postgres_url: str) -> str:
+    await prepare(empty_postgres_url)
+    return empty_postgres_url
+
+
+@pytest.fixture
+async def db(url: str) -> AsyncIterator[Any]:
+    async with connected(url) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[Longshore]:
+    app = Longshore(url)
+    async with app:
+        yield app
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_job_is_run_again_exactly_if_its_worker_was_killed_before_the_commit(
+    app: Longshore, url: str, db: Any, when: str
+) -> None:
+    """A real process and a real SIGKILL, in the handler itself."""
+    (handle,) = await submitted(app)
+    for ending in (-signal.SIGKILL, 0):
+        process = await asyncio.create_subprocess_exec(sys.executable, SCRIPT, url, when)
+        async with asyncio.timeout(60):
+            assert await process.wait() == ending
+        is_done = when == "after" or ending == 0
+        # At once, and not when the session is buried.
+        assert await written(db) == ([0] if is_done else [])
+        assert await state_of(handle) is (State.SUCCEEDED if is_done else State.RUNNING)
+        await assert_in_order(db)
+        await db.execute("update longshore.session set expires_at = 0")
+        await app.engine.lapsed(grace=0, limit=10)
+        for token in [row["token"] for row in await db.fetch("table longshore.session")]:
+            await app.engine.reclaim(token, [], grace=0)
+
+    job = await handle.get()
+    assert (job.state, job.delivery) == (State.SUCCEEDED, 1 if when == "after" else 2)
+    assert await db.fetchval("select count(*) from longshore.claim") == 0
+    assert await db.fetchval("select count(*) from longshore.journal") == 0
+    await assert_in_order(db)
+
+
+class Line:
+    """A line to the server that is cut when the handler's transaction commits."""
+
+    def __init__(self, target: str, cut: str) -> None:
+        self._target, self._cut = target, cut
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, away = await asyncio.open_unix_connection(self._target)
+        back = asyncio.create_task(self._pump(there, writer))
+        while data := await reader.read(65_536):
+            if b"COMMIT;" in data:
+                await self._end(back, writer, away, data)
+                return
+            away.write(data)
+        away.close()
+        await asyncio.wait([back])
+
+    async def _end(
+        self, back: asyncio.Task[None], here: Any, away: asyncio.StreamWriter, commit: bytes
+    ) -> None:
+        back.cancel()
+        here.close()
+        if self._cut == "after a while":
+            await asyncio.sleep(0.3)
+        if self._cut != "before":
+            away.write(commit)
+            await away.drain()
+        away.close()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+
+@pytest.mark.parametrize("cut", ["before", "after", "after a while"])
+async def test_the_truth_about_a_commit_without_answer_is_learned(
+    url: str, db: Any, cut: str
+) -> None:
+    """Before the server heard of it, or after; also when it hears of it much later."""
+    (host, port) = re.search(r"host=([^&]+)&port=(\d+)", url).groups()  # pyright: ignore
+    with tempfile.TemporaryDirectory(prefix="ls-") as folder:
+        line = Line(f"{host}/.s.PGSQL.{port}", cut)
+        server = await asyncio.start_unix_server(line.serve, f"{folder}/.s.PGSQL.{port}")
+        app = Longshore(url.replace(host, folder))
+        async with server, app:
+            (handle,) = await submitted(app)
+            session, (claim,) = await claimed(app)
+            outcome = await asyncio.gather(complete(session, claim), return_exceptions=True)
+            is_done = cut != "before"
+            assert await state_of(handle) is (State.SUCCEEDED if is_done else State.RUNNING)
+            # The session goes on in either case.
+            answer = await session.exchange(2, settlements=[released(claim)])
+            assert answer.stale == []
+            state = await state_of(handle)
+            await session.close()
+
+    assert state is (State.SUCCEEDED if is_done else State.READY)
+    assert [type(error) for error in outcome] == [
+        type(None) if is_done else EngineUnavailableError
+    ]
+    assert await written(db) == ([1] if is_done else [])
+    await assert_in_order(db)
