@@ -33,7 +33,6 @@ _POLL = 0.1
 _BATCH = 100
 _LOCK_WAIT = 0.2
 _GLANCE = 0.02
-_PATIENCE = 60.0
 _WEIGHTS: dict[tuple[str, FaultKind], int] = {
     ("worker", FaultKind.KILL): 5,
     ("worker", FaultKind.STOP): 2,
@@ -81,13 +80,10 @@ class Runner:
     async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> None:
         """Wait, hit, and leave to `chores` that what was hit comes back."""
         await asyncio.sleep(blow.after)
-        targets = [
-            one
-            for one in self._fleet.alive(blow.role)
-            if not one.is_stopped and not one.was_ended
-        ]
         if blow.kind is FaultKind.TERMINATE:
-            targets = await self._at_work(targets)
+            targets = await self._at_work(blow.role)
+        else:
+            targets = self._targets(blow.role)
         if not targets:
             return
         target = targets[int(blow.choice * len(targets))]
@@ -125,14 +121,23 @@ class Runner:
         counts = await self._engine.counts()
         return sum(one.ready + one.scheduled + one.running for one in counts)
 
-    async def _at_work(self, actors: Sequence[Actor]) -> list[Actor]:
-        """Those that hold jobs, once one does: to ask the others to leave would show little."""
-        async with asyncio.timeout(_PATIENCE):
-            while True:
-                busy = {one.worker for one in await self._engine.sessions() if one.holding}
-                if found := [one for one in actors if one.name in busy]:
-                    return found
-                await asyncio.sleep(_GLANCE)
+    def _targets(self, role: str) -> list[Actor]:
+        """Those of the role that run and have not been hit for good."""
+        alive = self._fleet.alive(role)
+        return [one for one in alive if not one.is_stopped and not one.was_ended]
+
+    async def _at_work(self, role: str) -> list[Actor]:
+        """Targets that hold jobs: to ask the others to leave would show little.
+
+        Waits for one, as long as there is work; empty when that is done.
+        """
+        while self._fleet.alive("producer") or await self.live_jobs():
+            busy = {one.worker for one in await self._engine.sessions() if one.holding}
+            if found := [one for one in self._targets(role) if one.name in busy]:
+                return found
+            self._fleet.check()
+            await asyncio.sleep(_GLANCE)
+        return []
 
     async def _resume(self, target: Actor) -> None:
         await asyncio.sleep(self._trial.lease_seconds * 2)

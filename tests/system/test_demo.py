@@ -33,7 +33,13 @@ def test_the_demo_kills_and_freezes_workers_and_every_promise_holds():
 
 
 @pytest.mark.parametrize(
-    ("plant", "checker"), [("fence", "stale"), ("loss", "lost"), ("effects", "effects")]
+    ("plant", "checker"),
+    [
+        ("loss", "lost"),
+        # CI runs the demo without its fence as a stage of its own.
+        pytest.param("fence", "stale", marks=pytest.mark.prove),
+        pytest.param("effects", "effects", marks=pytest.mark.prove),
+    ],
 )
 def test_a_planted_fault_is_found(plant: str, checker: str):
     status, figures = demo("--break", plant, *(["--jobs", "6000"] if plant == "loss" else []))

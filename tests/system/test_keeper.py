@@ -123,6 +123,9 @@ async def test_a_killed_keeper_is_replaced_within_a_second(yard: Yard):
     assert (job.crashes, job.delivery) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    "url", ["postgres", pytest.param("sqlite", marks=pytest.mark.prove)], indirect=True
+)
 async def test_when_both_are_killed_the_lease_decides(yard: Yard):
     first = await yard.started("hold", lease=f"{SHORT}s")
     started, *_ = await yard.submit("hold")
@@ -144,7 +147,11 @@ async def test_when_both_are_killed_the_lease_decides(yard: Yard):
     assert (job.crashes, job.failures) == (1, 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("url", "number"),
+    [("sqlite", signal.SIGTERM), ("postgres", signal.SIGINT)],
+    indirect=["url"],
+)
 async def test_a_keeper_leaves_with_its_worker_and_not_before(
     yard: Yard, number: signal.Signals
 ):
@@ -168,6 +175,9 @@ async def test_a_keeper_leaves_with_its_worker_and_not_before(
     assert hand.lines("keeper died") == []
 
 
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgres", marks=pytest.mark.prove)], indirect=True
+)
 async def test_without_a_keeper_the_worker_works_as_ever(yard: Yard):
     ids = await yard.submit("quick", 10)
 

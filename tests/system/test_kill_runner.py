@@ -53,7 +53,7 @@ async def test_killing_workers_and_the_producer_under_load_loses_nothing(tmp_pat
 
 
 async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_path: Path):
-    trial = a_trial(tmp_path, jobs=30_000, batch=500, keyed_every=3)
+    trial = a_trial(tmp_path, jobs=16_000, batch=500, keyed_every=3)
     engine = open_engine(trial.url)
     await engine.migrate()
 
@@ -61,7 +61,7 @@ async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_p
         runner = Runner(trial, fleet, engine)
         await runner.man(workers=0, schedulers=0)
         async with asyncio.TaskGroup() as chores:
-            for step in range(6):
+            for step in range(4):
                 blow = Blow(0.45 + step * 0.02, "producer", FaultKind.KILL, 0.0)
                 await runner.strike(blow, chores)
         assert await runner.produced(within=60)
@@ -99,12 +99,13 @@ async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
     url: str, tmp_path: Path, times: int, drain: float
 ):
     """With time to drain everything ends where it began; without, it goes back uncharged."""
-    jobs = 700 * times
+    jobs, workers = 700 * times, 2 if times < 10 else 4
     trial = a_trial(
         tmp_path,
         url=url,
         jobs=jobs,
-        pace=0.06,
+        # A new worker takes a second or two to start, and should find work.
+        pace=0.06 if times < 10 else 0.25,
         drain_seconds=drain,
         lease_seconds=15.0,
         # Every fifth job takes up to a second: some run whenever their worker is asked to go.
@@ -113,7 +114,7 @@ async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
     )
     blows = [Blow(0.4, "worker", FaultKind.TERMINATE, 0.0) for _ in range(times)]
 
-    verdict = await run(trial, blows, workers=2, schedulers=0, within=60)
+    verdict = await run(trial, blows, workers=workers, schedulers=0, within=60)
 
     figures = verdict.figures
     assert broken(verdict) == {}

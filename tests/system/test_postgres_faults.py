@@ -177,7 +177,7 @@ def crashes(times: int) -> Callable[[Field], Awaitable[None]]:
 
 async def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(tmp_path: Path):
     with a_server() as server:
-        site = await faced(server, tmp_path, crashes(2))
+        site = await faced(server, tmp_path, crashes(1))
 
     assert max(site.back_after) < BACK_WITHIN
 
@@ -247,14 +247,17 @@ HIT = f"""
 """
 
 
-def hits(times: int, how: str) -> Callable[[Field], Awaitable[None]]:
+HOWS = ("pg_terminate_backend", "pg_cancel_backend")
+
+
+def hits(times: int, *hows: str) -> Callable[[Field], Awaitable[None]]:
     """End or interrupt single connections, idle ones and those in the middle of a call."""
 
     async def trouble(site: Field) -> None:
         rng = Random(times)
-        statement = HIT.format(how=how)
         async with site.observer() as observer:
             for _ in range(times):
+                statement = HIT.format(how=rng.choice(hows))
                 await observer.fetch(statement, rng.choice(["", "active", "active"]))
                 await asyncio.sleep(rng.expovariate(1 / 0.03))
         await site.everyone_works()
@@ -262,15 +265,14 @@ def hits(times: int, how: str) -> Callable[[Field], Awaitable[None]]:
     return trouble
 
 
-@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 async def test_connections_that_are_hit_at_any_point_lose_and_double_nothing(
-    server: PostgresServer, tmp_path: Path, how: str
+    server: PostgresServer, tmp_path: Path
 ):
-    await faced(server, tmp_path, hits(100, how))
+    await faced(server, tmp_path, hits(120, *HOWS))
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+@pytest.mark.parametrize("how", HOWS)
 async def test_thousands_of_hits_on_connections_lose_and_double_nothing(
     server: PostgresServer, tmp_path: Path, how: str
 ):
@@ -347,10 +349,11 @@ async def test_conflicts_deadlocks_and_timeouts_in_any_statement_lose_and_double
         before = server.log.count("mishap in")
         async with site.observer() as observer:
             await observer.execute(RISKY)
-            await asyncio.sleep(5.0)
+            async with asyncio.timeout(20):
+                while server.log.count("mishap in") - before <= 50:
+                    await asyncio.sleep(0.1)
             await observer.execute(CALM)
         await site.everyone_works()
-        assert server.log.count("mishap in") - before > 50
 
     await faced(server, tmp_path, trouble, prepared_by=f"{CALM}; {MISHAPS}")
 
@@ -374,7 +377,7 @@ async def test_locks_that_others_hold_for_a_while_hold_up_the_work_and_no_more(
                 async with observer.transaction():
                     await observer.execute("set local lock_timeout = '5s'")
                     await observer.execute(lock)
-                    await asyncio.sleep(0.7)
+                    await asyncio.sleep(0.4)
                 await site.everyone_works()
 
     await faced(server, tmp_path, trouble)
@@ -385,8 +388,8 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
 
     async def trouble(site: Field) -> None:
         before = server.log.count("deadlock detected")
-        async with site.observer() as observer:
-            for _ in range(6):
+        async with site.observer() as observer, asyncio.timeout(30):
+            while server.log.count("deadlock detected") - before < 3:
                 try:
                     async with observer.transaction():
                         await observer.execute("set local deadlock_timeout = '5s'")
@@ -397,9 +400,6 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
                 except (asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError):
                     pass
         await site.everyone_works()
-        found = server.log.count("deadlock detected") - before
-        log.info("%d deadlocks", found)
-        assert found > 2
 
     await faced(server, tmp_path, trouble)
 
@@ -431,7 +431,7 @@ FINISHED = "select coalesce(sum(size), 0)::bigint from longshore.finished"
 async def test_a_pinned_snapshot_does_not_slow_the_work_down(
     server: PostgresServer, tmp_path: Path
 ):
-    await faced(server, tmp_path, pinned(6.0))
+    await faced(server, tmp_path, pinned(4.0))
 
 
 @pytest.mark.prove

@@ -159,7 +159,7 @@ async def test_no_process_survives_a_worker_that_was_killed_and_its_job_runs_aga
     assert (job.failures, job.crashes) == (0, 1)
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.prove)])
 async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rounds: int):
     """Also while children are being started, and have not tied themselves to it yet."""
     rng = random.Random(rounds)

@@ -117,18 +117,3 @@ async def test_a_killed_worker_ends_the_container_after_its_keeper_has_told(yard
     assert code == 128 + signal.SIGKILL
     assert (job.state, job.crashes) == (State.READY, 1)
     assert len(container.hand.lines("worker died, its jobs are free")) == 1
-
-
-async def test_a_second_signal_leaves_at_once(yard: Yard):
-    container = await a_container(yard)
-    (job_id,) = await yard.submit("hold")
-    await yard.ran(1)
-
-    os.kill(container.first, signal.SIGTERM)
-    await container.hand.logged("worker asked to leave")
-    await asyncio.sleep(0.1)  # sooner, it would count as the first one's echo
-    os.kill(container.first, signal.SIGTERM)
-
-    assert await container.code() == 0
-    job = await yard.engine.get(job_id)
-    assert (job.state, job.crashes, job.failures) == (State.READY, 0, 0)

@@ -158,7 +158,7 @@ async def test_sigterm_lets_a_running_job_finish(yard: Yard):
 
     async def is_past_its_first_lease() -> bool:
         (session,) = await yard.engine.sessions()
-        return session.renewed_at - session.opened_at > 2_500_000
+        return session.renewed_at - session.opened_at > 1_300_000
 
     await eventually(is_past_its_first_lease, within=PATIENCE)
     during = await yard.engine.get(job_id)

@@ -83,7 +83,7 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
     yard: Yard, ready: Path
 ):
     hand = await a_ready_worker(yard, ready)
-    ids = await yard.submit("clutch", seconds=4.0)
+    ids = await yard.submit("clutch", seconds=3.5)
 
     stuck = await hand.logged("worker is stuck")
     was_unready = not ready.exists()
@@ -99,6 +99,22 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
 
 async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, ready: Path):
     hand = yard.start("quick", "--processes", "2", "--ready-file", str(ready))
+    await hand.logged("worker started", 2)
+    await hand.logged("session opened")
+    was_early = ready.exists() and len(hand.lines("session opened")) < 2
+    await eventually(ready.exists, within=PATIENCE)
+    hand.kill(signal.SIGTERM)
+
+    assert await asyncio.to_thread(hand.process.wait, PATIENCE) == Exit.DONE
+    assert not was_early
+    assert not ready.exists()
+
+
+@pytest.mark.prove
+async def test_several_processes_are_not_ready_while_one_of_them_is_not(
+    yard: Yard, ready: Path
+):
+    hand = yard.start("quick", "--processes", "2", "--ready-file", str(ready))
     await eventually(ready.exists, within=PATIENCE)
     first = (await hand.logged("worker started", 2))["pid"]
 
@@ -108,7 +124,6 @@ async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, read
     hand.kill(signal.SIGTERM)
 
     assert await asyncio.to_thread(hand.process.wait, PATIENCE) == Exit.DONE
-    assert not ready.exists()
 
 
 async def test_a_ready_file_that_cannot_be_is_refused_in_a_line(yard: Yard, tmp_path: Path):
