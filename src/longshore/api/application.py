@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from longshore.api import decoding, openapi
+from longshore.api.cors import Cors
 from longshore.api.decoding import Decoder
 from longshore.api.limiting import Quotas
 from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
+from longshore.api.proxies import Proxies
 from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
 from longshore.api.security import Admission, Request
 from longshore.api.service import Service
@@ -55,6 +57,8 @@ class Application:
         self._settings = service.settings
         self.admission = Admission(service.engine, service.clock, is_local=is_local)
         self._quotas = Quotas(service.engine)
+        self._proxies = Proxies(service.settings.trusted_proxies)
+        self._cors = Cors(service.settings.cors_origins)
         self._router = Router(table)
         self._decoders = {
             route.name: Decoder(route.body, is_outline=route.is_large) for route in table
@@ -68,17 +72,21 @@ class Application:
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return
+        headers = _headers(scope["headers"])
         self._under_way += 1
         try:
-            answer = await self._answered(scope, receive)
+            answer = await self._answered(scope, headers, receive)
         finally:
             self._under_way -= 1
-        await _send(answer, send)
+        await _send(answer, self._cors.told(headers), send)
 
-    async def _answered(self, scope: Message, receive: Receive) -> Answer:
+    async def _answered(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Answer:
         try:
             async with asyncio.timeout(self._patience):
-                return await self._serve(scope, receive)
+                preflight = self._cors.preflight(scope["method"], headers)
+                return preflight or await self._serve(scope, headers, receive)
         except ProblemError as error:
             found = error
         except LongshoreError as error:
@@ -92,12 +100,13 @@ class Application:
         body = encode(found.problem)
         return Answer(found.problem.status, body, found.headers, media=_PROBLEM)
 
-    async def _serve(self, scope: Message, receive: Receive) -> Answer:
+    async def _serve(
+        self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Answer:
         if self._under_way > self._settings.max_requests:
             raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
         route = match.route
-        headers = _headers(scope["headers"])
         caller = await self._admitted(route, headers, scope)
         raw = await self._body(route, headers, receive) if route.has_body else b""
         call = Call(
@@ -118,7 +127,10 @@ class Application:
     ) -> Caller:
         if route.scope is None:
             return _ANYONE
-        return await self.admission.admit(Request(route, headers, _address(scope)))
+        peer = scope["client"][0] if scope.get("client") else ""
+        address = self._proxies.client(peer, headers.get(b"x-forwarded-for"))
+        is_page_welcome = self._cors.allows(headers)
+        return await self.admission.admit(Request(route, headers, address, is_page_welcome))
 
     async def _charged(self, call: Call[Any, Any, Any], route: Route[Any, Any, Any]) -> Answer:
         jobs = route.jobs(call.body) if route.jobs is not None else 0
@@ -165,11 +177,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
     return found
 
 
-def _address(scope: Message) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
-
-
 def _parameters(match: Match) -> Any:
     kind = match.route.parameters
     return kind() if kind is Nothing else decoding.read_parameters(match.parameters, kind)
@@ -196,14 +203,14 @@ def _too_large(most: int) -> ProblemError:
     return ProblemError(problem("content_too_large", detail), ((b"connection", b"close"),))
 
 
-async def _send(answer: Answer, send: Send) -> None:
+async def _send(answer: Answer, told: RawHeaders, send: Send) -> None:
     always = _OF_DOCUMENTS if answer.media in (JSON, _PROBLEM) else _ALWAYS
     own = (
         (b"content-type", answer.media),
         (b"content-length", b"%d" % len(answer.body)),
         (b"x-request-id", os.urandom(8).hex().encode("ascii")),
     )
-    headers = [*own[0 if answer.body else 2 :], *always, *answer.headers]
+    headers = [*own[0 if answer.body else 2 :], *always, *answer.headers, *told]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 

@@ -32,6 +32,8 @@ class Request:
     headers: Mapping[bytes, bytes]
     address: str
     """The client's."""
+    is_page_welcome: bool = False
+    """It comes from a web page that the settings allow to ask."""
 
 
 class Admission:
@@ -54,7 +56,7 @@ class Admission:
     async def admit(self, request: Request) -> Caller:
         """Whoever sends this request, if it may ask this."""
         if self._is_local and await self._has_no_keys():
-            _refuse_pages(request.headers)
+            _refuse_pages(request)
             tenant = named_tenant(request.headers)
             return Caller(tenant, frozenset(Scope), "loopback")
         caller = await self._caller(request)
@@ -126,19 +128,21 @@ def named_tenant(headers: Mapping[bytes, bytes]) -> str | None:
     return name
 
 
-def _refuse_pages(headers: Mapping[bytes, bytes]) -> None:
+def _refuse_pages(request: Request) -> None:
     """Refuse what a web page sends that someone opened in a browser on this machine.
 
     It could ask by a name of its own for this machine's address, or by a plain form; neither
     needs this service's consent. Both show in what browsers say of themselves.
     """
+    headers = request.headers
     host = headers.get(b"host", b"localhost")
     name = host if host.endswith(b"]") else host.rsplit(b":", 1)[0]
     if name.lower() not in _LOCAL:
         raise ProblemError(problem("misdirected"))
     origin = headers.get(b"origin")
     is_foreign = origin is not None and origin.partition(b"://")[2] != host
-    if is_foreign or headers.get(b"sec-fetch-site", b"none") not in _OWN:
+    is_foreign = is_foreign or headers.get(b"sec-fetch-site", b"none") not in _OWN
+    if is_foreign and not request.is_page_welcome:
         raise ProblemError(problem("cross_site"))
 
 

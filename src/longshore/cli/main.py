@@ -16,6 +16,7 @@ COMMANDS = {
     "dev": "Run everything in one process, on SQLite.",
     "worker": "Run jobs.",
     "scheduler": "Fire schedules, promote, reclaim and prune.",
+    "api": "Serve the queue over HTTP.",
     "submit": "Submit a job.",
     "jobs": "List, show, cancel, retry and wait for jobs.",
     "dead": "List, show, replay and purge dead jobs.",

@@ -1,10 +1,11 @@
 """Processes that stay: a worker, a scheduler, or both in one."""
 
+import socket
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
-from longshore.cli import logs, wiring
+from longshore.cli import api, logs, wiring
 from longshore.cli.tail import Tail
 from longshore.core import quantity
 from longshore.runtime.process import loop_factory, settle_in
@@ -78,8 +79,13 @@ async def schedule(app: Longshore, settings: Settings) -> None:
             await scheduler.run()
 
 
-async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
-    """Both in one process until a signal, with a line for everything that happens."""
+async def work_and_schedule(
+    app: Longshore, settings: Settings, listening: socket.socket | None = None
+) -> Ending:
+    """Both in one process until a signal, with a line for everything that happens.
+
+    With a socket that listens, the HTTP service too.
+    """
     async with app:
         tail = Tail(app.engine)
         await tail.skip()
@@ -96,7 +102,7 @@ async def work_and_schedule(app: Longshore, settings: Settings) -> Ending:
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
         await app.store_schedules()
-        async with scheduler.running():
+        async with scheduler.running(), api.beside(app, settings, listening):
             with drained_by_signals(worker):
                 return await worker.run()
 

@@ -29,6 +29,9 @@ _LONGEST_PAUSE = 30.0
 _STEADY = 60.0
 """Seconds after which a child counts as healthy, and its next crash as its first."""
 _LONGEST_LOOK = 1.0
+_LONGEST_START = 60.0
+"""Seconds after which a fresh child is taken as ready, whether it shows that or not."""
+_RELIEF_LOOK = 0.1
 _PATIENT = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -48,22 +51,42 @@ class _Place:
 
 
 @dataclass(slots=True)
+class _Relief:
+    """A fresh child that is about to take over."""
+
+    place: _Place
+    old: int
+    """The pid of the one that goes."""
+    until: float
+
+
+@dataclass(slots=True)
 class Supervisor:
     """Keeps `count` processes of one command running until it is told to stop.
 
     A child that ends well stays ended; one that crashed is started again, later each time.
     The first SIGTERM or SIGINT is passed on, so that the children drain; so is the second, so
     that they leave at once; the third kills them. `signs` show whether all are ready, which
-    the command is told to show by `--ready-file`.
+    the command is told to show by `--ready-file`. Where it renews, SIGHUP puts a fresh child
+    beside each one, by turns; when the fresh one is ready, the other is asked to go.
     """
 
     command: Sequence[str]
     count: int
     signs: Sequence[Sign] = ()
+    pass_fds: Sequence[int] = ()
+    """What every child inherits."""
+    renews: bool = False
+    what: str = "worker"
     _places: list[_Place] = field(default_factory=list[_Place])
     _received: int = 0
     """Requests to stop, so far."""
     _passed_on: int = 0
+    _hangups: int = 0
+    _to_renew: list[_Place] = field(default_factory=list[_Place])
+    _relief: _Relief | None = None
+    _leaving: set[int] = field(default_factory=set[int])
+    """Children whose place is taken."""
     _worst: int = 0
 
     def run(self) -> int:
@@ -79,10 +102,12 @@ class Supervisor:
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
-        previous = {one: signal.signal(one, self._note) for one in (*_SIGNALS, signal.SIGCHLD)}
+        heeded = (*_SIGNALS, signal.SIGCHLD, *[signal.SIGHUP] * self.renews)
+        previous = {one: signal.signal(one, self._note) for one in heeded}
         wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         try:
-            while not all(place.is_over for place in self._places):
+            while self._leaving or not all(place.is_over for place in self._places):
+                self._renew_due()
                 self._start_due()
                 self._show()
                 select.select([reader], [], [], self._patience())
@@ -100,7 +125,9 @@ class Supervisor:
         return self._worst
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        if number != signal.SIGCHLD:
+        if number == signal.SIGHUP:
+            self._hangups += 1
+        elif number != signal.SIGCHLD:
             self._received += 1
 
     def _pass_on(self) -> None:
@@ -119,11 +146,35 @@ class Supervisor:
                 with suppress(ProcessLookupError):
                     os.kill(place.child.pid, number)
 
+        for pid in self._leaving:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _renew_due(self) -> None:
+        if self._hangups and not self._received:
+            self._hangups = 0
+            log.info("renewing", extra={"count": self.count})
+            self._to_renew = [place for place in self._places if not place.is_over]
+        relief, now = self._relief, time.monotonic()
+        if relief is not None and (relief.place.ready_file.exists() or now > relief.until):
+            self._relief = None
+            with suppress(ProcessLookupError):
+                os.kill(relief.old, signal.SIGTERM)
+        if self._to_renew and self._relief is None and not self._received:
+            place = self._to_renew.pop(0)
+            if place.child is not None:
+                self._leaving.add(place.child.pid)
+                self._relief = _Relief(place, place.child.pid, now + _LONGEST_START)
+            # Another file, for the one who goes may still be about to show that it is ready.
+            place.ready_file = place.ready_file.with_name(f"{place.ready_file.name}-next")
+            place.child, place.restart_at = None, now
+
     def _reap(self) -> None:
         places = {place.child.pid: place for place in self._places if place.child is not None}
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 pid, status = found
+                self._leaving.discard(pid)
                 place = places.get(pid)
                 if place is not None and place.child is not None:
                     place.child.returncode = os.waitstatus_to_exitcode(status)
@@ -133,7 +184,7 @@ class Supervisor:
         now = time.monotonic()
         place.child = None
         place.ready_file.unlink(missing_ok=True)
-        log.info("worker ended", extra={"place": place.number, "code": code})
+        log.info(f"{self.what} ended", extra={"place": place.number, "code": code})
         if code == 0:
             place.is_over = True
         elif self._received or code == EXIT_CONFIG:
@@ -154,11 +205,14 @@ class Supervisor:
         for place in self._places:
             if place.child is None and not place.is_over and place.restart_at <= now:
                 # In a group of its own: Ctrl-C in a terminal must reach a child once, from us.
-                words = ["--ready-file", str(place.ready_file)] if self.signs else []
-                place.child = subprocess.Popen([*self.command, *words], process_group=0)
+                is_asked = self.signs or self.renews
+                words = ["--ready-file", str(place.ready_file)] if is_asked else []
+                place.child = subprocess.Popen(
+                    [*self.command, *words], process_group=0, pass_fds=self.pass_fds
+                )
                 place.started = now
                 facts = {"place": place.number, "pid": place.child.pid}
-                log.info("worker started", extra=facts)
+                log.info(f"{self.what} started", extra=facts)
 
     def _show(self) -> None:
         if not self.signs:
@@ -180,4 +234,5 @@ class Supervisor:
             for place in self._places
             if place.child is None and not place.is_over
         ]
-        return max(min([_LONGEST_LOOK, *waiting]), 0.0)
+        longest = _LONGEST_LOOK if self._relief is None else _RELIEF_LOOK
+        return max(min([longest, *waiting]), 0.0)

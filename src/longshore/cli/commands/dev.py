@@ -1,11 +1,12 @@
 """`longshore dev`: everything in one process."""
 
+import socket
 from shlex import quote
 
 import click
 
 from longshore.app import Longshore
-from longshore.cli import render, service, wiring
+from longshore.cli import api, render, service, wiring
 from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
 from longshore.settings import Settings
@@ -14,26 +15,39 @@ from longshore.settings import Settings
 @click.command("dev", cls=Command)
 @setting("worker.queues")
 @setting("worker.concurrency", int)
+@setting("api.port", int)
 @click.pass_obj
-def command(shared: Shared, queues: str | None, concurrency: int | None) -> None:
-    """Run a worker and a scheduler in this process until Ctrl-C.
+def command(
+    shared: Shared, queues: str | None, concurrency: int | None, port: int | None
+) -> None:
+    """Run a worker, a scheduler and the HTTP service in this process until Ctrl-C.
 
     Without --app it serves the built-in tasks: try `longshore submit noop` beside it.
     """
-    flags = {"worker.queues": queues, "worker.concurrency": concurrency}
+    flags = {
+        "worker.queues": queues,
+        "worker.concurrency": concurrency,
+        "api.port": port,
+        "api.host": "127.0.0.1",
+    }
     with wiring.service(shared, flags) as (app, settings):
+        listening = api.listen_if_possible(settings, is_wanted=port is not None)
         if not shared.as_json:
-            _greet(shared, app, settings)
-        service.run(service.work_and_schedule(app, settings))
+            _greet(shared, app, settings, listening)
+        service.run(service.work_and_schedule(app, settings, listening))
 
 
-def _greet(shared: Shared, app: Longshore, settings: Settings) -> None:
+def _greet(
+    shared: Shared, app: Longshore, settings: Settings, listening: socket.socket | None
+) -> None:
     names = [name.partition("=")[0] for name in settings.worker.queues]
     render.note(f"engine  {app.url}")
     render.note(f"queues  {', '.join(names)}")
     render.note(f"tasks   {', '.join(sorted(app.tasks))}")
     if app.schedules:
         render.note(f"fires   {', '.join(one.name for one in app.schedules)}")
+    if listening is not None:
+        render.note(f"http    {api.address(listening)}/docs")
     if "://:memory:" not in app.url:
         # Another process cannot reach a queue in memory.
         render.note(f"try     {_beside(shared)} submit {_example(app)}, in another terminal")

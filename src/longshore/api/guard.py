@@ -1,0 +1,155 @@
+"""The connections: what uvicorn leaves open to clients that are slow, silent or large.
+
+It has no deadline for the head or the body of a request, none for a client that does not read
+its answer, no limit for the size of a head, and its errors are plain text. One look a second
+over all connections is enough; a timer per request would cost more than the rest of this.
+"""
+
+import asyncio
+from enum import Enum
+from functools import cache
+from http import HTTPStatus
+from typing import Any, ClassVar, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from longshore.api.problems import problem
+from longshore.api.settings import ApiSettings
+from longshore.api.views import encode
+
+__all__ = ["GuardedProtocol", "look", "protocol"]
+
+LOOK_S = 1.0
+
+
+class _Phase(Enum):
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+    SERVED = "served"
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """A connection that is given up when its client takes too long."""
+
+    settings: ClassVar[ApiSettings] = ApiSettings()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._patience = _patience(self.settings)
+        self._phase = _Phase.IDLE
+        self._since = self.loop.time()
+        self._head_bytes = 0
+        self._unread = 0
+        self._unread_since = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        """Count what belongs to a head, and give up one that grows too large."""
+        if self._phase is _Phase.IDLE:
+            self._enter(_Phase.HEAD)
+            self._head_bytes = 0
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._phase is _Phase.HEAD and self._head_bytes > self.settings.max_header_bytes:
+            self._refuse("headers_too_large")
+
+    def on_headers_complete(self) -> None:
+        """The request is known; what follows is its body."""
+        if self._head_bytes > self.settings.max_header_bytes and self._is_head_large():
+            self._refuse("headers_too_large")
+            return
+        self._enter(_Phase.BODY)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of the request is here."""
+        self._phase = _Phase.SERVED
+        self._head_bytes = 0
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The client may ask again."""
+        self._enter(_Phase.IDLE)
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, in the form of every other error."""
+        self._refuse("bad_request")
+
+    def look(self, now: float) -> None:
+        """Give the client up if it has taken too long."""
+        if self.transport.is_closing():
+            return
+        patience = self._patience.get(self._phase)
+        if patience is not None and now - self._since > patience:
+            if self._phase is _Phase.IDLE:
+                self.transport.close()
+            else:
+                self._refuse("request_timeout")
+        self._look_at_unread(now)
+
+    def _look_at_unread(self, now: float) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if unread == 0 or unread != self._unread:
+            self._unread, self._unread_since = unread, now
+        elif now - self._unread_since > self.settings.body_timeout.total_seconds():
+            self.transport.abort()
+
+    def _enter(self, phase: _Phase) -> None:
+        self._phase = phase
+        self._since = self.loop.time()
+
+    def _is_head_large(self) -> bool:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        return size > self.settings.max_header_bytes
+
+    def _refuse(self, code: str) -> None:
+        """Answer by ourselves, unless an answer is under way, and close."""
+        # Uvicorn begins with None here, whatever it declares.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        is_answering = (
+            cycle is not None and cycle.response_started and not cycle.response_complete
+        )
+        if not self.transport.is_closing():
+            if not is_answering:
+                self.transport.write(_message(code))
+            self.transport.close()
+
+
+def protocol(settings: ApiSettings) -> type[GuardedProtocol]:
+    """The class of connections that heeds these settings: uvicorn makes them by itself."""
+    return type("ConfiguredProtocol", (GuardedProtocol,), {"settings": settings})
+
+
+async def look(connections: set[Any]) -> float:
+    """One look over all connections; the seconds until the next."""
+    now = asyncio.get_running_loop().time()
+    for connection in list(connections):
+        cast("GuardedProtocol", connection).look(now)
+    return LOOK_S
+
+
+@cache
+def _patience(settings: ApiSettings) -> dict[_Phase, float]:
+    """How many seconds a phase may last; what is not there may last as long as it takes."""
+    return {
+        _Phase.IDLE: settings.idle_timeout.total_seconds(),
+        _Phase.HEAD: settings.header_timeout.total_seconds(),
+        _Phase.BODY: settings.body_timeout.total_seconds(),
+    }
+
+
+def _message(code: str) -> bytes:
+    found = problem(code)
+    body = encode(found)
+    return (
+        b"HTTP/1.1 %d %s\r\ncontent-type: application/problem+json\r\ncontent-length: %d\r\n"
+        b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+        b"connection: close\r\n\r\n%s"
+    ) % (found.status, HTTPStatus(found.status).phrase.encode("ascii"), len(body), body)

@@ -1,0 +1,123 @@
+"""The server around the application: sockets, deadlines, and how it stops."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from ipaddress import ip_address
+
+import uvicorn
+
+from longshore.api import guard
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.api.settings import ApiSettings
+from longshore.engine import Accounts
+from longshore.errors import ConfigError
+from longshore.runtime.beat import Beat
+
+__all__ = ["ApiServer", "is_loopback", "listen", "refuse_keyless"]
+
+log = logging.getLogger("longshore.api")
+# It tells of every process that starts and every request that is not HTTP; the first is told
+# by whoever runs us, the second would let anyone fill the log.
+logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+_BACKLOG = 2_048
+
+
+class ApiServer:
+    """Serves an application on a socket until it is told to go."""
+
+    def __init__(self, service: Service, *, is_local: bool) -> None:
+        settings = service.settings
+        self.application = Application(service, is_local=is_local)
+        self._server = _Uvicorn(
+            uvicorn.Config(
+                self.application,
+                http=guard.protocol(settings),
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=round(settings.idle_timeout.total_seconds()),
+                timeout_graceful_shutdown=round(settings.drain_timeout.total_seconds()),
+            )
+        )
+
+    async def run(
+        self, listening: socket.socket, *, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """Serve until `drain` or `stop_now`, and then until what is under way is answered."""
+        self._server.on_ready = on_ready
+        connections = self._server.server_state.connections
+        beats = [
+            Beat("connections", partial(guard.look, connections)),
+            Beat("keys", self.application.admission.note_uses),
+        ]
+        tasks = [asyncio.create_task(beat.run()) for beat in beats]
+        try:
+            await self._server.serve(sockets=[listening])
+        finally:
+            for beat in beats:
+                beat.stop()
+            await asyncio.gather(*tasks)
+
+    def drain(self) -> None:
+        """Take no more connections, answer what is under way, and go."""
+        self._server.should_exit = True
+
+    def stop_now(self) -> None:
+        """Go."""
+        self._server.should_exit = True
+        self._server.force_exit = True
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn's server, which leaves signals to whoever runs it."""
+
+    on_ready: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections, and say so."""
+        await super().startup(sockets)
+        self.on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def listen(settings: ApiSettings) -> socket.socket:
+    """A socket that listens where the settings say, or ConfigError."""
+    host, port = settings.host, settings.port
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason}") from None
+    found.setblocking(False)
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    """Only this machine can reach the address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def refuse_keyless(engine: Accounts, host: str) -> None:
+    """ConfigError where others could reach a service that asks nobody for a key."""
+    if not is_loopback(host) and not await engine.keys():
+        raise ConfigError(
+            f"{host} can be reached from other machines, and the store has no API key; "
+            "make one first (`longshore keys create`), or listen on 127.0.0.1"
+        )

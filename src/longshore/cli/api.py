@@ -1,0 +1,109 @@
+"""The HTTP service as a process, or as a part of one."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from longshore.api.service import Service
+from longshore.app import Longshore
+from longshore.cli import wiring
+from longshore.errors import ConfigError
+from longshore.settings import Settings
+from longshore.worker.signals import drained_by_signals
+
+try:
+    from longshore.api import serving
+except ModuleNotFoundError:
+    # The extra is not installed, which only those have to hear who ask for the service.
+    serving = None
+
+__all__ = ["address", "beside", "listen", "listen_if_possible", "refuse_keyless", "serve"]
+
+log = logging.getLogger("longshore.cli")
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket that listens where the settings say, or ConfigError."""
+    if serving is None:
+        raise ConfigError(
+            'the HTTP service needs an extra: pip install "longshore[api]"; then try again'
+        )
+    return serving.listen(settings.api)
+
+
+def listen_if_possible(settings: Settings, *, is_wanted: bool) -> socket.socket | None:
+    """The same for who can do without: None without the extra, or when the port is taken.
+
+    A port that was asked for by name must be had.
+    """
+    if serving is None and not is_wanted:
+        return None
+    try:
+        return listen(settings)
+    except ConfigError as error:
+        if is_wanted:
+            raise
+        log.warning("no HTTP service", extra={"reason": str(error)})
+        return None
+
+
+def address(listening: socket.socket) -> str:
+    """Where it can be reached."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def refuse_keyless(app: Longshore, settings: Settings) -> None:
+    """ConfigError where others could reach a service that asks nobody for a key."""
+    assert serving is not None
+    if not serving.is_loopback(settings.api.host):
+        async with app:
+            await serving.refuse_keyless(app.engine, settings.api.host)
+
+
+async def serve(
+    app: Longshore,
+    settings: Settings,
+    listening: socket.socket,
+    on_ready: Callable[[], None] = lambda: None,
+) -> bool:
+    """Serve until a signal; True when it was one that asks to begin again."""
+    assert serving is not None
+    is_renewed = False
+
+    def renew() -> None:
+        nonlocal is_renewed
+        is_renewed = True
+        server.drain()
+
+    async with app:
+        wiring.refuse_private(app.engine)
+        server = serving.ApiServer(
+            Service(app.engine, settings.api, wiring.CLOCK),
+            is_local=serving.is_loopback(settings.api.host),
+        )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
+        with drained_by_signals(server):
+            # The server closes what it was given; whoever begins again needs it once more.
+            await server.run(listening.dup(), on_ready=on_ready)
+    return is_renewed
+
+
+@asynccontextmanager
+async def beside(
+    app: Longshore, settings: Settings, listening: socket.socket | None
+) -> AsyncGenerator[None]:
+    """Serve beside a worker in the same process, inside the block; without a socket nothing."""
+    if serving is None or listening is None:
+        yield
+        return
+    server = serving.ApiServer(Service(app.engine, settings.api, wiring.CLOCK), is_local=True)
+    task = asyncio.create_task(server.run(listening))
+    try:
+        yield
+    finally:
+        server.drain()
+        await task
