@@ -64,12 +64,14 @@ class Api:
 
     def is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/readyz", timeout=PATIENCE
-            ) as answer:
-                return answer.status == 200
+            return self.status("/readyz") == 200
         except (urllib.error.URLError, ConnectionError):
             return False
+
+    def status(self, path: str) -> int:
+        address = f"http://127.0.0.1:{self.port}{path}"
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+            return answer.status
 
     def log(self) -> str:
         return (self._folder / "log").read_text()
@@ -143,8 +145,8 @@ async def test_a_reload_answers_everyone_and_a_stop_leaves_with_zero(
 
     process.send_signal(signal.SIGHUP)
     while "api begins again" not in (log := api.log()) and log.count("signal received") < 2:
-        assert await asyncio.to_thread(api.is_ready)
-    assert await asyncio.to_thread(api.is_ready)
+        assert await asyncio.to_thread(api.status, "/healthz") == 200
+    assert await asyncio.to_thread(api.status, "/healthz") == 200
 
     process.terminate()
     assert await asyncio.to_thread(process.wait, PATIENCE) == 0

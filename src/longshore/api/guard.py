@@ -20,6 +20,8 @@ from longshore.api.views import encode
 __all__ = ["GuardedProtocol", "look", "protocol"]
 
 LOOK_S = 1.0
+_GRACE_S = 1.0
+"""How long a service that is about to stop waits for the first request of a connection."""
 
 
 class _Phase(Enum):
@@ -42,6 +44,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._unread = 0
         self._unread_since = 0.0
+        self._leaving_since: float | None = None
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to a head, and give up one that grows too large."""
@@ -60,6 +63,8 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._enter(_Phase.BODY)
         super().on_headers_complete()
+        if self._leaving_since is not None:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -78,6 +83,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self._enter(_Phase.IDLE)
         super().on_response_complete()
 
+    def shutdown(self) -> None:
+        """Take no more requests, but for the first one of whoever has just connected.
+
+        It may be on its way; closing now would lose it without an answer.
+        """
+        if self._phase is _Phase.HEAD or cast("object", self.cycle) is None:
+            self._leaving_since = self.loop.time()
+        else:
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, in the form of every other error."""
         self._refuse("bad_request")
@@ -86,8 +101,10 @@ class GuardedProtocol(HttpToolsProtocol):
         """Give the client up if it has taken too long."""
         if self.transport.is_closing():
             return
-        patience = self._patience.get(self._phase)
-        if patience is not None and now - self._since > patience:
+        patience, since = self._patience.get(self._phase), self._since
+        if self._leaving_since is not None and self._phase is _Phase.IDLE:
+            patience, since = _GRACE_S, self._leaving_since
+        if patience is not None and now - since > patience:
             if self._phase is _Phase.IDLE:
                 self.transport.close()
             else:

@@ -166,6 +166,22 @@ def test_an_address_that_cannot_be_had_is_said():
             listen(ApiSettings(port=port))
 
 
+async def test_who_connected_just_before_the_stop_is_still_answered(memory: Engine):
+    async with served(memory) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        async with httpx.AsyncClient() as client:
+            # By then the other connection has surely been accepted.
+            await client.get(f"http://localhost:{address[1]}/healthz")
+        late = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        leaving = asyncio.get_running_loop().call_later(0.3, writer.write, late)
+
+    said = await reader.read()
+    assert leaving.when() > 0
+    assert b"200 OK" in said
+    assert b"connection: close" in said
+    writer.close()
+
+
 async def test_requests_under_way_are_answered_before_the_service_stops(memory: Engine):
     async with served(memory) as address:
         reader, writer = await asyncio.open_connection(*address)
