@@ -19,6 +19,7 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 └── EngineError                   the store failed; nothing is wrong with the request
     ├── EngineUnavailableError    trying again may help: gone, refused, read-only, disk full
     ├── EngineBusyError           trying again will help: someone else holds the lock
+    │   └── InFlightError         another submit with the same key has not ended yet
     └── SchemaError               the store's schema is missing, older, newer or changed
 """
 
@@ -32,6 +33,7 @@ __all__ = [
     "ExchangeOrderError",
     "IdempotencyError",
     "IllegalTransitionError",
+    "InFlightError",
     "JobFailedError",
     "JobNotFoundError",
     "KeyEndedError",
@@ -258,6 +260,18 @@ class EngineBusyError(EngineError):
     """Someone else held the store's lock for too long; trying again will help."""
 
     code = "engine_busy"
+
+
+class InFlightError(EngineBusyError):
+    """Another submit with the same idempotency or unique key has not ended yet.
+
+    Nothing was stored. It may be the transaction of someone who has not decided.
+    """
+
+    code = "in_flight"
+
+    def __init__(self) -> None:
+        super().__init__("another submit with the same key has not ended yet; try again")
 
 
 class SchemaError(EngineError):

@@ -8,10 +8,12 @@ import asyncpg
 import pytest
 
 from longshore.core.job import Submitted, Verdict
-from longshore.engine import Engine
+from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
+from longshore.engines.postgres import submitting
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.engine import PostgresEngine
+from longshore.errors import InFlightError
 from longshore.testing.factories import a_job, an_id
 
 
@@ -97,5 +99,20 @@ async def test_whoever_waited_for_a_key_gets_it_when_its_holder_gives_up(
 
     assert len({one.id for one in answers}) == 1
     assert sorted(one.verdict for one in answers) == [Verdict.ACCEPTED, *[Verdict.REPEATED] * 4]
-    assert await submit(engine, "held") == Submitted(answers[0].id, Verdict.REPEATED)
+    assert (await submit(engine, "held")).id == answers[0].id
     assert (await engine.submit([a_job(id=an_id())]))[0].verdict is Verdict.ACCEPTED
+
+
+async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(
+    engine: PostgresEngine, other: Connection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
+    async with other.transaction():
+        holder = await hold(engine, other, "held")
+
+        with pytest.raises(InFlightError):
+            await submit(engine, "held")
+
+    assert [job.id for job in (await engine.find(JobFilter(), limit=5)).jobs] == [holder.id]
+    repeated = await submit(engine, "held")
+    assert (repeated.verdict, repeated.created_at) == (Verdict.REPEATED, holder.created_at)

@@ -64,7 +64,7 @@ def exchange(session: tuple[int, int], number: int, plan: Plan, want: int) -> li
 
 
 def alone(job: NewJob) -> list[object]:
-    return [None, *batch.alone(job)]
+    return [None, None, *batch.alone(job)]
 
 
 def together(jobs: list[NewJob]) -> list[object]:

@@ -14,7 +14,7 @@ from transaction_pooler import pooled
 from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
-from longshore.core.job import NewJob, Submitted, Verdict
+from longshore.core.job import NewJob, Verdict
 from longshore.core.state import State
 from longshore.engine import JobFilter, Reference
 from longshore.engines.postgres.engine import PostgresEngine
@@ -73,7 +73,7 @@ async def test_a_job_exists_exactly_if_the_callers_transaction_commits(
         await way.submit(engine, [dropped])
         await way.rollback()
 
-    assert answer == Submitted(kept.id, Verdict.ACCEPTED)
+    assert (answer.id, answer.verdict) == (kept.id, Verdict.ACCEPTED)
     stored = await engine.get(kept.id)
     assert (stored.state, stored.payload, stored.tags) == (
         State.READY,
@@ -115,7 +115,7 @@ async def test_keys_hold_in_the_callers_transaction_and_leave_it_usable(
         Verdict.REPEATED,
     ]
     assert {answer.id for answer in answers} == {first.id, new.id}
-    assert again == Submitted(new.id, Verdict.REPEATED)
+    assert (again.id, again.verdict) == (new.id, Verdict.REPEATED)
     assert (await engine.get(new.id)).state is State.READY
     assert len((await engine.find(JobFilter(), limit=10)).jobs) == 2
 

@@ -86,6 +86,16 @@ class Submitted(msgspec.Struct, frozen=True, gc=False):
 
     id: JobId
     verdict: Verdict = Verdict.ACCEPTED
+    created_at: int = 0
+    """Of an accepted or repeated job; 0 where nothing was stored: unique, conflict."""
+    run_at: int = 0
+    """As the job was first accepted, for as long as an idempotency key remembers it; without
+    a key a repeated one is told as it stands now."""
+
+    @property
+    def state(self) -> State:
+        """Scheduled or ready, as the job was first accepted."""
+        return State.READY if self.run_at == self.created_at else State.SCHEDULED
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

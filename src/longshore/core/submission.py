@@ -13,6 +13,7 @@ __all__ = [
     "MOST_ATTEMPTS",
     "MOST_TAGS",
     "fault_of_name",
+    "first_run_at",
     "validate",
 ]
 
@@ -44,6 +45,15 @@ def validate(job: NewJob) -> None:
         _check_text("a tag", tag, LONGEST_NAME)
     if job.trace is not None and not _TRACE.fullmatch(job.trace):
         raise SubmitError(f"trace {job.trace!r:.80} is not a W3C traceparent")
+
+
+def first_run_at(job: NewJob, *, now: int, arrival: int) -> int:
+    """When a job that is accepted now is due; one that is due at once, since its arrival.
+
+    The arrival is later than now where the clock was set back: order outlives clocks.
+    """
+    due = now + job.delay if job.run_at is None else job.run_at
+    return due if due > now else arrival
 
 
 def fault_of_name(field: str, value: str) -> str | None:

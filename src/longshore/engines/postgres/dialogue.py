@@ -30,8 +30,10 @@ _TEXTS = ("type", "queue", "tenant", "idempotency_key", "unique_key", "ordering_
 
 
 class _Answer(msgspec.Struct):
-    answers: list[tuple[str, Verdict]]
+    answers: list[tuple[str, Verdict, int | None, int | None]]
     stored: bool
+    now: int | None
+    arrival: int | None
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -54,14 +56,17 @@ def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:
     call = {"store": store, "now": now, "asked": _asked(jobs), "given": _given(jobs)}
     told = _read((yield _encoded(call)))
     answers = [
-        Submitted(JobId(bytes.fromhex(job_id.replace("-", ""))), verdict)
-        for job_id, verdict in told.answers
+        Submitted(
+            JobId(bytes.fromhex(job_id.replace("-", ""))), verdict, created_at or 0, run_at or 0
+        )
+        for job_id, verdict, created_at, run_at in told.answers
     ]
     if not told.stored:
         pairs = zip(jobs, answers, strict=True)
         accepted = [job for job, answer in pairs if answer.verdict is Verdict.ACCEPTED]
         if accepted:
-            call = {"store": store, "now": now, "given": _given(accepted)}
+            times = {"now": told.now, "arrival": told.arrival}
+            call = {"store": store, **times, "given": _given(accepted)}
             _read((yield _encoded(call)))
     return answers
 
@@ -88,6 +93,8 @@ def _asked(jobs: list[NewJob]) -> dict[str, object]:
         "keys": [job.idempotency_key for job in jobs],
         "fingerprints": [job.fingerprint for job in jobs],
         "uniques": [job.unique_key for job in jobs],
+        "run_ats": [job.run_at for job in jobs],
+        "delays": [job.delay for job in jobs],
     }
 
 

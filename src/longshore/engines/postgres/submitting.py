@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from longshore.core.event import Group
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
+from longshore.core.submission import first_run_at
 from longshore.engines.postgres import batch
 from longshore.engines.postgres.arrays import packed_columns
 from longshore.engines.postgres.database import Connection, Database, Lane
@@ -20,6 +21,7 @@ from longshore.errors import (
     ConfigError,
     EngineBusyError,
     EngineUnavailableError,
+    InFlightError,
     LongshoreError,
 )
 
@@ -35,7 +37,7 @@ _LONERS = 2
 """Such jobs that ask at once: the pool is there for others too."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two times that such a job asks."""
-_KNOWN_ID, _REFUSED = "23505", "LS003"
+_KNOWN_ID, _REFUSED, _HELD = "23505", "LS003", "55P03"
 
 
 class Submitter:
@@ -70,15 +72,26 @@ async def submit_in(
 ) -> list[Submitted]:
     """Submit inside the caller's transaction; `extra` events go into the same outbox row."""
     found = await connection.fetch(SQL.admit, now, *_asked(jobs))
-    answers = [Submitted(JobId(row["id"]), Verdict(row["verdict"])) for row in found]
-    accepted = [
-        job
+    answers = [
+        Submitted(
+            JobId(row["id"]),
+            Verdict(row["verdict"]),
+            row["created_at"] or 0,
+            row["run_at"] or 0,
+        )
+        for row in found
+    ]
+    pairs = [
+        (job, answer)
         for job, answer in zip(jobs, answers, strict=True)
         if answer.verdict is Verdict.ACCEPTED
     ]
-    if accepted or extra:
+    if pairs or extra:
+        accepted = [job for job, _ in pairs]
         given = batch.sent(batch.columns(accepted, wakes=wakes, extra=extra))
-        await connection.fetch(SQL.submit, now, *given)
+        clock = found[0]["clock"] if found else now
+        arrival = pairs[0][1].created_at if pairs else None
+        await connection.fetch(SQL.submit, clock, arrival, *given)
     return answers
 
 
@@ -173,8 +186,12 @@ class _Stream:
                 async with self._loners:
                     answers = await self._store(self._database, call.jobs)
             except LongshoreError as error:
-                if not isinstance(error, EngineBusyError) or loop.time() > deadline:
+                if not isinstance(error, EngineBusyError):
                     _refuse([call], error)
+                    return
+                if loop.time() > deadline:
+                    is_held = sqlstate(error) == _HELD
+                    _refuse([call], InFlightError() if is_held else error)
                     return
             else:
                 _answer([call], answers)
@@ -203,7 +220,7 @@ class _Stream:
         now = self._database.now()
         statement, given = self._statement(jobs, now)
         try:
-            await lane.fetch(statement, *given)
+            found = await lane.fetch(statement, *given)
         except LongshoreError as error:
             if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
                 raise
@@ -211,7 +228,7 @@ class _Stream:
             return await lane.transact(
                 lambda connection: submit_in(connection, jobs, now, wakes=False)
             )
-        return [Submitted(job.id) for job in jobs]
+        return _accepted(jobs, *found[0][0])
 
     def _statement(self, jobs: Sequence[NewJob], now: int | None) -> tuple[str, list[object]]:
         """The statement that stores the jobs if all may come in, and its arguments."""
@@ -221,9 +238,18 @@ class _Stream:
                 return SQL.submit_keyed, [*_keyed(jobs), now, *given]
             if len(jobs) == 1:
                 return SQL.submit_one, [now, *batch.alone(jobs[0])]
-            return SQL.submit, [now, *batch.sent(batch.columns(jobs, wakes=False))]
+            return SQL.submit, [now, None, *batch.sent(batch.columns(jobs, wakes=False))]
         except UnicodeError as error:
             raise ConfigError(f"a text cannot be stored: {error}") from error
+
+
+def _accepted(jobs: Sequence[NewJob], now: int, arrival: int) -> list[Submitted]:
+    return [
+        Submitted(
+            job.id, Verdict.ACCEPTED, arrival, first_run_at(job, now=now, arrival=arrival)
+        )
+        for job in jobs
+    ]
 
 
 def _answer(calls: list[_Call], answers: list[Submitted]) -> None:
@@ -249,14 +275,17 @@ def _keys(jobs: Sequence[NewJob]) -> list[_Key]:
 def _keyed(jobs: Sequence[NewJob]) -> list[str]:
     """The arguments of `longshore.submit_keyed` that say which jobs have which keys."""
     once = [
-        (job.tenant, job.idempotency_key, job.fingerprint, job.id.hex())
+        (
+            *(job.tenant, job.idempotency_key, job.fingerprint),
+            *(job.id.hex(), job.run_at, job.delay),
+        )
         for job in jobs
         if job.idempotency_key is not None
     ]
     unique = [
         (job.tenant, job.unique_key, job.id.hex()) for job in jobs if job.unique_key is not None
     ]
-    return [*packed_columns(once, 4), *packed_columns(unique, 3)]
+    return [*packed_columns(once, 6), *packed_columns(unique, 3)]
 
 
 def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
@@ -267,4 +296,6 @@ def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
         [job.idempotency_key for job in jobs],
         [job.fingerprint for job in jobs],
         [job.unique_key for job in jobs],
+        [job.run_at for job in jobs],
+        [job.delay for job in jobs],
     )

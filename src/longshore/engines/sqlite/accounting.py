@@ -98,8 +98,9 @@ def _delete_tenant(name: str, transaction: Transaction) -> None:
     account.check_deletable(_existing(db, name))
     lines = db.execute(SQL.counts_of_tenant, {"tenant": name}).fetchall()
     schedules = db.execute(SQL.schedules, {"tenant": name}).fetchall()
-    if lines or schedules:
-        raise TenantInUseError(name, sum(line[2] for line in lines), len(schedules))
+    jobs = sum(line[2] for line in lines)
+    if jobs or schedules:
+        raise TenantInUseError(name, jobs, len(schedules))
     db.execute(SQL.tenant_keys_delete, scope)
     db.execute(SQL.tenant_delete, scope)
 

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.rank import strict_rank
+from longshore.core.submission import first_run_at
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -65,7 +67,7 @@ def _submit_plain(
     db.execute("savepoint plain")
     if _insert(transaction, jobs, arrival) == len(jobs):
         db.execute("release plain")
-        return [Submitted(job.id) for job in jobs]
+        return [_accepted(transaction, job, arrival) for job in jobs]
     # Some ids are known, or stand twice in the batch: rare enough to go one by one.
     db.execute("rollback to plain")
     db.execute("release plain")
@@ -76,43 +78,74 @@ def _submit_each(
     transaction: Transaction, jobs: Sequence[NewJob], arrival: int
 ) -> list[Submitted]:
     return [
-        Submitted(
-            job.id,
-            Verdict.ACCEPTED if _insert(transaction, [job], arrival) else Verdict.REPEATED,
-        )
+        _accepted(transaction, job, arrival)
+        if _insert(transaction, [job], arrival)
+        else Submitted(job.id, Verdict.REPEATED, *(_times(transaction, job) or ()))
         for job in jobs
     ]
 
 
 def _submit_keyed(transaction: Transaction, job: NewJob, arrival: int) -> Submitted:
-    db = transaction.db
-    if db.execute(SQL.job_seq, {"id": job.id}).fetchone():
-        return Submitted(job.id, Verdict.REPEATED)
-    standing = _by_idempotency(transaction, job) or _by_uniqueness(transaction, job)
+    standing = _standing(transaction, job)
     if standing is not None:
         return standing
+    db = transaction.db
     _insert(transaction, [job], arrival)
+    answer = _accepted(transaction, job, arrival)
     scope = {"tenant": job.tenant, "id": job.id}
     if job.idempotency_key is not None:
         key = {"key": job.idempotency_key, "fingerprint": job.fingerprint}
-        db.execute(SQL.idempotency_put, {**scope, **key, "now": transaction.now})
+        when = {"arrival": arrival, "run_at": answer.run_at}
+        db.execute(SQL.idempotency_put, {**scope, **key, **when})
     if job.unique_key is not None:
         db.execute(SQL.unique_put, {**scope, "key": job.unique_key})
-    return Submitted(job.id)
+    return answer
 
 
-def _by_idempotency(transaction: Transaction, job: NewJob) -> Submitted | None:
+def _standing(transaction: Transaction, job: NewJob) -> Submitted | None:
+    """The answer, if another job stands for this one or keeps it out."""
+    key = _remembered(transaction, job)
+    times = _times(transaction, job)
+    if times is not None:
+        first = key.times if key is not None and key.id == job.id else times
+        return Submitted(job.id, Verdict.REPEATED, *first)
+    if key is not None:
+        if key.fingerprint == job.fingerprint:
+            return Submitted(key.id, Verdict.REPEATED, *key.times)
+        return Submitted(key.id, Verdict.CONFLICT)
+    holder = _holder(transaction, job)
+    if holder is not None:
+        return Submitted(holder, Verdict.UNIQUE)
+    return None
+
+
+def _accepted(transaction: Transaction, job: NewJob, arrival: int) -> Submitted:
+    run_at = first_run_at(job, now=transaction.now, arrival=arrival)
+    return Submitted(job.id, Verdict.ACCEPTED, arrival, run_at)
+
+
+def _times(transaction: Transaction, job: NewJob) -> tuple[int, int] | None:
+    return transaction.db.execute(SQL.job_times, {"id": job.id}).fetchone()
+
+
+class _Key(NamedTuple):
+    """What an idempotency key stands for."""
+
+    fingerprint: bytes
+    id: JobId
+    times: tuple[int, int]
+
+
+def _remembered(transaction: Transaction, job: NewJob) -> _Key | None:
     if job.idempotency_key is None:
         return None
     key = {"tenant": job.tenant, "key": job.idempotency_key}
     found = transaction.db.execute(SQL.idempotency_get, key).fetchone()
-    if found is None:
-        return None
-    is_same = found[0] == job.fingerprint
-    return Submitted(JobId(found[1]), Verdict.REPEATED if is_same else Verdict.CONFLICT)
+    return None if found is None else _Key(found[0], JobId(found[1]), (found[2], found[3]))
 
 
-def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
+def _holder(transaction: Transaction, job: NewJob) -> JobId | None:
+    """The live job that keeps this one out."""
     if job.unique_key is None:
         return None
     key = {"tenant": job.tenant, "key": job.unique_key}
@@ -121,7 +154,7 @@ def _by_uniqueness(transaction: Transaction, job: NewJob) -> Submitted | None:
         return None
     holder, until, is_finished, is_running = found
     is_held = not is_finished and (not is_running or until == UniqueUntil.FINISHED)
-    return Submitted(JobId(holder), Verdict.UNIQUE) if is_held else None
+    return JobId(holder) if is_held else None
 
 
 def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> int:

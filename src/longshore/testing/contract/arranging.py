@@ -2,13 +2,13 @@ from collections.abc import Awaitable, Callable
 
 from longshore.core import event
 from longshore.core.event import Event
-from longshore.core.job import Job, JobId
+from longshore.core.job import Job, JobId, Submitted
 from longshore.core.state import State
 from longshore.engine import Engine
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker
 
-__all__ = ["a_job_that_is", "all_events", "events_of", "numbers", "snapshot"]
+__all__ = ["a_job_that_is", "all_events", "bare", "events_of", "numbers", "snapshot"]
 
 QUEUE = "arranged"
 
@@ -51,6 +51,11 @@ _WAYS: dict[State, Callable[[Engine, JobId], Awaitable[None]]] = {
     State.SUCCEEDED: _succeed,
     State.DEAD: _kill,
 }
+
+
+def bare(answer: Submitted) -> Submitted:
+    """Which job stands for the one that was submitted, and why; not since when."""
+    return Submitted(answer.id, answer.verdict)
 
 
 def numbers(job: Job) -> tuple[int, int, int, int, int]:

@@ -9,6 +9,7 @@ from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.errors import ScheduleNotFoundError
 from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import bare
 from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
 from longshore.testing.manual import a_worker
 
@@ -92,7 +93,7 @@ async def test_firing_submits_the_job_and_moves_the_schedule_on(
     answers = await engine.fire(_firing(schedule, Shot(due, job)))
 
     (moved,) = await engine.schedules()
-    assert answers == [Submitted(job.id, Verdict.ACCEPTED)]
+    assert [bare(answer) for answer in answers] == [Submitted(job.id, Verdict.ACCEPTED)]
     assert (await engine.get(job.id)).state is State.READY
     assert (moved.next_due, moved.last_due, moved.last_job) == (due + MINUTE, due, job.id)
     assert await engine.due_schedules(limit=10) == []
@@ -151,7 +152,7 @@ async def test_a_due_time_never_fires_twice_even_if_the_schedule_is_set_back(
         _firing(schedule, Shot(due, a_job()), Shot(due + MINUTE, fresh))
     )
 
-    assert answers == [Submitted(fresh.id, Verdict.ACCEPTED)]
+    assert [bare(answer) for answer in answers] == [Submitted(fresh.id, Verdict.ACCEPTED)]
     assert len((await engine.find(JobFilter(), limit=10)).jobs) == 2
 
 

@@ -6,7 +6,7 @@ from longshore.core.job import NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import Engine, JobFilter
 from longshore.runtime.clock import ManualClock
-from longshore.testing.contract.arranging import snapshot
+from longshore.testing.contract.arranging import bare, snapshot
 from longshore.testing.factories import HOUR, SECOND, a_job
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed
 
@@ -73,7 +73,7 @@ async def test_a_finished_job_keeps_nobody_out(engine: Engine, state: State) -> 
     (answer,) = await engine.submit([second])
     (third,) = await engine.submit([_unique()])
 
-    assert answer == Submitted(second.id, Verdict.ACCEPTED)
+    assert bare(answer) == Submitted(second.id, Verdict.ACCEPTED)
     assert third == Submitted(second.id, Verdict.UNIQUE)
 
 
@@ -136,7 +136,7 @@ async def test_a_unique_job_inside_one_batch_is_stored_once(engine: Engine) -> N
 
     answers = await engine.submit([first, second, other])
 
-    assert answers == [
+    assert [bare(answer) for answer in answers] == [
         Submitted(first.id, Verdict.ACCEPTED),
         Submitted(first.id, Verdict.UNIQUE),
         Submitted(other.id, Verdict.ACCEPTED),
@@ -159,7 +159,7 @@ async def test_a_unique_job_sent_again_is_a_repeat_of_itself(engine: Engine) -> 
 
     (answer,) = await engine.submit([job])
 
-    assert answer == Submitted(job.id, Verdict.REPEATED)
+    assert bare(answer) == Submitted(job.id, Verdict.REPEATED)
 
 
 async def test_tenants_do_not_keep_each_other_out(engine: Engine) -> None:

@@ -28,22 +28,28 @@ class ModelProducer:
 def accept(store: Store, new: NewJob) -> Submitted:
     """Store one job, or say which job stands for it."""
     now = store.now()
+    used = store.keys.get((new.tenant, new.idempotency_key or ""))
     if new.id in store.rows:
-        return Submitted(new.id, Verdict.REPEATED)
-    if new.idempotency_key is not None:
-        used = store.keys.get((new.tenant, new.idempotency_key))
-        if used is not None:
-            is_same = used.fingerprint == new.fingerprint
-            return Submitted(used.job_id, Verdict.REPEATED if is_same else Verdict.CONFLICT)
+        job = store.rows[new.id].job
+        is_by_key = used is not None and used.job_id == new.id
+        times = used.times if used and is_by_key else (job.created_at, job.run_at)
+        return Submitted(new.id, Verdict.REPEATED, *times)
+    if used is not None:
+        if used.fingerprint == new.fingerprint:
+            return Submitted(used.job_id, Verdict.REPEATED, *used.times)
+        return Submitted(used.job_id, Verdict.CONFLICT)
     if new.unique_key is not None:
         holder = store.unique.get((new.tenant, new.unique_key))
         if holder is not None and _keeps_others_out(store, holder):
             return Submitted(holder, Verdict.UNIQUE)
         store.unique[new.tenant, new.unique_key] = new.id
-    if new.idempotency_key is not None:
-        store.keys[new.tenant, new.idempotency_key] = Used(new.id, new.fingerprint, now)
     _put(store, new, now)
-    return Submitted(new.id, Verdict.ACCEPTED)
+    job = store.rows[new.id].job
+    times = (job.created_at, job.run_at)
+    if new.idempotency_key is not None:
+        used = Used(new.id, new.fingerprint, times)
+        store.keys[new.tenant, new.idempotency_key] = used
+    return Submitted(new.id, Verdict.ACCEPTED, *times)
 
 
 def _keeps_others_out(store: Store, holder: JobId) -> bool:

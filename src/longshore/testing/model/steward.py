@@ -145,7 +145,7 @@ class ModelSteward:
 
     def _keys_past(self, retention: Retention) -> list[tuple[str, str]]:
         oldest = self._store.now() - retention.idempotency
-        return [key for key, used in self._store.keys.items() if used.at <= oldest]
+        return [key for key, used in self._store.keys.items() if used.times[0] <= oldest]
 
     def _batches_past(self, retention: Retention) -> list[int]:
         oldest = self._store.now() - retention.outbox

@@ -70,7 +70,8 @@ class Used:
 
     job_id: JobId
     fingerprint: bytes
-    at: int
+    times: tuple[int, int]
+    """When its job arrived, and when it was due as it was accepted."""
 
 
 class Store:

@@ -251,8 +251,12 @@ create table longshore.idempotency (
     fingerprint bytea  not null,
     id          uuid   not null,
     created_at  bigint not null,
+    run_at      bigint not null,
     primary key (tenant, key)
 );
+comment on column longshore.idempotency.created_at is 'the arrival of the job';
+comment on column longshore.idempotency.run_at is
+    'when the job was due as it was accepted: it may be gone long before its key';
 create index idempotency_age on longshore.idempotency (created_at);
 
 -- Who holds a unique key. A finished holder is replaced by the next submit, so settling does no

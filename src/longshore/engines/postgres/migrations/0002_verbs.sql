@@ -8,6 +8,17 @@ create function longshore.clock(p_now bigint) returns bigint language sql volati
     select coalesce(p_now, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 $$;
 
+-- When what comes now arrives. Order outlives clocks: if ours was set back, it still arrives
+-- after what came before.
+create function longshore.arrival(p_now bigint) returns bigint language plpgsql volatile as $$
+declare
+    v_last bigint;
+begin
+    select s.created_at into v_last from longshore.segment s order by s.segment desc limit 1;
+    return greatest(p_now, v_last);
+end
+$$;
+
 -- Whether an ordinal between a span's ends belongs to it.
 create function longshore.has(p_mask bytea, p_ordinal integer) returns boolean
 language sql immutable as $$
@@ -43,17 +54,18 @@ $$;
 
 -- Store segments with their ready and scheduled spans. Members g_* are segments, s_* their
 -- spans; segment g holds the jobs from g_from (exclusive) to g_to: of p_types and p_tenants,
--- where its own is empty, and of p_bounds, which has one more for each segment.
+-- where its own is empty, and of p_bounds, which has one more for each segment. p_arrival is
+-- null, or what `admit` told. Returns the clock and the arrival.
 -- A unique violation, with nothing stored, when an id is known or stands twice.
 create function longshore.submit(
-    p_now bigint,
+    p_now bigint, p_arrival bigint,
     g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
     s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
     p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
-) returns bigint language plpgsql
+) returns bigint[] language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
 as $$
@@ -61,14 +73,11 @@ declare
     c_epoch constant bigint := 1704067200000000;
     c_band  constant bigint := 1::bigint << 51;
     v_now      bigint := longshore.clock(p_now);
-    v_arrival  bigint;
+    v_arrival  bigint := coalesce(p_arrival, longshore.arrival(v_now));
     v_since    bigint;
     v_segments bigint[] := '{}';
     v_count    integer;
 begin
-    -- Order outlives clocks: if ours was set back, the jobs still arrived after the last ones.
-    select s.created_at into v_arrival from longshore.segment s order by s.segment desc limit 1;
-    v_arrival := greatest(v_now, v_arrival);
     v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
     select array_agg(((v_since / 60000000) << 26)
                      | (nextval('longshore.segment_number') & 67108863))
@@ -120,7 +129,7 @@ begin
     if v_count > 0 and (p_wakes or exists (select from longshore.waiting)) then
         perform pg_notify('longshore', '');
     end if;
-    return v_now;
+    return array[v_now, v_arrival];
 end
 $$;
 
@@ -129,7 +138,7 @@ create function longshore.submit_one(
     p_now bigint, p_queue text, p_type text, p_tenant text, p_priority smallint,
     p_max_attempts integer, p_timeout bigint, p_run_at bigint, p_delay bigint, p_id bytea,
     p_payload bytea, p_keys jsonb, p_attributes jsonb, p_body bytea
-) returns bigint language plpgsql
+) returns bigint[] language plpgsql
     set enable_seqscan = off
 as $$
 declare
@@ -139,12 +148,10 @@ declare
     v_due     bigint := coalesce(p_run_at, v_now + p_delay);
     v_urgency bigint := p_priority::bigint << 52;
     v_weight  integer := length(p_payload);
-    v_arrival bigint;
+    v_arrival bigint := longshore.arrival(v_now);
     v_since   bigint;
     v_segment bigint;
 begin
-    select s.created_at into v_arrival from longshore.segment s order by s.segment desc limit 1;
-    v_arrival := greatest(v_now, v_arrival);
     v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
     v_segment := ((v_since / 60000000) << 26)
                  | (nextval('longshore.segment_number') & 67108863);
@@ -172,43 +179,69 @@ begin
     if v_due <= v_now and exists (select from longshore.waiting) then
         perform pg_notify('longshore', '');
     end if;
-    return v_now;
+    return array[v_now, v_arrival];
 end
 $$;
 
 -- Decide, job by job in their order, which of them may come in, and write down the keys of
--- those that may.
+-- those that may. The times are those of the job as it was accepted; null where nothing is
+-- stored for it. `submit` takes the clock and the arrival that are told here.
 create function longshore.admit(
     p_now bigint, p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[],
-    p_uniques text[]
-) returns table (id uuid, verdict text) language plpgsql
+    p_uniques text[], p_run_ats bigint[], p_delays bigint[]
+) returns table (id uuid, verdict text, created_at bigint, run_at bigint, clock bigint)
+language plpgsql
     set lock_timeout = '200ms'
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
-    v_now      bigint := longshore.clock(p_now);
+    v_arrival  bigint;
+    v_due      bigint;
     v_admitted uuid[] := '{}';
+    v_dues     bigint[] := '{}';
     v_known    record;
     v_state    text;
 begin
+    clock := longshore.clock(p_now);
+    v_arrival := longshore.arrival(clock);
     for i in 1 .. cardinality(p_ids) loop
         id := p_ids[i];
         verdict := 'accepted';
-        if id = any (v_admitted) or longshore.state_of(id) is not null then
+        created_at := v_arrival;
+        v_due := coalesce(p_run_ats[i], clock + p_delays[i]);
+        run_at := case when v_due > clock then v_due else v_arrival end;
+        if id = any (v_admitted) then
             verdict := 'repeated';
+            run_at := v_dues[array_position(v_admitted, id)];
+        elsif longshore.state_of(id) is not null then
+            verdict := 'repeated';
+            select t.created_at, t.run_at into created_at, run_at
+              from longshore.first_times(id, p_tenants[i], p_keys[i]) t;
         end if;
         if verdict = 'accepted' and p_keys[i] is not null then
-            insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
-            values (p_tenants[i], p_keys[i], p_fingerprints[i], p_ids[i], v_now)
-            on conflict do nothing;
-            if not found then
-                select k.id, k.fingerprint into v_known from longshore.idempotency k
+            loop
+                insert into longshore.idempotency
+                    (tenant, key, fingerprint, id, created_at, run_at)
+                values (p_tenants[i], p_keys[i], p_fingerprints[i], p_ids[i], v_arrival, run_at)
+                on conflict do nothing;
+                exit when found;
+                select k.id, k.fingerprint, k.created_at, k.run_at into v_known
+                  from longshore.idempotency k
                  where k.tenant = p_tenants[i] and k.key = p_keys[i];
+                -- A key may be pruned between the two.
+                continue when not found;
                 id := v_known.id;
-                verdict := case when v_known.fingerprint = p_fingerprints[i] then 'repeated'
-                                else 'conflict' end;
-            end if;
+                created_at := null;
+                run_at := null;
+                verdict := 'conflict';
+                if v_known.fingerprint = p_fingerprints[i] then
+                    verdict := 'repeated';
+                    created_at := v_known.created_at;
+                    run_at := v_known.run_at;
+                end if;
+                exit;
+            end loop;
         end if;
         if verdict = 'accepted' and p_uniques[i] is not null then
             insert into longshore.uniqueness (tenant, key, id)
@@ -225,6 +258,8 @@ begin
                                 where x.segment = l.segment offset 0) s
                          where l.id = v_known.id) = 'finished') then
                     id := v_known.id;
+                    created_at := null;
+                    run_at := null;
                     verdict := 'unique';
                     delete from longshore.idempotency k
                      where k.tenant = p_tenants[i] and k.key = p_keys[i]
@@ -237,34 +272,56 @@ begin
         end if;
         if verdict = 'accepted' then
             v_admitted := v_admitted || id;
+            v_dues := v_dues || run_at;
         end if;
         return next;
     end loop;
 end
 $$;
 
--- Submit jobs of which some have keys, members k_*, or unique keys, members u_*. Raises LS003, and stores nothing, if one of the keys is known: then
--- `admit` has to look at each.
+-- When a known job arrived, and when it was due at first if its key tells, or else now.
+create function longshore.first_times(
+    p_id uuid, p_tenant text, p_key text, out created_at bigint, out run_at bigint
+) language plpgsql stable
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+begin
+    select k.created_at, k.run_at into created_at, run_at from longshore.idempotency k
+     where k.tenant = p_tenant and k.key = p_key and k.id = p_id;
+    if not found then
+        select j.created_at, j.run_at into created_at, run_at
+          from longshore.look(array[p_id], null) j;
+    end if;
+end
+$$;
+
+-- Submit jobs of which some have keys, members k_*, or unique keys, members u_*. Raises LS003,
+-- and stores nothing, if one of the keys is known: then `admit` has to look at each.
 -- Whoever holds one of the keys in an open transaction is not waited for longer than this.
 create function longshore.submit_keyed(
-    k_tenant text[], k_key text[], k_fingerprint bytea[], k_id uuid[],
-    u_tenant text[], u_key text[], u_id uuid[], p_now bigint,
+    k_tenant text[], k_key text[], k_fingerprint bytea[], k_id uuid[], k_run_at bigint[],
+    k_delay bigint[], u_tenant text[], u_key text[], u_id uuid[], p_now bigint,
     g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
     g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
     g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
     s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
     s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
     p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
-) returns bigint language plpgsql
-    set lock_timeout = '20ms'
+) returns bigint[] language plpgsql
+    set lock_timeout = '20ms' set enable_seqscan = off
 as $$
 declare
-    v_count integer;
+    v_now     bigint := longshore.clock(p_now);
+    v_arrival bigint := longshore.arrival(v_now);
+    v_count   integer;
 begin
     -- In the order of the keys, so that two batches do not wait for each other in a circle.
-    insert into longshore.idempotency (tenant, key, fingerprint, id, created_at)
-    select t.tenant, t.key, t.fingerprint, t.id, longshore.clock(p_now)
-      from unnest(k_tenant, k_key, k_fingerprint, k_id) as t (tenant, key, fingerprint, id)
+    insert into longshore.idempotency (tenant, key, fingerprint, id, created_at, run_at)
+    select t.tenant, t.key, t.fingerprint, t.id, v_arrival,
+           case when coalesce(t.run_at, v_now + t.delay) > v_now
+                then coalesce(t.run_at, v_now + t.delay) else v_arrival end
+      from unnest(k_tenant, k_key, k_fingerprint, k_id, k_run_at, k_delay)
+           as t (tenant, key, fingerprint, id, run_at, delay)
      order by t.tenant, t.key
     on conflict do nothing;
     get diagnostics v_count = row_count;
@@ -279,10 +336,11 @@ begin
     if v_count < cardinality(u_key) then
         raise exception 'not all may come in' using errcode = 'LS003';
     end if;
-    return longshore.submit(p_now, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
-                            g_timeout, g_from, g_to, g_weight, g_ids, g_keys, g_attributes,
-                            s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types,
-                            g_payloads, p_bounds, p_types, p_tenants, p_body, p_wakes);
+    return longshore.submit(v_now, v_arrival, g_queue, g_type, g_tenant, g_priority,
+                            g_max_attempts, g_timeout, g_from, g_to, g_weight, g_ids, g_keys,
+                            g_attributes, s_group, s_lo, s_hi, s_run_at, s_delay, s_queue,
+                            s_type, s_types, g_payloads, p_bounds, p_types, p_tenants, p_body,
+                            p_wakes);
 end
 $$;
 

@@ -15,15 +15,16 @@ $$;
 
 -- Store jobs in the caller's transaction, if this is the `store` that the caller means; else
 -- null. `asked` are the arguments of longshore.admit and `given` those of longshore.submit, by
--- name; bytes are in hex. Answers with the id and the verdict of each that was asked for. Unless
--- all of them were accepted nothing is stored yet: the caller sends the accepted ones again,
--- with nothing asked.
+-- name; bytes are in hex. Answers with the id, the verdict and the times of each that was asked
+-- for. Unless all of them were accepted nothing is stored yet: the caller sends the accepted
+-- ones again, with nothing asked, and with `now` and `arrival` as they were told.
 create function longshore.submit_json(p_call text) returns text language plpgsql as $$
 declare
     v_call constant jsonb := p_call;
-    v_now  constant bigint := v_call ->> 'now';
     a constant jsonb := v_call -> 'asked';
     g constant jsonb := v_call -> 'given';
+    v_now      bigint := v_call ->> 'now';
+    v_arrival  bigint := v_call ->> 'arrival';
     v_answers  jsonb := '[]';
     v_accepted boolean := true;
 begin
@@ -31,18 +32,21 @@ begin
         return null;
     end if;
     if a is not null then
-        select jsonb_agg(jsonb_build_array(t.id, t.verdict) order by t.place),
-               bool_and(t.verdict = 'accepted')
-          into v_answers, v_accepted
+        select jsonb_agg(jsonb_build_array(t.id, t.verdict, t.created_at, t.run_at)
+                         order by t.place),
+               bool_and(t.verdict = 'accepted'), max(t.clock),
+               max(t.created_at) filter (where t.verdict = 'accepted')
+          into v_answers, v_accepted, v_now, v_arrival
           from longshore.admit(
                    v_now, longshore.texts(a -> 'ids')::uuid[], longshore.texts(a -> 'tenants'),
                    longshore.texts(a -> 'keys'), longshore.texts(a -> 'fingerprints')::bytea[],
-                   longshore.texts(a -> 'uniques'))
-               with ordinality as t (id, verdict, place);
+                   longshore.texts(a -> 'uniques'), longshore.texts(a -> 'run_ats')::bigint[],
+                   longshore.texts(a -> 'delays')::bigint[])
+               with ordinality as t (id, verdict, created_at, run_at, clock, place);
     end if;
     if v_accepted then
         perform longshore.submit(
-            v_now,
+            v_now, v_arrival,
             longshore.texts(g -> 'g_queue'), longshore.texts(g -> 'g_type'),
             longshore.texts(g -> 'g_tenant'), longshore.texts(g -> 'g_priority')::smallint[],
             longshore.texts(g -> 'g_max_attempts')::integer[],
@@ -62,7 +66,8 @@ begin
             longshore.texts(g -> 'p_types'), longshore.texts(g -> 'p_tenants'),
             (g ->> 'p_body')::bytea, true);
     end if;
-    return jsonb_build_object('answers', v_answers, 'stored', v_accepted);
+    return jsonb_build_object('answers', v_answers, 'stored', v_accepted, 'now', v_now,
+                              'arrival', v_arrival);
 end
 $$;
 

@@ -1,11 +1,12 @@
--- submit_keyed: store jobs of which some have keys, if all may come in. $8 is the clock.
+-- submit_keyed: store jobs of which some have keys, if all may come in. $10 is the clock.
 select longshore.submit_keyed(
     $1::text::text[], $2::text::text[], $3::text::bytea[], $4::text::uuid[],
-    $5::text::text[], $6::text::text[], $7::text::uuid[], $8, $9::text::text[],
-    $10::text::text[], $11::text::text[], $12::text::smallint[], $13::text::integer[],
-    $14::text::bigint[], $15::text::integer[], $16::text::integer[],
-    $17::text::integer[], $18, $19::text::text[], $20::text::text[],
-    $21::text::integer[], $22::text::smallint[], $23::text::smallint[],
-    $24::text::bigint[], $25::text::bigint[], $26::text::text[], $27::text::text[],
-    $28::text::text[], $29, $30::text::integer[], $31::text::text[], $32::text::text[],
-    $33, $34)
+    $5::text::bigint[], $6::text::bigint[],
+    $7::text::text[], $8::text::text[], $9::text::uuid[], $10, $11::text::text[],
+    $12::text::text[], $13::text::text[], $14::text::smallint[], $15::text::integer[],
+    $16::text::bigint[], $17::text::integer[], $18::text::integer[],
+    $19::text::integer[], $20, $21::text::text[], $22::text::text[],
+    $23::text::integer[], $24::text::smallint[], $25::text::smallint[],
+    $26::text::bigint[], $27::text::bigint[], $28::text::text[], $29::text::text[],
+    $30::text::text[], $31, $32::text::integer[], $33::text::text[], $34::text::text[],
+    $35, $36)

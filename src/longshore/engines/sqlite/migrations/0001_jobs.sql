@@ -82,12 +82,14 @@ create table longshore_session (
 
 create index longshore_session_live on longshore_session (expires_at) where closed_at is null;
 
+-- The times are those of the job as it was accepted: it may be gone long before its key.
 create table longshore_idempotency (
     tenant      text    not null,
     key         text    not null,
     fingerprint blob    not null,
     id          blob    not null,
     created_at  integer not null,
+    run_at      integer not null,
     primary key (tenant, key)
 ) strict, without rowid;
 

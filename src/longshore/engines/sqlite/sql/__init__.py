@@ -51,7 +51,7 @@ class Statements:
     job_find: str
     job_insert: str
     job_insert_alike: str
-    job_seq: str
+    job_times: str
     key_get: str
     key_put: str
     key_use: str

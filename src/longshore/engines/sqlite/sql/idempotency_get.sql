@@ -1,3 +1,4 @@
--- idempotency_get: the job that a key stands for.
+-- idempotency_get: the job that a key stands for, and how it was accepted.
 -- :tenant :key
-select fingerprint, id from longshore_idempotency where tenant = :tenant and key = :key
+select fingerprint, id, created_at, run_at
+  from longshore_idempotency where tenant = :tenant and key = :key
