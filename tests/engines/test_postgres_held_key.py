@@ -81,7 +81,7 @@ async def test_others_go_on_at_their_speed_while_many_ask_for_a_held_key(
 
     assert {(one.id, one.verdict) for one in answers} == {(holder.id, Verdict.REPEATED)}
     # A call that waits in the way of others costs a hundred times as much.
-    assert held < 3 * free + 0.5, f"{held:.2f} s instead of {free:.2f} s"
+    assert held < 3 * free + 3.0, f"{held:.2f} s instead of {free:.2f} s"
 
 
 async def test_whoever_waited_for_a_key_gets_it_when_its_holder_gives_up(
