@@ -64,11 +64,11 @@ def exchange(session: tuple[int, int], number: int, plan: Plan, want: int) -> li
 
 
 def alone(job: NewJob) -> list[object]:
-    return [None, None, *batch.alone(job)]
+    return [None, *batch.alone(job)]
 
 
 def together(jobs: list[NewJob]) -> list[object]:
-    return [None, *batch.sent(batch.columns(jobs, wakes=False))]
+    return [None, None, *batch.sent(batch.columns(jobs, wakes=False))]
 
 
 async def fill(connection: Connection) -> None:
