@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, leave)
 with (folder / "started").open("a") as book:
     book.write(f"{os.getpid()}\\n")
 starts = len((folder / "started").read_text().split())
-code = {"crash": 1, "worn": 75, "config": 2, "fine": 0}.get(kind)
+code = {"crash": 1, "worn": 75, "config": 2, "fine": 0, "vanish": 0, "refuse": 2}.get(kind)
 if code is not None and (starts == 1 or kind in ("config", "fine")):
     os._exit(code)
 while True:
@@ -33,4 +33,6 @@ while True:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     folder, count, kind = sys.argv[1:]
-    sys.exit(Supervisor([sys.executable, "-c", CHILD, folder, kind], int(count)).run())
+    command = [sys.executable, "-c", CHILD, folder, kind]
+    says_farewell = kind in ("vanish", "refuse")
+    sys.exit(Supervisor(command, int(count), says_farewell=says_farewell).run())

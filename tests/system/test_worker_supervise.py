@@ -119,6 +119,18 @@ async def test_a_child_that_cannot_be_configured_is_not_tried_again(watch: Watch
     assert len(watch.children()) <= 2
 
 
+@pytest.mark.parametrize("kind", ["vanish", "refuse"])
+async def test_a_child_that_a_job_ended_is_started_again_whatever_its_code(
+    watch: Watch, kind: str
+):
+    supervisor = watch.start(kind, count=1)
+
+    await watch.has_started(2)
+    supervisor.terminate()
+
+    assert supervisor.wait(PATIENCE) == 0
+
+
 async def test_it_leaves_when_every_child_has_ended_well(watch: Watch):
     supervisor = watch.start("fine", count=2)
 

@@ -43,6 +43,8 @@ class _Place:
     number: int
     ready_file: Path
     """There while its child is ready, if anyone wants to know."""
+    farewell: Path
+    """There when its child has left of its own will."""
     child: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     restart_at: float = 0.0
@@ -69,6 +71,9 @@ class Supervisor:
     that they leave at once; the third kills them. `signs` show whether all are ready, which
     the command is told to show by `--ready-file`. Where it renews, SIGHUP puts a fresh child
     beside each one, by turns; when the fresh one is ready, the other is asked to go.
+
+    Where the command `says_farewell`, it writes the file it is told by `--farewell` before it
+    ends, however it ends. A job that calls `os._exit(0)` does not: that was a crash.
     """
 
     command: Sequence[str]
@@ -78,6 +83,7 @@ class Supervisor:
     """What every child inherits."""
     renews: bool = False
     what: str = "worker"
+    says_farewell: bool = False
     _places: list[_Place] = field(default_factory=list[_Place])
     _received: int = 0
     """Requests to stop, so far."""
@@ -93,7 +99,7 @@ class Supervisor:
         """The exit code: 0 when every child ended well, else that of one that did not."""
         with tempfile.TemporaryDirectory(prefix="longshore-") as folder:
             self._places = [
-                _Place(number, Path(folder) / str(number))
+                _Place(number, Path(folder) / str(number), Path(folder) / f"{number}.left")
                 for number in range(1, self.count + 1)
             ]
             return self._watch()
@@ -184,8 +190,13 @@ class Supervisor:
         now = time.monotonic()
         place.child = None
         place.ready_file.unlink(missing_ok=True)
-        log.info(f"{self.what} ended", extra={"place": place.number, "code": code})
-        if code == 0:
+        is_crash = self.says_farewell and not place.farewell.exists()
+        place.farewell.unlink(missing_ok=True)
+        facts = {"place": place.number, "code": code, "crashed": is_crash}
+        log.info(f"{self.what} ended", extra=facts)
+        if is_crash and not self._received:
+            self._restart_later(place, now)
+        elif code == 0:
             place.is_over = True
         elif self._received or code == EXIT_CONFIG:
             place.is_over = True
@@ -196,9 +207,12 @@ class Supervisor:
         elif code == EXIT_WORN_OUT:
             place.restart_at = now
         else:
-            place.pause = _FIRST_PAUSE if now - place.started >= _STEADY else place.pause
-            place.restart_at = now + place.pause
-            place.pause = min(place.pause * 2, _LONGEST_PAUSE)
+            self._restart_later(place, now)
+
+    def _restart_later(self, place: _Place, now: float) -> None:
+        place.pause = _FIRST_PAUSE if now - place.started >= _STEADY else place.pause
+        place.restart_at = now + place.pause
+        place.pause = min(place.pause * 2, _LONGEST_PAUSE)
 
     def _start_due(self) -> None:
         now = time.monotonic()
@@ -207,6 +221,7 @@ class Supervisor:
                 # In a group of its own: Ctrl-C in a terminal must reach a child once, from us.
                 is_asked = self.signs or self.renews
                 words = ["--ready-file", str(place.ready_file)] if is_asked else []
+                words += ["--farewell", str(place.farewell)] if self.says_farewell else []
                 place.child = subprocess.Popen(
                     [*self.command, *words], process_group=0, pass_fds=self.pass_fds
                 )

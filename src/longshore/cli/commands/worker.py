@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -42,8 +43,11 @@ log = logging.getLogger("longshore.cli")
 @setting("worker.ready_file")
 @setting("worker.name")
 @click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
+@click.option("--farewell", type=click.Path(path_type=Path), hidden=True, help="Write it last.")
 @click.pass_context
-def command(context: click.Context, supervised: bool, **options: Any) -> None:
+def command(
+    context: click.Context, supervised: bool, farewell: Path | None, **options: Any
+) -> None:
     """Run the jobs of an application's tasks until SIGTERM or Ctrl-C.
 
     The first signal drains: nothing more is claimed, running jobs may finish, what has not
@@ -52,13 +56,14 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
     step_aside_if_first()
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
-    with wiring.service(shared, flags) as (app, settings):
+    with _saying(farewell), wiring.service(shared, flags) as (app, settings):
         announce = partial(_announce, app, settings)
         if settings.worker.processes > 1:
             announce()
             words = _command(shared, {**options, "processes": 1, "ready_file": None})
             signs = _signs(settings)
-            context.exit(Supervisor(words, settings.worker.processes, signs).run())
+            count = settings.worker.processes
+            context.exit(Supervisor(words, count, signs, says_farewell=True).run())
         if supervised:
             leave_with_parent()
         on_open = None if supervised else announce
@@ -68,6 +73,17 @@ def command(context: click.Context, supervised: bool, **options: Any) -> None:
 
 
 _EXITS = {Ending.WORN_OUT: Exit.WORN_OUT, Ending.STUCK: Exit.STUCK}
+
+
+@contextmanager
+def _saying(farewell: Path | None) -> Generator[None]:
+    """Tell the parent, at the end, that no job has ended this process."""
+    try:
+        yield
+    finally:
+        if farewell is not None:
+            with suppress(OSError):
+                farewell.touch()
 
 
 def _signs(settings: Settings, *, is_supervised: bool = False) -> list[Sign]:
