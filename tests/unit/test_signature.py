@@ -104,7 +104,7 @@ def test_a_call_runs_as_it_was_made():
         (Optional[Line], None),  # noqa: UP045
         (Model, Model(3)),
     ],
-    ids=str,
+    ids=lambda given: str(given).partition(" object at")[0],
 )
 def test_an_annotated_argument_arrives_as_what_it_was(hint: Any, value: object):
     def function(x):
