@@ -69,7 +69,6 @@ async def test_a_suspect_runs_while_its_worker_runs_nothing_else(shop: Workshop)
         await hall.entered(0)
         later = [await shop.submit("wait", {"n": n}) for n in (1, 2)]
         worker.nudge()
-        await asyncio.sleep(0)
         states = [(await shop.job(one)).state for one in later]
         hall.door(0).set()
         await hall.entered(1, 2)
@@ -169,14 +168,16 @@ async def test_a_job_that_never_was_alone_is_not_blamed(shop: Workshop, crashes:
         hall.door(n).set()
 
     worker = shop.worker()
+
+    async def both_are_done() -> bool:
+        """While time passes: of two that have to be alone, one is put off."""
+        shop.clock.advance(SECOND)
+        await shop.engine.promote(limit=10)
+        worker.nudge()
+        return worker.stats.succeeded == 2
+
     async with shop.working(worker):
-        for _ in range(100):
-            shop.clock.advance(SECOND)
-            await shop.engine.promote(limit=10)
-            worker.nudge()
-            await asyncio.sleep(0.01)
-            if worker.stats.succeeded == 2:
-                break
+        await eventually(both_are_done)
 
     assert (await shop.job(job)).state is State.SUCCEEDED
     assert sorted(n for n, _ in hall.began) == [0, 1]

@@ -133,5 +133,5 @@ async def _linger(n: int) -> None:
         await asyncio.sleep(0.01)
 
 
-for most in (2, 3):
+for most in (1, 2, 3):
     app.task(name=f"linger_{most}", max_crashes=most, timeout=None)(_linger)

@@ -74,7 +74,7 @@ def as_ended(it: Job) -> tuple[str | None, str | None, int, int]:
     ("url", "count"),
     [
         ("sqlite", 10),
-        ("postgres", 10),
+        ("postgres", 5),
         pytest.param("sqlite", 3_000, marks=pytest.mark.prove),
         pytest.param("postgres", 3_000, marks=pytest.mark.prove),
     ],
