@@ -17,6 +17,7 @@ from longshore.engines.postgres import stewarding
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import a_job_that_is
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job, a_settlement
 from longshore.testing.manual import LEASE, ManualWorker, a_worker
 
@@ -380,3 +381,21 @@ async def test_large_payloads_of_the_dead_are_told_in_parts(
     pruned = [await engine.prune(KEEP, limit=100) for _ in range(4)]
 
     assert pruned == [1, 3, 1, 0]
+
+
+async def test_a_backlog_of_one_kind_does_not_keep_others_from_being_pruned(
+    engine: Engine, clock: ManualClock
+):
+    for state in [*(State.SUCCEEDED,) * 17, State.DEAD, State.CANCELLED]:
+        await a_job_that_is(state, engine)
+    before = len(await engine.events(after=0, limit=1_000))
+    clock.advance(2 * HOUR)
+    retention = Retention(succeeded=HOUR, cancelled=HOUR, dead=HOUR, outbox=HOUR)
+
+    pruned = [await engine.prune(retention, limit=8) for _ in range(2)]
+
+    (left,) = await engine.counts()
+    assert pruned == [8, 8]
+    assert (left.dead, left.cancelled) == (0, 0)
+    assert left.succeeded > 0
+    assert len(await engine.events(after=0, limit=1_000)) < before

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from longshore.core.schedule import declared
-from longshore.engine import Engine, Retention
+from longshore.engine import Engine, JobFilter, Retention
 from longshore.engines import open_engine
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
-from longshore.scheduler.prune import Pruner
+from longshore.scheduler.prune import Batch, Pruner
 from longshore.scheduler.service import Scheduler
 from longshore.testing.factories import DAY, HOUR, MINUTE, a_job, a_schedule
 from longshore.testing.flaky import FlakyEngine
@@ -97,19 +97,49 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
 async def test_pruning_deletes_what_is_past_its_retention_batch_by_batch(
     engine: Engine, clock: ManualClock
 ):
-    jobs = [a_job() for _ in range(3)]
-    await engine.submit(jobs)
-    await engine.cancel([job.id for job in jobs[:2]], reason="no use")
+    *old, young = [a_job() for _ in range(8)]
+    await engine.submit([*old, young])
+    await engine.cancel([job.id for job in old], reason="no use")
     pruner = Pruner(engine, Retention(cancelled=HOUR), batch=1)
 
     clock.advance(HOUR)
     delays = [await pruner.tick() for _ in range(2)]
+    left = (await engine.find(JobFilter(), limit=10)).jobs
+    for _ in old:
+        await pruner.tick()
 
-    assert max(delays) < 1.0
-    for job in jobs[:2]:
+    assert max(delays) < 30
+    assert 5 <= len(left) <= 6
+    for job in old:
         with pytest.raises(JobNotFoundError):
             await engine.get(job.id)
-    await engine.get(jobs[2].id)
+    await engine.get(young.id)
+
+
+def sizes(*seconds: float) -> list[int]:
+    """Of batches that took so long."""
+    batch = Batch(1_000)
+    found: list[int] = []
+    for one in seconds:
+        batch.took(one)
+        found.append(batch.size)
+    return found
+
+
+def test_batches_that_are_quick_grow_up_to_a_bound():
+    assert sizes(*(0.01,) * 8)[-3:] == [50_000, 50_000, 50_000]
+
+
+def test_batches_grow_beyond_that_only_while_it_pays():
+    per_call = [0.1 + 0.00001 * size for size in (1_000, 2_000, 4_000, 8_000, 16_000)]
+    per_job = [0.0001 * size for size in (1_000, 2_000, 2_000)]
+
+    assert sizes(*per_call) == [2_000, 4_000, 8_000, 16_000, 32_000]
+    assert sizes(*per_job) == [2_000, 2_000, 2_000]
+
+
+def test_batches_that_take_too_long_shrink_down_to_the_first():
+    assert sizes(0.01, 0.01, 0.9, 0.9, 0.9) == [2_000, 4_000, 2_000, 1_000, 1_000]
 
 
 async def test_with_nothing_to_prune_it_looks_again_within_a_minute(engine: Engine):

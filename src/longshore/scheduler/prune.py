@@ -1,20 +1,43 @@
 """Delete what is past its retention."""
 
+import asyncio
 import random
 
 from longshore.engine import Retention, Steward
 from longshore.scheduler.spread import early
 
-__all__ = ["Pruner"]
+__all__ = ["Batch", "Pruner"]
 
-_BATCH = 1_000
+_SMALLEST, _LARGEST = 1_000, 50_000
+_SHORT, _LONG = 0.05, 0.5
+"""Seconds that a delete may take in any case, and in no case: someone may wait for it."""
+_WORTH = 1.2
+"""So much faster per job a larger batch has to be, or it is not worth the wait."""
 _TICK = 60.0
-# Between two batches of a backlog others get a turn at the store.
-_BREATH = 0.05
+
+
+class Batch:
+    """How much to delete at a time: more, as long as that is quick or pays."""
+
+    def __init__(self, smallest: int = _SMALLEST) -> None:
+        self.size = self._smallest = smallest
+        self._best = 0.0
+
+    def took(self, seconds: float) -> None:
+        """A batch of this size took so long."""
+        rate = self.size / max(seconds, 1e-6)
+        if seconds > _LONG:
+            self.size = max(self.size // 2, self._smallest)
+        elif seconds < _SHORT or rate > _WORTH * self._best:
+            self.size = min(self.size * 2, _LARGEST)
+        self._best = max(self._best, rate)
 
 
 class Pruner:
-    """Prunes a batch at a time, so that nobody waits for a long delete."""
+    """Prunes a batch at a time, so that nobody waits for a long delete.
+
+    While there is a backlog, others have at least a third of the store's time.
+    """
 
     def __init__(
         self,
@@ -22,14 +45,22 @@ class Pruner:
         retention: Retention,
         *,
         rng: random.Random | None = None,
-        batch: int = _BATCH,
+        batch: int = _SMALLEST,
     ) -> None:
         self._engine = engine
         self._retention = retention
         self._rng = rng or random.Random()
-        self._batch = batch
+        self._smallest = batch
+        self._batch = Batch(batch)
 
     async def tick(self) -> float:
         """Delete a batch; look again in a minute, in a moment while there is more."""
-        pruned = await self._engine.prune(self._retention, limit=self._batch)
-        return _BREATH if pruned >= self._batch else early(_TICK, self._rng)
+        clock, batch = asyncio.get_running_loop().time, self._batch
+        began, size = clock(), batch.size
+        pruned = await self._engine.prune(self._retention, limit=size)
+        took = clock() - began
+        if pruned < size:
+            self._batch = Batch(self._smallest)
+            return early(_TICK, self._rng)
+        batch.took(took)
+        return took / 2

@@ -1,6 +1,7 @@
 """What schedulers and keepers ask for: promote, reclaim, prune; renew and bury."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from longshore.core import event
 from longshore.core.event import Group, Name
@@ -21,8 +22,13 @@ _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
 _NO_MATTER_WHEN = -(1 << 62)
 """A grace for which every lease is over."""
+_NEVER = -(1 << 62)
+"""An instant before which nothing happened."""
 MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
+
+_Prune = Callable[[int], Awaitable[int]]
+"""Deletes up to so many, and tells how many."""
 
 
 async def promote(database: Database, *, limit: int) -> Promoted:
@@ -164,24 +170,27 @@ def _own_ids(span: Row) -> list[bytes]:
 async def _prune(
     connection: Connection, clock: int | None, retention: Retention, limit: int
 ) -> int:
+    """What is usually little has an eighth of the limit each, the succeeded have the rest."""
     now: int = await connection.fetchval(SQL.clock, clock)
-    count = 0
-    for state, keep in (
-        (State.SUCCEEDED, retention.succeeded),
-        (State.CANCELLED, retention.cancelled),
-    ):
-        if count < limit:
-            count += await _prune_jobs(connection, state, now - keep, limit - count)
+    keys, events = now - retention.idempotency, now - retention.outbox
     purged: list[Group] = []
-    if count < limit:
-        dead, purged = await _prune_dead(connection, now - retention.dead, limit - count)
-        count += dead
-    if count < limit:
-        ages = (retention.idempotency, retention.outbox, _FIRINGS_KEPT_US)
-        last = [now - age for age in ages]
-        count += await connection.fetchval(SQL.prune_old, *last, limit - count)
-    if count < limit:
-        count += await connection.fetchval(SQL.bucket_prune, now, limit - count)
+    few: list[_Prune] = [
+        partial(_prune_jobs, connection, State.CANCELLED, now - retention.cancelled),
+        partial(_prune_dead, connection, now - retention.dead, purged),
+        partial(_prune_old, connection, keys, _NEVER, _NEVER),
+        partial(_prune_old, connection, _NEVER, events, now - _FIRINGS_KEPT_US),
+    ]
+    many = partial(_prune_jobs, connection, State.SUCCEEDED, now - retention.succeeded)
+    share, count = limit // 8, 0
+    more: list[_Prune] = []
+    for kind in few:
+        found = await kind(share) if share else 0
+        count += found
+        if found >= share:
+            more.append(kind)
+    for kind in (many, *more):
+        if count < limit:
+            count += await kind(limit - count)
     if purged:
         # Behind the pruning of the outbox, which must leave them for someone to read.
         await connection.execute(SQL.outbox_add, now, event.encode(purged))
@@ -196,14 +205,21 @@ async def _prune_jobs(connection: Connection, state: State, before: int, limit: 
 
 
 async def _prune_dead(
-    connection: Connection, before: int, limit: int
-) -> tuple[int, list[Group]]:
-    """How many there were, and the events that tell of them."""
+    connection: Connection, before: int, purged: list[Group], limit: int
+) -> int:
+    """How many there were; `purged` gets the events that tell of them."""
     spans = await connection.fetch(SQL.expire_dead, before, limit, MOST_BYTES)
     if spans:
         await forget(connection, spans)
-    told = [group for span in spans for group in _purged(span)]
-    return sum(span["size"] for span in spans), told
+    purged += [group for span in spans for group in _purged(span)]
+    return sum(span["size"] for span in spans)
+
+
+async def _prune_old(
+    connection: Connection, keys: int, events: int, firings: int, limit: int
+) -> int:
+    """Rows that are not jobs, each kind up to its instant."""
+    return await connection.fetchval(SQL.prune_old, keys, events, firings, limit)
 
 
 def _payload(span: Row, place: int) -> bytes:

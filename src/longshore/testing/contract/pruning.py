@@ -65,6 +65,29 @@ async def test_a_live_job_is_never_pruned(
     assert (await engine.get(job.id)).state is state
 
 
+async def test_a_job_due_after_three_retentions_runs_then_with_its_payload(
+    engine: Engine, clock: ManualClock
+) -> None:
+    due = clock.now() + 3 * HOUR + 3
+    jobs = [a_job(payload=b'{"n": %d}' % number) for number in range(4)]
+    late = a_job(payload=b'{"n": 9}', run_at=due, tags=("late",))
+    await engine.submit([*jobs[:2], late, *jobs[2:]])
+    worker = await a_worker(engine, lease=DAY)
+    for claim in await worker.claim(10):
+        await worker.succeed(claim)
+    for _ in range(3):
+        clock.advance(HOUR + 1)
+        await engine.prune(KEEP, limit=EVERYTHING)
+    kept = await engine.find(JobFilter(), limit=10)
+
+    await engine.promote(limit=10)
+    (claim,) = await worker.claim(10)
+
+    assert [job.id for job in kept.jobs] == [late.id]
+    assert (claim.id, claim.payload, claim.tags) == (late.id, b'{"n": 9}', ("late",))
+    assert (await worker.succeed(claim)).stale == []
+
+
 async def test_only_what_is_old_enough_is_pruned(engine: Engine, clock: ManualClock) -> None:
     old = await a_job_that_is(State.SUCCEEDED, engine)
     clock.advance(2 * HOUR)
