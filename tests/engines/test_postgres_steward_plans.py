@@ -35,7 +35,7 @@ FILL = """
       from generate_series(1, 2000) s;
     select setval('longshore.outbox_position', 5000);
     insert into longshore.idempotency
-    select 'x', s::text, 'a', gen_random_uuid(), s from generate_series(1, 2000) s;
+    select 'x', s::text, 'a', gen_random_uuid(), s, s from generate_series(1, 2000) s;
     insert into longshore.firing select 'x', 'a', s, null from generate_series(1, 2000) s;
     insert into longshore.result select s, 0, 'a' from generate_series(1, 2000) s;
     insert into longshore.attempt
