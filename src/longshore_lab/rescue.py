@@ -5,7 +5,8 @@
 Workers are started a dozen at a time, with their keepers. One of them runs a job and is killed;
 the job starts in another. The time is from the signal to the first line of the handler. The
 store is a SQLite file that is thrown away, or with --postgres a server that is. In the end one
-worker is watched, idle and with no-op jobs, for the CPU and the memory that its keeper takes.
+worker is watched, idle and with no-op jobs, for the CPU and the memory that its keeper takes;
+with `--kills 0` nothing else is done.
 """
 
 import argparse
@@ -55,6 +56,9 @@ class Cost(msgspec.Struct, frozen=True):
     """The same, beside a worker that has all the jobs it can run."""
     private_mib: float
     pss_mib: float
+    worker_idle_ms_per_s: float
+    """What the worker itself takes while there is nothing to do."""
+    worker_busy_ms_per_s: float
 
 
 @dataclass(slots=True)
@@ -177,21 +181,30 @@ async def watch(site: Site, seconds: float) -> Cost:
         while time.monotonic() < ends:
             await site.submit_load()
 
-    idle, busy = await _cpu(keeper, rest), await _cpu(keeper, load)
+    idle, busy = await _cpu([keeper, pid], rest), await _cpu([keeper, pid], load)
     memory = _memory(keeper)
     private = memory["Private_Dirty"] + memory["Private_Clean"]
-    return Cost(idle, busy, round(private / 1024, 1), round(memory["Pss"] / 1024, 1))
+    return Cost(
+        idle_ms_per_s=idle[0],
+        busy_ms_per_s=busy[0],
+        private_mib=round(private / 1024, 1),
+        pss_mib=round(memory["Pss"] / 1024, 1),
+        worker_idle_ms_per_s=idle[1],
+        worker_busy_ms_per_s=busy[1],
+    )
 
 
 async def _is_empty(engine: Engine) -> bool:
     return not await engine.sessions()
 
 
-async def _cpu(pid: int, meanwhile: Callable[[], Awaitable[None]]) -> float:
-    before, began = _cpu_seconds(pid), time.monotonic()
+async def _cpu(pids: Sequence[int], meanwhile: Callable[[], Awaitable[None]]) -> list[float]:
+    """What each took meanwhile, in milliseconds per second."""
+    before, began = [_cpu_seconds(pid) for pid in pids], time.monotonic()
     await meanwhile()
-    spent = _cpu_seconds(pid) - before
-    return round(spent / (time.monotonic() - began) * 1e3, 2)
+    seconds = time.monotonic() - began
+    spent = [_cpu_seconds(pid) - then for pid, then in zip(pids, before, strict=True)]
+    return [round(one / seconds * 1e3, 2) for one in spent]
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -223,17 +236,17 @@ async def _run(options: argparse.Namespace, url: str, folder: Path) -> dict[str,
     finally:
         site.dismiss()
         await engine.close()
-    cuts = statistics.quantiles(waits, n=100, method="inclusive")
-    return {
-        "engine": url.partition(":")[0],
-        "kills": len(waits),
-        "p50_ms": round(cuts[49], 1),
-        "p90_ms": round(cuts[89], 1),
-        "p99_ms": round(cuts[98], 1),
-        "max_ms": round(waits[-1], 1),
-        "keeper": cost,
-        "waits_ms": [round(wait, 1) for wait in waits],
-    }
+    figures: dict[str, object] = {"engine": url.partition(":")[0], "kills": len(waits)}
+    if waits:
+        cuts = statistics.quantiles(waits, n=100, method="inclusive")
+        figures |= {
+            "p50_ms": round(cuts[49], 1),
+            "p90_ms": round(cuts[89], 1),
+            "p99_ms": round(cuts[98], 1),
+            "max_ms": round(waits[-1], 1),
+            "waits_ms": [round(wait, 1) for wait in waits],
+        }
+    return {**figures, "keeper": cost}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

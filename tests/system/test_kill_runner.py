@@ -114,7 +114,7 @@ async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
     )
     blows = [Blow(0.4, "worker", FaultKind.TERMINATE, 0.0) for _ in range(times)]
 
-    verdict = await run(trial, blows, workers=workers, schedulers=0, within=60)
+    verdict = await run(trial, blows, workers=workers, schedulers=0, within=30.0 * times)
 
     figures = verdict.figures
     assert broken(verdict) == {}
