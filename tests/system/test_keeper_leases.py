@@ -115,7 +115,7 @@ async def test_a_worker_whose_loop_is_stuck_past_a_timeout_is_ended(yard: Yard):
 @pytest.mark.prove
 async def test_fifty_workers_that_are_stopped_past_their_leases_settle_nothing(yard: Yard):
     for round_ in range(10):
-        holders = [yard.start("hold", lease="4s", concurrency="2") for _ in range(5)]
+        holders = [yard.start("hold", lease="6s", concurrency="2") for _ in range(5)]
         ids = [*await yard.submit("hold", 5), *await yard.submit("stay", 5)]
         pids = [holder.pid for holder in holders]
 

@@ -1,6 +1,7 @@
 """Real processes, killed for real: nothing that was accepted is lost."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, judge
 
 pytestmark = pytest.mark.slow
+log = logging.getLogger(__name__)
 
 SLACK = 1.0
 """Seconds that a busy machine may need to end a process."""
@@ -117,6 +119,7 @@ async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
     verdict = await run(trial, blows, workers=workers, schedulers=0, within=30.0 * times)
 
     figures = verdict.figures
+    log.info("%s", figures)
     assert broken(verdict) == {}
     assert (figures.accepted, figures.terminations) == (jobs, times)
     assert figures.overcharged == 0
