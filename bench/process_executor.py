@@ -26,7 +26,7 @@ from typing import Any, cast
 
 from longshore import Longshore
 from longshore.core.job import Claim, Settlement
-from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed
+from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
 from longshore.worker import wire
@@ -86,6 +86,7 @@ class _Source:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -119,6 +120,9 @@ class _Source:
         return Promoted(0, None)
 
     async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     async def ping(self) -> None:

@@ -29,7 +29,7 @@ from typing import Any, cast
 import msgspec
 
 from longshore.core.job import Claim, Settlement
-from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed
+from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.process import settle_in
 from longshore.testing.factories import a_claim
@@ -108,6 +108,7 @@ class _Source:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -130,6 +131,9 @@ class _Source:
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(_ANSWER if self._rate and self._at < len(self._claims) else seconds)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def close(self) -> None:
         return None

@@ -19,8 +19,18 @@ import msgspec
 from longshore.accounts import Accounts
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.event import EventBatch
-from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.job import (
+    Attempt,
+    Held,
+    Job,
+    JobId,
+    NewJob,
+    Report,
+    Settlement,
+    Submitted,
+)
 from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.traits import Traits
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 
 __all__ = [
@@ -40,6 +50,7 @@ __all__ = [
     "QueueCounts",
     "Reference",
     "Renewed",
+    "Report",
     "Retention",
     "Session",
     "SessionView",
@@ -48,21 +59,6 @@ __all__ = [
     "TransactionalProducer",
     "TransactionalSession",
 ]
-
-
-class Traits(msgspec.Struct, frozen=True, kw_only=True):
-    """The promises that differ between engines. Each is also a row of the docs' table."""
-
-    transactional_submit: bool
-    """A job can be submitted on the caller's own connection, inside its transaction."""
-    transactional_completion: bool
-    """A handler's writes and its job's success can be one commit: `job.transaction()`."""
-    pushes_wakeups: bool
-    """`Session.wait` returns early when work arrives, also from other processes."""
-    survives_power_loss: bool
-    """An accepted job survives the loss of the machine's power."""
-    shared_between_processes: bool
-    """Several processes can use the same URL at once."""
 
 
 class Session(Protocol):
@@ -83,6 +79,7 @@ class Session(Protocol):
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -93,6 +90,10 @@ class Session(Protocol):
         with the same content: it returns the same claims and settles nothing twice. `queues`
         are drained in their order (default: the session's own). Raises LeaseLostError, and
         applies nothing, when the session is no longer live.
+
+        Of each job the last report of `progress` is kept, and each is told as an event; what
+        reports has started, and what is settled in the same call reported before. A report of
+        a claim that is not held changes nothing.
         """
         ...
 
@@ -112,6 +113,14 @@ class Session(Protocol):
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
+        ...
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a held job may have to be cancelled, after `seconds` at the latest.
+
+        Which one it is the next exchange tells. Without the trait `pushes_wakeups`, and while
+        wake-ups are lost, only exchanges and renewals tell.
+        """
         ...
 
     async def close(self) -> None:

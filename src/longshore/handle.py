@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from longshore.core import ids
 from longshore.core.codec import decode_result
-from longshore.core.job import Job, JobId, Verdict
+from longshore.core.job import Job, JobId, Progress, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import Inspector
 from longshore.errors import (
@@ -74,6 +74,10 @@ class JobHandle(Generic[R_co]):
     async def status(self) -> State:
         """The state the job is in now."""
         return (await self.get()).state
+
+    async def progress(self) -> Progress | None:
+        """How far the job said it was in its last attempt; None if it said nothing."""
+        return (await self.get()).progress
 
     async def cancel(self, reason: str = "cancelled by its producer") -> Job:
         """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then.

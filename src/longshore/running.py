@@ -1,15 +1,28 @@
 """The job that is running here: what a handler can see of it."""
 
+from collections.abc import Awaitable, Generator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any, Protocol
 
-from longshore.core import ids, occasion
+from longshore.core import ids, occasion, progress
 from longshore.core.job import Claim
 from longshore.errors import ConfigError, LongshoreError
 
-__all__ = ["COMPLETER", "CURRENT", "Completer", "RunningJob", "Slot", "current_job"]
+__all__ = [
+    "COMPLETER",
+    "CURRENT",
+    "REPORTER",
+    "Completer",
+    "Reporter",
+    "RunningJob",
+    "Slot",
+    "current_job",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Slot(Protocol):
@@ -51,14 +64,41 @@ COMPLETER: ContextVar[Completer | None] = ContextVar("longshore_completer", defa
 """Set once by the worker, for all its handlers."""
 
 
+class Reporter(Protocol):
+    """Takes what handlers say to the engine, and knows its time."""
+
+    def report(self, slot: Slot, fraction: float, message: str | None) -> None:
+        """Pass on how far a job is. Returns at once, from any thread."""
+        ...
+
+    def now(self) -> int:
+        """The engine's clock, microseconds since the epoch."""
+        ...
+
+
+REPORTER: ContextVar[Reporter | None] = ContextVar("longshore_reporter", default=None)
+"""Set once by the worker, for all its handlers."""
+
+
+class _Noted:
+    """Awaiting it lets others run; nothing depends on that."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+_NOTED = _Noted()
+
+
 class RunningJob:
     """The job a handler is running for."""
 
-    __slots__ = ("_claim", "_slot")
+    __slots__ = ("_claim", "_reports_to", "_slot")
 
-    def __init__(self, slot: Slot, claim: Claim) -> None:
+    def __init__(self, slot: Slot, claim: Claim, reporter: Reporter | None = None) -> None:
         self._slot = slot
         self._claim = claim
+        self._reports_to = reporter
 
     @property
     def id(self) -> str:
@@ -130,9 +170,28 @@ class RunningJob:
         return self._slot.deadline
 
     @property
+    def time_left(self) -> float:
+        """Seconds until the handler will be stopped, 0 past that; infinity for never."""
+        return max(self._slot.deadline - monotonic(), 0.0)
+
+    def now(self) -> datetime:
+        """What time it is for the queue, in UTC: the engine's clock, not this machine's."""
+        return _EPOCH + timedelta(microseconds=self._reporter().now())
+
+    @property
     def is_cancel_requested(self) -> bool:
         """Someone asked for this job to stop: a thread should look from time to time."""
         return self._slot.cancel_requested
+
+    def progress(self, fraction: float, message: str | None = None) -> Awaitable[None]:
+        """Tell how far the job is: a number from 0 to 1, and up to 200 characters.
+
+        `await job.progress(0.4, "resizing")`, or without `await` in a plain function. It costs
+        next to nothing: the worker sends the latest word of all its jobs twice a second, the
+        first and the last of each job for sure. LongshoreError for what is no such number.
+        """
+        self._reporter().report(self._slot, *progress.checked(fraction, message))
+        return _NOTED
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """A database connection in a transaction that ends this job if it commits.
@@ -151,6 +210,11 @@ class RunningJob:
         """
         self._completer().keep(self._slot, result)
 
+    def _reporter(self) -> Reporter:
+        if self._reports_to is None:
+            raise LongshoreError("only a job that a worker runs can report and ask the time")
+        return self._reports_to
+
     def _completer(self) -> Completer:
         completer = COMPLETER.get()
         if completer is None:
@@ -164,4 +228,4 @@ def current_job() -> RunningJob:
     claim = slot.claim if slot is not None else None
     if slot is None or claim is None:
         raise LongshoreError("no job is running here; current_job() is for handlers")
-    return RunningJob(slot, claim)
+    return RunningJob(slot, claim, REPORTER.get())

@@ -27,12 +27,13 @@ from longshore.errors import ConfigError, SubmitError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, TaskOptions, Template, microseconds
 from longshore.signature import Signature
-from longshore.worker.registry import Execution, Handler
+from longshore.worker.registry import Execution, Handler, Hook
 
 __all__ = ["AsyncTask", "Declaration", "Register", "Spec", "SyncTask", "Task"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -106,6 +107,7 @@ class Definition:
     keep_result: bool
     max_crashes: int
     memory_bytes: int | None
+    on_cancelled: list[Hook]
 
 
 class Task(Generic[P, R]):
@@ -167,6 +169,18 @@ class Task(Generic[P, R]):
         """The same task, with other options for what is submitted through it."""
         return type(self)(self._definition, self._template.using(options))
 
+    def on_cancelled(self, function: Callable[P, T], /) -> Callable[P, T]:
+        """Have this function called after a job of the task was cancelled while it ran.
+
+        `@task.on_cancelled`, on a function that takes what the task takes, with or without
+        `async`. It runs in the worker, for 10 seconds at most, once the queue has the job as
+        cancelled; what it raises is logged. Not for jobs that were cancelled before they ran.
+        """
+        definition = self._definition
+        run = definition.signature.caller(function)
+        definition.on_cancelled.append(Hook(run, inspect.iscoroutinefunction(function)))
+        return function
+
     def handler(self) -> Handler:
         """The task as a worker runs it. ConfigError if its annotations make no sense."""
         definition = self._definition
@@ -184,6 +198,7 @@ class Task(Generic[P, R]):
             max_crashes=definition.max_crashes,
             memory_bytes=definition.memory_bytes,
             is_async=inspect.iscoroutinefunction(definition.function),
+            on_cancelled=tuple(definition.on_cancelled),
         )
 
 
@@ -258,6 +273,7 @@ def declare(
         keep_result=declaration.get("keep_result", True),
         max_crashes=max_crashes,
         memory_bytes=memory_bytes,
+        on_cancelled=[],
     )
     is_async = inspect.iscoroutinefunction(function)
     task: Task[..., Any] = (AsyncTask if is_async else SyncTask)(definition, template)

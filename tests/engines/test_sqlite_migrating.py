@@ -38,7 +38,7 @@ BREAK = Migration(
 async def newer(path: Path, engine: Engine) -> AsyncIterator[Writer]:
     """Of the next version, on the file of an engine of this one."""
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, lambda: None)
+    writer = Writer(store, submitting.submit, lambda _: None)
     yield writer
     await writer.close()
 

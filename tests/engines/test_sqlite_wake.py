@@ -192,7 +192,7 @@ async def test_the_others_are_woken_while_the_lock_keeps_them_from_looking(
     """They get up while the disk is busy, and cannot look before the work is there."""
     locked: list[bool] = []
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, lambda: locked.append(_is_locked(path)))
+    writer = Writer(store, submitting.submit, lambda _: locked.append(_is_locked(path)))
 
     await writer.submit([a_job()])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from longshore.core.job import Claim
-from longshore.running import CURRENT
+from longshore.running import CURRENT, REPORTER
 from longshore.runtime.clock import ManualClock
 from longshore.tasks.guard import Resolver
 from longshore.tasks.http import HttpTask
@@ -85,19 +85,22 @@ async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver
 
 
 @contextmanager
-def running(claim: Claim) -> Iterator[None]:
+def running(claim: Claim, *, deadline: float = 9e9) -> Iterator[None]:
     """The claim's handler is running: `current_job()` answers."""
-    token = CURRENT.set(SimpleNamespace(claim=claim, deadline=9e9, cancel_requested=False))
+    slot = SimpleNamespace(claim=claim, deadline=deadline, cancel_requested=False)
+    token = CURRENT.set(slot)
+    clock = REPORTER.set(SimpleNamespace(now=ManualClock().now))
     try:
         yield
     finally:
         CURRENT.reset(token)
+        REPORTER.reset(clock)
 
 
 def a_task(*, resolve: Resolver | None = None, **settings: object) -> HttpTask:
     """`http.call` in a worker that may call loopback and knows no names."""
     chosen = HttpTaskSettings(**{"allowed_networks": ("127.0.0.0/8",), **settings})
-    return HttpTask(chosen, resolve=resolve or nowhere, clock=ManualClock())
+    return HttpTask(chosen, resolve=resolve or nowhere)
 
 
 async def nowhere(host: str, port: int) -> list[str]:

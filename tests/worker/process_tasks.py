@@ -239,3 +239,30 @@ async def submit_another() -> None:
 @app.task
 async def on_the_loop() -> int:
     return os.getpid()
+
+
+@app.task(execution="process")
+def hurry(steps: int) -> None:
+    for step in range(1, steps + 1):
+        current_job().progress(step / steps, f"step {step}")
+
+
+@app.task(execution="process")
+async def say_and_wait(path: str) -> None:
+    for part in (0.1, 0.3, 0.5):
+        await current_job().progress(part)
+    while not Path(path).exists():
+        await asyncio.sleep(0.01)
+
+
+@app.task(execution="process")
+def say_for_ever() -> None:
+    current_job().progress(0.0)
+    while True:
+        current_job().progress(0.5, "x" * 200)
+
+
+@app.task(execution="process", timeout=30.0)
+def times() -> dict[str, float]:
+    job = current_job()
+    return {"left": job.time_left, "now": job.now().timestamp()}

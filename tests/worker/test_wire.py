@@ -11,7 +11,7 @@ from longshore.worker import wire
 
 
 def test_messages_come_back_whole_however_the_bytes_are_cut():
-    order = wire.Order(a_claim(payload=b"x" * 1_000, tags=("a", "b")), 2.5)
+    order = wire.Order(a_claim(payload=b"x" * 1_000, tags=("a", "b")), 2.5, 123)
     stream = wire.encode(order) * 3
 
     for size in (1, 7, 1_024, len(stream)):

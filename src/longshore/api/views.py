@@ -7,7 +7,7 @@ import msgspec
 
 from longshore.api.fields import Json, instant, moment, seconds
 from longshore.core import ids
-from longshore.core.job import Attempt, Failure, Job, NewJob
+from longshore.core.job import Attempt, Failure, Job, NewJob, Progress
 from longshore.core.state import State
 from longshore.engine import Page
 
@@ -65,6 +65,15 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
 
 
+class ProgressView(msgspec.Struct, frozen=True):
+    """How far a job said it was."""
+
+    fraction: float
+    """0 to 1."""
+    message: str | None
+    at: datetime
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is known of a job."""
 
@@ -100,6 +109,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Why a ready job may not be taken now."""
     worker: str | None
     """Who holds it, while it is running."""
+    progress: ProgressView | None
+    """How far it came in its last attempt, by its own account."""
     cancel_requested: bool
     idempotency_key: str | None
     unique_key: str | None
@@ -194,6 +205,7 @@ def job_view(job: Job) -> JobView:
         reason=job.reason,
         parked=job.parked,
         worker=job.worker,
+        progress=_progress(job.progress),
         cancel_requested=job.cancel_requested,
         idempotency_key=job.idempotency_key,
         unique_key=job.unique_key,
@@ -224,6 +236,10 @@ def attempt_list(found: Sequence[Attempt]) -> AttemptList:
             for one in found
         ]
     )
+
+
+def _progress(it: Progress | None) -> ProgressView | None:
+    return None if it is None else ProgressView(it.fraction, it.message, instant(it.at))
 
 
 def _failure(it: Failure | None) -> FailureView | None:

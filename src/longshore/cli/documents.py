@@ -43,6 +43,7 @@ def job(
     document["result"] = _json(it.result)
     document["timeout_seconds"] = seconds(it.timeout)
     del document["timeout"]
+    document["progress"] = None if it.progress is None else _fields(it.progress, times=("at",))
     if attempts is not None:
         document["attempts"] = [attempt(one) for one in attempts]
         document["waits_because"] = waits_because

@@ -1,6 +1,6 @@
 """Jobs on the screen: lists, single jobs, and what became of an order."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import click
 
@@ -11,7 +11,7 @@ from longshore.core import poison
 from longshore.core.job import Job, JobId
 from longshore.engine import Engine, JobFilter, Page
 
-__all__ = ["list_jobs", "pages", "print_jobs", "show_job"]
+__all__ = ["list_jobs", "order", "pages", "show_job"]
 
 _PAGE = 500
 
@@ -73,9 +73,15 @@ def show_job(shared: Shared, job_id: JobId) -> None:
     wiring.ask(shared, look)
 
 
-def print_jobs(shared: Shared, jobs: Sequence[Job]) -> None:
-    """Print jobs as they are after an order."""
-    if shared.as_json:
-        render.lines(map(documents.job, jobs))
-    else:
-        render.table(tables.jobs(jobs, wiring.CLOCK.now()))
+def order(shared: Shared, call: Callable[[Engine], Awaitable[Sequence[Job]]]) -> Sequence[Job]:
+    """Order something for some jobs, and print them as they are then."""
+
+    async def carry_out(engine: Engine) -> Sequence[Job]:
+        jobs = await call(engine)
+        if shared.as_json:
+            render.lines(map(documents.job, jobs))
+        else:
+            render.table(tables.jobs(jobs, await engine.now()))
+        return jobs
+
+    return wiring.ask(shared, carry_out)

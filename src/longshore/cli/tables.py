@@ -82,6 +82,7 @@ def job(
             ("started", _dated(it.started_at, now)),
             ("finished", _dated(it.finished_at, now)),
             ("worker", it.worker),
+            ("progress", _progress(it, now)),
             ("attempts", f"{it.attempt}; {it.failures} of {it.max_attempts} failures"),
             ("crashes", f"{it.crashes}" if it.crashes else None),
             ("died beside it", "\n".join(victims)),
@@ -94,6 +95,13 @@ def job(
             ("traceback", it.failure.traceback.rstrip() if it.failure else None),
         ]
     )
+
+
+def _progress(it: Job, now: int) -> str | None:
+    if it.progress is None:
+        return None
+    words = f" {it.progress.message}" if it.progress.message else ""
+    return f"{it.progress.fraction:.0%}{words}, {when(it.progress.at, now)}"
 
 
 def attempts(history: Sequence[Attempt], now: int) -> Table:

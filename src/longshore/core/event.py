@@ -10,10 +10,11 @@ from enum import StrEnum
 
 import msgspec
 
-from longshore.core.job import JobId, Settlement
+from longshore.core.job import JobId, Report, Settlement
 from longshore.core.state import Verb
 
 __all__ = [
+    "EXPENDABLE",
     "SETTLED",
     "Event",
     "EventBatch",
@@ -24,6 +25,7 @@ __all__ = [
     "encode",
     "expand",
     "names",
+    "progress",
 ]
 
 
@@ -36,6 +38,8 @@ class Name(StrEnum):
     """A scheduled job became due, or was told to run now."""
     STARTED = "job.started"
     """The engine learned that a handler began; not later than the attempt's end."""
+    PROGRESS = "job.progress"
+    """A running job told how far it is; the first kind to be dropped when there is too much."""
     SUCCEEDED = "job.succeeded"
     """The handler returned."""
     FAILED = "job.failed"
@@ -63,6 +67,9 @@ class Name(StrEnum):
     SCHEDULE_SKIPPED = "schedule.skipped"
     """A due time got no job, because the last one was still live."""
 
+
+EXPENDABLE = frozenset({Name.PROGRESS})
+"""Events that nothing depends on: a relay that cannot keep up may leave these out."""
 
 SETTLED: dict[Verb, Name] = {
     Verb.SUCCEED: Name.SUCCEEDED,
@@ -166,3 +173,12 @@ def details(settlement: Settlement) -> dict[str, object]:
     if settlement.verb in (Verb.RETRY, Verb.SNOOZE):
         facts["delay_us"] = settlement.delay
     return facts
+
+
+def progress(report: Report) -> dict[str, object]:
+    """What the event of a report tells."""
+    return {
+        "delivery": report.delivery,
+        "fraction": report.fraction,
+        "message": report.message,
+    }

@@ -20,6 +20,8 @@ __all__ = [
     "Job",
     "JobId",
     "NewJob",
+    "Progress",
+    "Report",
     "Settlement",
     "Submitted",
     "UniqueUntil",
@@ -169,6 +171,26 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why the job is dead or cancelled."""
 
 
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """How far a running handler says it is. Checked by `core.progress`."""
+
+    handle: int
+    delivery: int
+    fraction: float
+    """0 to 1."""
+    message: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, gc=False):
+    """The last report of a job's last delivery."""
+
+    fraction: float
+    """0 to 1."""
+    message: str | None
+    at: int
+    """When the engine heard of it."""
+
+
 class Held(msgspec.Struct, frozen=True, gc=False):
     """A job found in the hands of a session that is gone: what reclaim decides upon."""
 
@@ -226,6 +248,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ordering_key: str | None = None
     trace: str | None = None
     tags: tuple[str, ...] = ()
+    progress: Progress | None = None
+    """How far it came in its last delivery, by its own account; None: it gave none."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):

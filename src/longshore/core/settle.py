@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import Claim, Death, Failure, Held, Settlement
 from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.core.text import storable
 
 __all__ = [
     "MESSAGE_CHARACTERS",
@@ -45,8 +46,8 @@ _OUTCOMES = {
 
 def failure(kind: str, message: str, traceback: str = "") -> Failure:
     """A failure that any store can keep: bounded, valid UTF-8, no NUL."""
-    tail = _storable(traceback).encode()[-TRACEBACK_BYTES:].decode(errors="ignore")
-    return Failure(_storable(kind[:200]), _storable(message[:MESSAGE_CHARACTERS]), tail)
+    tail = storable(traceback).encode()[-TRACEBACK_BYTES:].decode(errors="ignore")
+    return Failure(storable(kind[:200]), storable(message[:MESSAGE_CHARACTERS]), tail)
 
 
 def succeeded(
@@ -101,7 +102,7 @@ def killed(
         started_at=started_at,
         finished_at=finished_at,
         failure=why,
-        reason=_storable(reason[:MESSAGE_CHARACTERS]),
+        reason=storable(reason[:MESSAGE_CHARACTERS]),
     )
 
 
@@ -180,7 +181,7 @@ def cancelled(
         verb=Verb.CANCEL,
         started_at=started_at,
         finished_at=finished_at,
-        reason=_storable(reason[:MESSAGE_CHARACTERS]),
+        reason=storable(reason[:MESSAGE_CHARACTERS]),
     )
 
 
@@ -254,8 +255,3 @@ def _vanished(death: Death | None) -> Failure:
 
 def _bounded(delay: int) -> int:
     return min(max(delay, 0), LONGEST_US)
-
-
-def _storable(words: str) -> str:
-    """Without NUL and lone surrogates, which no store accepts."""
-    return words.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -24,7 +24,6 @@ import msgspec
 from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
 from longshore.running import current_job
-from longshore.runtime.clock import Clock, SystemClock
 from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.settings import HttpTaskSettings
 
@@ -37,6 +36,8 @@ Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 LONGEST_URL = 8_192
 MOST_REDIRECTS = 10
+_SHARE = 0.95
+"""Of the time that the job has left, what a call may take."""
 WORTH_RETRYING = frozenset({408, 409, 425, 429})
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
@@ -87,11 +88,9 @@ class HttpTask:
         settings: HttpTaskSettings | None = None,
         *,
         resolve: Resolver = lookup,
-        clock: Clock | None = None,
     ) -> None:
         self._settings = settings or HttpTaskSettings()
         self._guard = Guard(self._settings.allowed_networks, resolve)
-        self._clock = clock or SystemClock()
         self._outbound: Outbound | None = None
 
     async def call(
@@ -121,13 +120,15 @@ class HttpTask:
         answer = await self._client().send(
             request, seconds=self._seconds(timeout), max_redirects=max_redirects
         )
-        judge(answer, expect, now=self._clock.now(), settings=self._settings)
+        judge(answer, expect, now=current_job().now(), settings=self._settings)
         return answer
 
     def _seconds(self, timeout: float) -> float:
         if not timeout > 0 or math.isnan(timeout):
             raise Dead("timeout is a positive number of seconds")
-        return min(timeout, self._settings.longest_call.total_seconds())
+        # A job that is stopped in mid-call could not tell what it was waiting for.
+        left = current_job().time_left * _SHARE
+        return min(timeout, self._settings.longest_call.total_seconds(), left)
 
     def _client(self) -> "Outbound":
         """Loads httpx when the first call needs it: the extra is optional."""
@@ -148,7 +149,7 @@ def judge(
     answer: HttpAnswer,
     expect: Sequence[int] | None,
     *,
-    now: int,
+    now: datetime,
     settings: HttpTaskSettings | None = None,
 ) -> None:
     """Return if the answer is a success, else raise what the job needs: Retry or Dead."""
@@ -193,7 +194,7 @@ def _content(body: str | None, json: object) -> tuple[bytes | None, str | None]:
     return (None, None) if body is None else (body.encode(), "text/plain; charset=utf-8")
 
 
-def _retry_after(headers: Mapping[str, str], now: int) -> timedelta | None:
+def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How long the receiver asked to be left alone, if it did and it can be read."""
     asked = headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
@@ -203,5 +204,4 @@ def _retry_after(headers: Mapping[str, str], now: int) -> timedelta | None:
         until = parsedate_to_datetime(asked)
     except ValueError:
         return None
-    since_epoch = until.replace(tzinfo=until.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return max(since_epoch - timedelta(microseconds=now), timedelta(0))
+    return max(until.replace(tzinfo=until.tzinfo or UTC) - now, timedelta(0))

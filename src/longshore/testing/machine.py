@@ -30,6 +30,7 @@ from longshore.testing.strategies import (
     filters,
     job_options,
     pauses,
+    reports_of,
     retentions,
     settlement_of,
     some_of,
@@ -133,22 +134,19 @@ class EngineMachine(RuleBasedStateMachine):
     def claim(self, data: st.DataObject, want: int, queues: list[str] | None) -> None:
         """A worker reports starts and claims."""
         session = data.draw(st.sampled_from(self.sessions))
-        started = [reference(claim) for claim in data.draw(some_of(session.held))]
-        self._or_lose(
-            session, lambda: session.exchange(started=started, want=want, queues=queues)
-        )
+        told = self._told(data, session.held)
+        self._or_lose(session, lambda: session.exchange(**told, want=want, queues=queues))
 
     @has_claims
     @rule(data=st.data(), want=st.integers(0, 3))
     def settle(self, data: st.DataObject, want: int) -> None:
         """A worker settles some of what it holds, and may claim more in the same breath."""
         session = self._holder(data)
-        started = [reference(claim) for claim in data.draw(some_of(session.held))]
+        told = self._told(data, session.held)
         ended = data.draw(some_of(session.held, least=1))
         settlements = [self._settlement(data, claim) for claim in ended]
         self._or_lose(
-            session,
-            lambda: session.exchange(started=started, settlements=settlements, want=want),
+            session, lambda: session.exchange(**told, settlements=settlements, want=want)
         )
 
     @has_sessions
@@ -176,11 +174,9 @@ class EngineMachine(RuleBasedStateMachine):
         every = [*self.sessions, *self.lost]
         others = [claim for one in every for claim in [*one.gone, *one.held]]
         strange = [claim for claim in data.draw(some_of(others)) if claim not in session.held]
-        started = [reference(claim) for claim in strange]
+        told = self._told(data, strange)
         settlements = [settle.released(claim) for claim in [*strange, *session.held[:1]]]
-        self._or_lose(
-            session, lambda: session.exchange(started=started, settlements=settlements)
-        )
+        self._or_lose(session, lambda: session.exchange(**told, settlements=settlements))
 
     @has_sessions
     @rule(data=st.data(), back=st.integers(0, 1), compares=st.booleans())
@@ -213,7 +209,10 @@ class EngineMachine(RuleBasedStateMachine):
         session = data.draw(st.sampled_from(self.lost))
         self.lost.remove(session)
         settlements = [settle.released(claim) for claim in session.held]
-        self._may_fail(lambda: session.exchange(settlements=settlements, want=5))
+        progress = data.draw(reports_of(session.held))
+        self._may_fail(
+            lambda: session.exchange(progress=progress, settlements=settlements, want=5)
+        )
         self._may_fail(session.repeat)
         self._may_fail(lambda: session.renew(number=99, held=[], started=[]))
         self._close(session)
@@ -337,6 +336,11 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _job_ids(self) -> st.SearchStrategy[JobId]:
         return st.sampled_from(self.jobs).map(lambda job: job.id)
+
+    def _told(self, data: st.DataObject, claims: list[Claim]) -> dict[str, Any]:
+        """Starts and progress of some of these."""
+        started = [reference(claim) for claim in data.draw(some_of(claims))]
+        return {"started": started, "progress": data.draw(reports_of(claims))}
 
     def _holder(self, data: st.DataObject) -> PairedSession:
         return data.draw(st.sampled_from([one for one in self.sessions if one.held]))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from longshore.core import poison, settle
-from longshore.core.job import Claim, Failure, Settlement
+from longshore.core.job import Claim, Failure, Report, Settlement
 from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
 from longshore.testing.factories import SECOND
 
@@ -26,6 +26,7 @@ class ManualWorker:
         self,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -33,6 +34,7 @@ class ManualWorker:
         """The next exchange. Its number is used up only if the engine answers."""
         sent: dict[str, Any] = {
             "started": started,
+            "progress": progress,
             "settlements": settlements,
             "want": want,
             "queues": queues,
@@ -53,6 +55,13 @@ class ManualWorker:
     async def start(self, *claims: Claim) -> Exchanged:
         """Report that these handlers began."""
         return await self.exchange(started=[reference(claim) for claim in claims])
+
+    async def report(
+        self, claim: Claim, fraction: float, message: str | None = None
+    ) -> Exchanged:
+        """Tell how far this handler is."""
+        said = Report(claim.handle, claim.delivery, fraction, message)
+        return await self.exchange(progress=[said])
 
     async def settle(self, *settlements: Settlement) -> Exchanged:
         """Settle, and claim nothing."""

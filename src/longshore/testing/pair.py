@@ -7,7 +7,16 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from longshore.core import event
-from longshore.core.job import Claim, Held, JobId, NewJob, Settlement, Submitted, Verdict
+from longshore.core.job import (
+    Claim,
+    Held,
+    JobId,
+    NewJob,
+    Report,
+    Settlement,
+    Submitted,
+    Verdict,
+)
 from longshore.engine import Engine, Exchanged, JobFilter, Lapsed, Reference, Renewed, Session
 from longshore.errors import LongshoreError
 from longshore.testing.manual import reference
@@ -89,6 +98,10 @@ class Pair:
         """The same settlements for the engine's claims."""
         return [replace(one, handle=self._handle(one.handle)) for one in settlements]
 
+    def reports_there(self, reports: Sequence[Report]) -> list[Report]:
+        """The same reports of the engine's claims."""
+        return [replace(one, handle=self._handle(one.handle)) for one in reports]
+
     def lapsed(self) -> list[Lapsed]:
         """Every lapsed session, as the model lists it."""
         there, here = self.outcomes(
@@ -142,7 +155,7 @@ class PairedSession:
         self.gone: list[Claim] = []
         """Claims that were once held: everything about them is stale."""
         self._claimed_by: dict[Reference, int] = {}
-        self._last: dict[str, Any] = {"started": (), "settlements": ()}
+        self._last: dict[str, Any] = {"started": (), "progress": (), "settlements": ()}
 
     def __repr__(self) -> str:
         return f"session {self.model.token} after exchange {self.number}"
@@ -151,6 +164,7 @@ class PairedSession:
         self,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -159,6 +173,7 @@ class PairedSession:
         """The next exchange, or one with another number, with both."""
         sent: dict[str, Any] = {
             "started": started,
+            "progress": progress,
             "settlements": settlements,
             "want": want,
             "queues": queues,
@@ -207,6 +222,7 @@ class PairedSession:
         sent_there: dict[str, Any] = {
             **sent,
             "started": self.pair.there(sent["started"]),
+            "progress": self.pair.reports_there(sent["progress"]),
             "settlements": self.pair.settlements_there(sent["settlements"]),
         }
         there: Any = self.pair.run(_outcome(self.engine.exchange(number, **sent_there)))

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from longshore.core import settle
-from longshore.core.job import Claim, Failure, Settlement, UniqueUntil
+from longshore.core.job import Claim, Failure, Report, Settlement, UniqueUntil
 from longshore.engine import JobFilter, Retention
 from longshore.testing.factories import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
@@ -16,6 +16,7 @@ __all__ = [
     "filters",
     "job_options",
     "pauses",
+    "reports_of",
     "retentions",
     "settlement_of",
     "some_of",
@@ -81,6 +82,23 @@ def some_of(claims: list[Any], *, least: int = 0) -> st.SearchStrategy[list[Any]
     if not claims:
         return st.just([])
     return st.lists(st.sampled_from(claims), min_size=least, unique_by=lambda claim: claim.id)
+
+
+def reports_of(claims: list[Claim]) -> st.SearchStrategy[list[Report]]:
+    """What the handlers of some of these say; one may speak more than once."""
+    if not claims:
+        return st.just([])
+    said = st.builds(
+        _report,
+        st.sampled_from(claims),
+        st.sampled_from([0.0, 1 / 3, 1.0]),
+        st.sampled_from([None, "", "half way"]),
+    )
+    return st.lists(said, max_size=3)
+
+
+def _report(claim: Claim, fraction: float, message: str | None) -> Report:
+    return Report(claim.handle, claim.delivery, fraction, message)
 
 
 def settlement_of(data: st.DataObject, claim: Claim, now: int) -> Settlement:

@@ -59,6 +59,8 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
     """How often it was told."""
     is_start_known: bool = False
     """The engine has been told of the start."""
+    is_progress_known: bool = False
+    """The engine has been told of the first report."""
     finished: float = 0.0
     result: bytes | None = None
     settlement: Settlement | None = None

@@ -12,8 +12,15 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    contextmanager,
+    suppress,
+)
 from contextvars import copy_context
 from time import monotonic
 from typing import Any, cast
@@ -21,15 +28,17 @@ from typing import Any, cast
 from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
-from longshore.running import COMPLETER, CURRENT, Slot
+from longshore.running import COMPLETER, CURRENT, REPORTER, Slot
 from longshore.worker import lifeline, origin, wire
 from longshore.worker.outcome import describe
 from longshore.worker.registry import Execution, Handler, Registry
+from longshore.worker.telling import Teller
 from longshore.worker.tree import rss_bytes
 
 __all__ = ["Child", "main"]
 
 _CHUNK = 1 << 16
+_TOLD = "the worker told this job to stop"
 _OOM_SCORE = 500
 """Of 1,000: when memory runs out, the kernel takes a child before its worker."""
 
@@ -41,13 +50,15 @@ _Ended = tuple[object, BaseException | None]
 class _Running:
     """The job as its handler sees it."""
 
-    __slots__ = ("cancel_requested", "claim", "deadline")
+    __slots__ = ("cancel_requested", "claim", "deadline", "is_untold")
 
     def __init__(self, order: wire.Order) -> None:
         self.claim: Claim | None = order.claim
         left = float("inf") if order.seconds is None else order.seconds
         self.deadline = monotonic() + left
         self.cancel_requested = False
+        self.is_untold = False
+        """The request came when the handler could not be interrupted."""
 
 
 class _NotOpenError(Exception):
@@ -78,11 +89,13 @@ class Child:
     def __init__(
         self,
         handlers: Callable[[str], Handler],
+        connection: socket.socket,
         *,
         is_weighed: bool = False,
         app: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:
         self._handlers = handlers
+        self._teller = Teller(connection, self._undisturbed)
         self._is_weighed = is_weighed
         self._app = app
         """Open around coroutines that expect to share the event loop of their worker."""
@@ -93,16 +106,19 @@ class Child:
         self._context = copy_context()
         self._transactions = _NoTransactions()
         self._context.run(COMPLETER.set, self._transactions)
+        self._context.run(REPORTER.set, self._teller)
         self._is_fit = True
         self._pid = os.getpid()
 
     def run(self, order: wire.Order) -> wire.FromChild:
-        """How it went."""
-        self._running = _Running(order)
+        """Carry it out and tell how it went, which is returned too."""
+        self._running = running = _Running(order)
+        self._teller.begin(order.now)
         try:
             report = self._outcome(self._handlers(order.claim.type), order.claim)
         finally:
-            self._running = None
+            self._running = running.claim = None
+        self._teller.end(report)
         return report
 
     def interrupt(self, *_: object) -> None:
@@ -117,7 +133,25 @@ class Child:
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
         elif self._is_interruptible:
-            raise asyncio.CancelledError("the worker told this job to stop")
+            raise asyncio.CancelledError(_TOLD)
+        else:
+            self._running.is_untold = True
+
+    @contextmanager
+    def _undisturbed(self) -> Generator[None]:
+        """Let what is done in the block not be broken off by a request to stop."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        was_interruptible, self._is_interruptible = self._is_interruptible, False
+        try:
+            yield
+        finally:
+            self._is_interruptible = was_interruptible
+        running = self._running
+        if was_interruptible and running is not None and running.is_untold:
+            running.is_untold = False
+            raise asyncio.CancelledError(_TOLD)
 
     def close(self) -> None:
         """End what handlers left on the event loop."""
@@ -225,14 +259,14 @@ def main() -> None:
         try:
             setup = cast("wire.Setup", orders.next())
             handlers, app = _handlers(setup, stack)
-            child = Child(handlers, is_weighed=setup.is_weighed, app=app)
+            child = Child(handlers, connection, is_weighed=setup.is_weighed, app=app)
         # SystemExit too: whatever keeps the tasks from being imported is told to the worker.
         except BaseException as error:
             connection.sendall(wire.encode(_refusal(error)))
             return
         signal.signal(signal.SIGTERM, child.interrupt)
         connection.sendall(wire.encode(wire.Ready()))
-        _serve(child, orders, connection)
+        _serve(child, orders)
 
 
 class _Orders:
@@ -253,10 +287,9 @@ class _Orders:
         return wire.decode_order(self._bodies.pop(0))
 
 
-def _serve(child: Child, orders: _Orders, connection: socket.socket) -> None:
+def _serve(child: Child, orders: _Orders) -> None:
     while (order := orders.next()) is not None:
         report = child.run(cast("wire.Order", order))
-        connection.sendall(wire.encode(report))
         if cast("wire.Report", report).is_last:
             break
     child.close()

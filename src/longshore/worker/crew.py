@@ -27,8 +27,9 @@ _CLOSING = 0.5
 class Crew:
     """As many children as the limits allow. Each is starting, idle, busy or leaving.
 
-    `on_report` brings what a busy child sent; `on_change` says that there may be an idle one,
-    or a fault; `on_gone` that a child is dead, whatever it was.
+    `on_report` brings how a busy child's order went, `on_progress` how far it is; `on_change`
+    says that there may be an idle one, or a fault; `on_gone` that a child is dead, whatever it
+    was.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Crew:
         limits: ChildLimits,
         *,
         on_report: Callable[[Spawned, wire.Report], None],
+        on_progress: Callable[[Spawned, wire.Progress], None],
         on_gone: Callable[[Spawned], None],
         on_change: Callable[[], None],
     ) -> None:
         self._setup = setup
         self._limits = limits
         self._on_report = on_report
+        self._on_progress = on_progress
         self._on_gone = on_gone
         self._on_change = on_change
         self._loop: asyncio.AbstractEventLoop
@@ -143,7 +146,11 @@ class Crew:
             self._is_ready(child)
         elif isinstance(message, wire.Refused):
             self._is_refused(child, message)
-        elif child in self._busy:
+        elif child not in self._busy:
+            return
+        elif isinstance(message, wire.Progress):
+            self._on_progress(child, message)
+        else:
             self._on_report(child, message)
 
     def _is_ready(self, child: Spawned) -> None:

@@ -57,6 +57,7 @@ class Fetcher:
         self._guard = guard
         self._slots = slots
         self._settler = settler
+        self._bulletin = slots.bulletin
         self._sweep = sweep
         self._departure = departure
         self._order = QueueOrder(settings.queues)
@@ -70,6 +71,10 @@ class Fetcher:
         self._loop: asyncio.AbstractEventLoop
         self._pace = Pace()
         self._listener: asyncio.Task[None] | None = None
+        self._attendant: asyncio.Task[None] | None = None
+        """Hears of cancels."""
+        self._is_called = False
+        """A job may have to be cancelled."""
         self._last = -NEVER
         """When the last exchange ended."""
         self._look_after = self._poll
@@ -84,6 +89,7 @@ class Fetcher:
         while not self._is_over():
             try:
                 await self._standing.open()
+                self._attend()
                 await self._serve()
             except LeaseLostError as lost:
                 self.lose(lost.token)
@@ -101,6 +107,7 @@ class Fetcher:
             self._slots.abandon()
             self._settler.forget()
             self._sweep.forget()
+            self._bulletin.forget()
             self._settler.bell.set()
 
     async def _serve(self) -> None:
@@ -126,7 +133,12 @@ class Fetcher:
 
     def _holds(self) -> bool:
         running = any(attempt.stop < Stop.LOST for attempt in self._slots.attempts())
-        return bool(running or self._slots.waiting or len(self._settler))
+        return bool(running or self._slots.waiting or len(self._settler)) or self._is_hooked()
+
+    def _is_hooked(self) -> bool:
+        """Hooks run, and there is time for them."""
+        now = self._standing.clock.monotonic()
+        return self._settler.hooks.is_busy and now < self._departure.stop_by
 
     def _want(self) -> int:
         """How many jobs to ask for: the free rooms, and a little work ahead."""
@@ -152,6 +164,10 @@ class Fetcher:
         wait = self._poll if self._slots.free == self._slots.rooms else self._contact
         if ended:
             wait = min(wait, self._flush_wait)
+        if self._is_called:
+            wait = min(wait, _GAP)
+        if self._bulletin.due is not NEVER:
+            wait = min(wait, self._bulletin.due - self._last)
         if want:
             is_eager = self._is_woken or self._appetite.is_eager(self._slots.lanes.child_room)
             wait = min(wait, _GAP if is_eager else self._look_after)
@@ -186,9 +202,12 @@ class Fetcher:
             # Before the look: what arrives just after it must ring.
             if self._look_after:
                 self._listen()
+        # Before the look: a call that comes after it needs another.
+        self._is_called = False
         began, starts = self._loop.time(), self._guard.starts()
         answer = await self._standing.exchange(
             started=self._sweep.take_starts() + starts,
+            progress=self._bulletin.take(batch.settlements),
             settlements=batch.settlements,
             want=want,
             queues=request.queues if want else None,
@@ -273,7 +292,20 @@ class Fetcher:
             self._slots.fault = self._slots.fault or fault
             self._settler.bell.set()
 
+    def _attend(self) -> None:
+        self._attendant = asyncio.create_task(self._hear_of_cancels())
+        self._attendant.add_done_callback(self._heard)
+
+    async def _hear_of_cancels(self) -> None:
+        token = self._standing.token
+        while self._standing.is_live and self._standing.token == token:
+            await self._standing.wait_for_cancel(_LISTEN)
+            self._is_called = True
+            self._settler.bell.set()
+
     async def _stop_listening(self) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+        listeners = [one for one in (self._listener, self._attendant) if one is not None]
+        for one in listeners:
+            one.cancel()
+        if listeners:
+            await asyncio.wait(listeners)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from longshore.core.job import Claim
 from longshore.errors import ConfigError
+from longshore.running import Reporter
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.processes import Processes
@@ -60,6 +61,7 @@ class Isolation:
         self._on_ended = on_ended
         self._on_refused = on_refused
         self._loop: asyncio.AbstractEventLoop
+        self._reporter: Reporter
         self._pool: Processes | None = None
         self._unfit: set[str] = set()
         """Types whose jobs need the worker's own process."""
@@ -82,9 +84,10 @@ class Isolation:
         """Every suspect that was started and whose end the loop has not yet seen."""
         return set() if self._pool is None else self._pool.running
 
-    def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work on this loop."""
+    def open(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
+        """Work on this loop; what handlers say goes there."""
         self._loop = loop
+        self._reporter = reporter
 
     def takes(self, type_name: str) -> bool:
         """Suspects of this type can be run here."""
@@ -116,7 +119,7 @@ class Isolation:
             self._break(error)
             return None
         pool = self._make(setup, self._limits, on_ended=self._ended, on_unfit=self._unfit.add)
-        pool.open(self._loop)
+        pool.open(self._loop, self._reporter)
         return pool
 
     def _ended(self, ended: list[Attempt]) -> None:

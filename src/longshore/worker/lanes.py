@@ -8,6 +8,7 @@ from typing import Protocol
 
 from longshore.core.job import Claim
 from longshore.engine import Reference
+from longshore.running import Reporter
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.buffer import Buffer
@@ -135,13 +136,15 @@ class Lanes:
         """It runs in a child process."""
         return claim.type in self._apart
 
-    def open(self, loop: asyncio.AbstractEventLoop, context: Context) -> None:
+    def open(
+        self, loop: asyncio.AbstractEventLoop, context: Context, reporter: Reporter
+    ) -> None:
         """Report to this loop; run handlers in copies of this context."""
         if self._threads is not None:
             self._threads.open(loop, context)
         if self.processes is not None:
-            self.processes.open(loop)
-        self.isolation.open(loop)
+            self.processes.open(loop, reporter)
+        self.isolation.open(loop, reporter)
 
     def take_in(
         self, claims: Sequence[Claim], now: float

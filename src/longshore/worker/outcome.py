@@ -98,23 +98,20 @@ class Judge:
         return self._logged(attempt, self._failed(attempt, settle.failure("memory", words)))
 
     def unfinished(self, attempt: Attempt) -> Settlement:
-        """The worker leaves while the handler still runs."""
+        """The handler still runs, and nobody waits for it any longer."""
+        attempt.finished = attempt.finished or self._standing.clock.monotonic()
         if attempt.is_committed:
-            now = self._standing.engine_time(self._standing.clock.monotonic())
-            started_at = self._standing.engine_time(attempt.started)
-            return settle.succeeded(
-                attempt.claim, started_at=started_at, finished_at=now, result=None
-            )
+            return settle.succeeded(attempt.claim, **self._times(attempt), result=None)
         if attempt.stop is Stop.TIMEOUT:
             return self._logged(attempt, self._timed_out(attempt, None))
+        if attempt.stop is Stop.CANCEL:
+            return self._logged(attempt, self._cancelled(attempt))
         started_at = self._standing.engine_time(attempt.started)
         return self._logged(attempt, settle.released(attempt.claim, started_at=started_at))
 
     def _raised(self, attempt: Attempt, error: BaseException) -> Settlement:
         if attempt.stop is Stop.CANCEL:
-            return settle.cancelled(
-                attempt.claim, "cancel was requested", **self._times(attempt)
-            )
+            return self._cancelled(attempt)
         if attempt.stop is Stop.TIMEOUT:
             return self._timed_out(attempt, error)
         if isinstance(error, Directive):
@@ -136,6 +133,9 @@ class Judge:
         if isinstance(wish, Snooze) and after is not None:
             return settle.snoozed(attempt.claim, after, **self._times(attempt))
         return self._failed(attempt, settle.failure(type(wish).__name__, reason), after)
+
+    def _cancelled(self, attempt: Attempt) -> Settlement:
+        return settle.cancelled(attempt.claim, "cancel was requested", **self._times(attempt))
 
     def _timed_out(self, attempt: Attempt, error: BaseException | None) -> Settlement:
         seconds = (attempt.claim.timeout or 0) / SECOND

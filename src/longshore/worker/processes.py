@@ -12,6 +12,7 @@ from collections.abc import Callable
 from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.errors import PayloadError
+from longshore.running import Reporter
 from longshore.runtime.clock import SECOND
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt, Stop
@@ -70,10 +71,12 @@ class Processes:
         self._flight = flight
         self._on_ended = on_ended
         self._loop: asyncio.AbstractEventLoop
+        self._reporter: Reporter
         self._crew = Crew(
             setup,
             limits,
             on_report=self._reported,
+            on_progress=self._progressed,
             on_gone=self._gone,
             on_change=self._call_collect,
         )
@@ -106,9 +109,10 @@ class Processes:
         """The process ids of all children, those on their way out included."""
         return self._crew.pids
 
-    def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work on this loop."""
+    def open(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
+        """Work on this loop; what handlers say goes there."""
         self._loop = loop
+        self._reporter = reporter
         self._crew.open(loop)
 
     def start(self, attempt: Attempt) -> None:
@@ -175,9 +179,14 @@ class Processes:
         seat.child = child
         seat.deliveries += 1
         self._seats[child] = seat
-        child.send(wire.Order(attempt.claim, seconds))
+        child.send(wire.Order(attempt.claim, seconds, self._reporter.now()))
         if self._watching is None and self._memory_limit(seat) is not None:
             self._watching = self._loop.call_later(_WATCH, self._watch)
+
+    def _progressed(self, child: Spawned, said: wire.Progress) -> None:
+        seat = self._seats.get(child)
+        if seat is not None:
+            self._reporter.report(seat.attempt, said.fraction, said.message)
 
     def _reported(self, child: Spawned, report: wire.Report) -> None:
         seat = self._seats.pop(child)

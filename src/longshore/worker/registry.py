@@ -10,7 +10,7 @@ from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError
 from longshore.worker.origin import Origin
 
-__all__ = ["Execution", "Handler", "Registry"]
+__all__ = ["Execution", "Handler", "Hook", "Registry"]
 
 
 class Execution(StrEnum):
@@ -22,6 +22,15 @@ class Execution(StrEnum):
     """In one of the worker's threads; a plain function."""
     PROCESS = "process"
     """In a child process of the worker; either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """What a task wants done after something happened to a job of its."""
+
+    run: Callable[[Any], Any]
+    """Call it with what the handler's `decode` returned."""
+    is_async: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +57,8 @@ class Handler:
     """A job that was there when so many processes died, and alone in the last, is dead."""
     memory_bytes: int | None = None
     """The most memory its process may hold; without it, what the worker allows."""
+    on_cancelled: tuple[Hook, ...] = ()
+    """Run in the worker after a job of this type was cancelled while it ran."""
 
 
 class Registry:

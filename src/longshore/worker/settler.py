@@ -13,6 +13,7 @@ from longshore.core.state import Verb
 from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.flight import Flight
+from longshore.worker.hooks import Hooks
 from longshore.worker.standing import Standing
 
 __all__ = ["Batch", "Settler"]
@@ -30,6 +31,8 @@ class Batch(msgspec.Struct, frozen=True):
     """Those that are not plain successes."""
     cells: list[int]
     """Where the flight record tells of the attempts."""
+    cancelled: list[Attempt]
+    """Those that were cancelled and have hooks."""
 
 
 class Settler:
@@ -40,12 +43,14 @@ class Settler:
         self._flight = flight
         self._stats = standing.stats
         self._decided: list[Settlement] = []
+        self._left: list[Attempt] = []
         self._sent: Batch | None = None
         self.ended: list[Attempt] = []
         """Appended to directly by the slots; the same list for ever."""
         self.ring_at = 1
         """How many ended attempts are worth waking the fetcher for."""
         self.bell = asyncio.Event()
+        self.hooks = Hooks(on_idle=self.bell.set)
 
     def __len__(self) -> int:
         return len(self.ended) + len(self._decided)
@@ -68,9 +73,16 @@ class Settler:
             self.bell.set()
 
     def settle(self, settlement: Settlement) -> None:
-        """Settle an attempt whose handler is left behind."""
+        """Settle a claim that no handler runs for."""
         self._decided.append(settlement)
         self.bell.set()
+
+    def leave(self, attempt: Attempt, settlement: Settlement) -> None:
+        """Settle an attempt whose handler is left behind; whatever it does now is lost."""
+        attempt.stop = Stop.LOST
+        self.settle(settlement)
+        if _is_hooked(attempt, settlement):
+            self._left.append(attempt)
 
     def references(self) -> Iterable[Reference]:
         """The claims that are held only to be settled, those on their way included."""
@@ -85,6 +97,7 @@ class Settler:
         self._flight.release(sent + ended)
         self.ended.clear()
         self._decided.clear()
+        self._left.clear()
         self._sent = None
 
     def take(self) -> Batch:
@@ -109,10 +122,13 @@ class Settler:
             _log_successes(ended)
         special = [one.settlement for one in ended if one.settlement is not None] + decided
         cells = [cell for attempt in ended if (cell := attempt.cell) >= 0]
-        self._sent = Batch(settlements + decided, len(ended), special, cells)
+        cancelled, self._left = self._left, []
+        if special:
+            cancelled += [one for one in ended if _is_hooked(one, one.settlement)]
+        self._sent = Batch(settlements + decided, len(ended), special, cells, cancelled)
         return self._sent
 
-    def accepted(self, batch: Batch, stale: Iterable[Reference]) -> None:
+    def accepted(self, batch: Batch, stale: Sequence[Reference]) -> None:
         """The engine has applied the batch, except for what it found stale."""
         self._sent = None
         if not batch.settlements:
@@ -129,9 +145,23 @@ class Settler:
         stats.dead += verbs[Verb.KILL]
         stats.cancelled += verbs[Verb.CANCEL]
         stats.released += verbs[Verb.RELEASE]
+        refused = set(stale)
+        for attempt in batch.cancelled:
+            if attempt.reference not in refused:
+                self.hooks.run(attempt)
         for handle, delivery in stale:
             stats.stale += 1
             log.warning("settlement refused", extra={"handle": handle, "delivery": delivery})
+
+
+def _is_hooked(attempt: Attempt, settlement: Settlement | None) -> bool:
+    """It ran, ends as cancelled, and its task wants to do something about that."""
+    return (
+        settlement is not None
+        and settlement.verb is Verb.CANCEL
+        and settlement.started_at is not None
+        and bool(attempt.handler.on_cancelled)
+    )
 
 
 def _log_successes(ended: Iterable[Attempt]) -> None:

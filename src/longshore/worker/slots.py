@@ -18,7 +18,7 @@ from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.engine import Reference
 from longshore.errors import UnknownTaskError
-from longshore.running import COMPLETER, CURRENT
+from longshore.running import COMPLETER, CURRENT, REPORTER
 from longshore.runtime.clock import SECOND
 from longshore.runtime.flight import CELL_BYTES, begin
 from longshore.worker.attempt import Attempt, Stop
@@ -27,6 +27,7 @@ from longshore.worker.completer import Completer
 from longshore.worker.flight import Flight
 from longshore.worker.lanes import Lanes
 from longshore.worker.outcome import Judge
+from longshore.worker.progress import Bulletin
 from longshore.worker.registry import Handler, Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
@@ -46,10 +47,11 @@ _CLOSING = 0.2
 class _Slot:
     """A coroutine that runs one attempt after another."""
 
-    __slots__ = ("attempt", "task")
+    __slots__ = ("attempt", "is_left", "task")
 
     def __init__(self) -> None:
         self.attempt: Attempt | None = None
+        self.is_left = False  # whether its room was given to others
         self.task: asyncio.Task[None]
 
 
@@ -97,6 +99,7 @@ class Slots:
         self._slots: set[_Slot] = set()
         self._context = Context()
         self._loop: asyncio.AbstractEventLoop
+        self.bulletin = Bulletin(standing, settler.bell)
         self.lanes = Lanes(
             registry,
             settings,
@@ -139,7 +142,9 @@ class Slots:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._context.run(COMPLETER.set, Completer(self._standing, self._loop))
-        self.lanes.open(self._loop, self._context)
+        self._context.run(REPORTER.set, self.bulletin)
+        self.bulletin.open(self._loop)
+        self.lanes.open(self._loop, self._context, self.bulletin)
 
     def accept(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         """Run these as soon as there is room; those that would wait for long come back."""
@@ -191,6 +196,13 @@ class Slots:
         for attempt in self.attempts():
             attempt.tell(Stop.LOST, now)
 
+    def leave_behind(self, attempt: Attempt) -> None:
+        """Give its room to others: the handler heeds nothing, and runs on without one."""
+        (slot,) = [one for one in self._slots if one.attempt is attempt]
+        slot.is_left = True
+        self.free += 1
+        self._room_is_free()
+
     async def close(self) -> None:
         """End every slot, and whatever handler still runs in one."""
         self.take_waiting()
@@ -240,7 +252,7 @@ class Slots:
             self._settler.bell.set()
         finally:
             self._slots.discard(slot)
-            self.free += 1
+            self.free += not slot.is_left
         self._room_is_free()
 
     def _ended_elsewhere(self, ended: list[Attempt]) -> None:
@@ -307,6 +319,7 @@ class Slots:
             attempt.finished = now = monotonic()
             if attempt.stop:
                 self._stopped(attempt)
+                is_fit = is_fit and not slot.is_left
             else:
                 if record is not None:
                     if attempt.settlement is None and attempt.result is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar, cast
 
-from longshore.core.job import Attempt, JobId, Settlement
+from longshore.core.job import Attempt, JobId, Report, Settlement
 from longshore.engine import (
     Completion,
     Engine,
@@ -139,6 +139,7 @@ class Standing:
         self,
         *,
         started: Sequence[Reference],
+        progress: Sequence[Report],
         settlements: Sequence[Settlement],
         want: int,
         queues: Sequence[str] | None,
@@ -149,7 +150,12 @@ class Standing:
 
         async def call() -> Exchanged:
             return await session.exchange(
-                number, started=started, settlements=settlements, want=want, queues=queues
+                number,
+                started=started,
+                progress=progress,
+                settlements=settlements,
+                want=want,
+                queues=queues,
             )
 
         answer = await self._insist("exchange", call)
@@ -203,6 +209,16 @@ class Standing:
                 await session.wait(seconds)
         except (EngineError, LeaseLostError, TimeoutError):
             await asyncio.sleep(seconds)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a job may have to be cancelled, after `seconds` at the latest."""
+        session = self._require()
+        try:
+            async with asyncio.timeout(seconds + 1.0):
+                await session.wait_for_cancel(seconds)
+        except (EngineError, LeaseLostError, TimeoutError):
+            # Exchanges tell too; they are not far apart while anything runs.
+            await asyncio.sleep(_LONGEST_PAUSE)
 
     async def close(self) -> None:
         """Give back what is still held, if the engine can be reached; the lease ends anyway."""

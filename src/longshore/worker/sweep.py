@@ -1,8 +1,10 @@
 """Looks over the slots twenty times a second: timeouts, starts, cancels that were ignored."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 
+from longshore.core import ids
 from longshore.engine import Reference
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock
@@ -104,9 +106,22 @@ class Sweep:
         elif attempt.stop and now >= attempt.told + attempt.tellings * _TELL_AGAIN:
             if attempt.tellings < _TELLINGS:
                 attempt.tell(attempt.stop, now)
+            elif attempt.stop < Stop.LOST and self._departure.ending is None:
+                self._leave_behind(attempt)
         elif not attempt.is_start_known and now >= attempt.started + _REPORT_AFTER:
             attempt.is_start_known = True
             self._starts.append(attempt)
+
+    def _leave_behind(self, attempt: Attempt) -> None:
+        """Settle a coroutine that has swallowed every cancellation, and free its room.
+
+        A thread keeps both until it ends or the worker leaves: it cannot be told so strongly.
+        """
+        if isinstance(attempt.task, asyncio.Task):
+            facts = {"job": ids.text(attempt.claim.id), "type": attempt.claim.type}
+            log.warning("handler left behind", extra=facts | {"told": attempt.tellings})
+            self._settler.leave(attempt, self._judge.unfinished(attempt))
+            self._slots.leave_behind(attempt)
 
     def _is_worn_out(self, attempts: list[Attempt], now: float) -> bool:
         abandoned = sum(_is_abandoned(attempt, now) for attempt in attempts)
@@ -122,8 +137,7 @@ class Sweep:
         )
         for attempt in attempts:
             if is_late and attempt.stop < Stop.LOST:
-                self._settler.settle(self._judge.unfinished(attempt))
-                attempt.stop = Stop.LOST
+                self._settler.leave(attempt, self._judge.unfinished(attempt))
             elif attempt.stop is Stop.NO and now >= self._departure.finish_by:
                 attempt.tell(Stop.DRAIN, now)
 

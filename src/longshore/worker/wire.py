@@ -23,6 +23,7 @@ __all__ = [
     "Frames",
     "FromChild",
     "Order",
+    "Progress",
     "Raised",
     "Ready",
     "Refused",
@@ -68,6 +69,8 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     claim: Claim
     seconds: float | None
     """Until its timeout; None for no end."""
+    now: int
+    """The engine's clock."""
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
@@ -79,6 +82,13 @@ class Refused(msgspec.Struct, tag=True, frozen=True):
 
     message: str
     traceback: str
+
+
+class Progress(msgspec.Struct, tag=True, frozen=True):
+    """How far the handler of the order says it is."""
+
+    fraction: float
+    message: str | None
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -149,7 +159,7 @@ class Unstorable(Report, tag=True, frozen=True):
 
 
 ToChild = Setup | Order
-FromChild = Ready | Refused | Returned | Raised | Undecodable | Unfit | Unstorable
+FromChild = Ready | Refused | Progress | Returned | Raised | Undecodable | Unfit | Unstorable
 
 
 class ForeignError(Exception):

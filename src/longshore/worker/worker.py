@@ -249,6 +249,7 @@ class Worker:
         for beat in beats:
             beat.stop()
         await self._slots.close()
+        await self._settler.hooks.close()
         await asyncio.wait(tasks, timeout=_TIDYING)
         for task in tasks:
             task.cancel()

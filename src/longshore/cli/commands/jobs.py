@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 import msgspec
 
-from longshore.cli import listing, tables, waiting, wiring
+from longshore.cli import listing, tables, waiting
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
 from longshore.cli.shared import Group, Shared
 from longshore.core.job import JobId
@@ -46,9 +46,7 @@ def cancel(shared: Shared, job_ids: list[JobId], reason: str) -> None:
 
     What waits is cancelled at once; the worker of what runs is asked to stop it.
     """
-    listing.print_jobs(
-        shared, wiring.ask(shared, lambda engine: engine.cancel(job_ids, reason=reason))
-    )
+    listing.order(shared, lambda engine: engine.cancel(job_ids, reason=reason))
 
 
 @command.command()
@@ -60,7 +58,7 @@ def retry(shared: Shared, job_ids: list[JobId]) -> None:
     Those are retries that wait, and jobs with a delay. A dead or cancelled job is run again
     with `longshore dead replay`.
     """
-    listing.print_jobs(shared, wiring.ask(shared, lambda engine: engine.retry_now(job_ids)))
+    listing.order(shared, lambda engine: engine.retry_now(job_ids))
 
 
 @command.command()
@@ -72,8 +70,7 @@ def wait(shared: Shared, job_ids: list[JobId], timeout: timedelta | None) -> Non
 
     Exit code 5 if one ended dead or cancelled, 6 if the time is over.
     """
-    finished = wiring.ask(
+    finished = listing.order(
         shared, lambda engine: waiting.finished(engine, job_ids, within=timeout)
     )
-    listing.print_jobs(shared, finished)
     waiting.refuse_failed(finished)

@@ -7,7 +7,7 @@ import msgspec
 
 from longshore.core import event
 from longshore.core.event import Group, Name
-from longshore.core.job import Settlement
+from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb
 from longshore.engines.postgres.arrays import packed, packed_columns
 from longshore.engines.postgres.holding import HeldSpan
@@ -57,6 +57,9 @@ class Changes:
         self._scheduled: list[dict[str, object]] = []
         self._ended: list[dict[str, object]] = []
         self._attempts: list[dict[str, object]] = []
+        self._reports: dict[int, Report] = {}
+        """The last one of each job, by its handle."""
+        self._told_reports: list[Group] = []
         self._groups: list[Group] = []
         self._ids: dict[tuple[Name, str, str, str], list[bytes]] = {}
         self._mixed: dict[tuple[Name, str], _Mixed] = {}
@@ -66,7 +69,8 @@ class Changes:
     @property
     def is_empty(self) -> bool:
         """Whether the store has nothing to do."""
-        return not (self._claims or self.journal or self._attempts or self.forget or self.heard)
+        rows = self._claims or self.journal or self._attempts or self._reports
+        return not (rows or self.forget or self.heard)
 
     def let_go(self, span: HeldSpan) -> None:
         """The last job of a claimed span has ended."""
@@ -115,6 +119,13 @@ class Changes:
     def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
         """A delivery that did not succeed goes into the job's history."""
         self._attempts.append({**facts, "outcome": outcome, "failure": one.failure})
+
+    def report(self, span: HeldSpan, one: Report) -> None:
+        """A running job said how far it is."""
+        place = ordinal(one.handle)
+        where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
+        self._reports[one.handle] = one
+        self._told_reports.append(Group(Name.PROGRESS, *where, [event.progress(one)]))
 
     def put_back(self, span: HeldSpan, key: Respan, mask: int) -> None:
         """These jobs of a span will run again."""
@@ -193,7 +204,7 @@ class Changes:
         return [*columns, packed(list(self._tally.values()))]
 
     def _rare(self) -> str | None:
-        if not (self._attempts or self._ended or self.heard):
+        if not (self._attempts or self._ended or self.heard or self._reports):
             return None
         rare = {
             "ready": self._ready,
@@ -201,6 +212,7 @@ class Changes:
             "finished": self._ended,
             "attempts": self._attempts,
             "heard": self.heard,
+            "progress": list(self._reports.values()),
         }
         return _json.encode(rare).decode()
 
@@ -212,6 +224,9 @@ class Changes:
         ]
         # A job's start stands before its end.
         groups.sort(key=lambda group: group.name is not Name.STARTED)
+        if self._told_reports:
+            starts = sum(group.name is Name.STARTED for group in groups)
+            groups[starts:starts] = self._told_reports
         groups += self._groups
         return event.encode(groups) if groups else None
 

@@ -264,7 +264,7 @@ async def _ask(connection: Connection, running: list[Record], reason: str) -> No
             SQL.request_add,
             [(job["token"], job["handle"], job["delivery"], reason) for job in running],
         )
-        await connection.execute(SQL.wake)
+        await connection.execute(SQL.call_holders, [job["token"] for job in running])
 
 
 async def _make_ready(
@@ -277,6 +277,10 @@ async def _make_ready(
         _allow(jobs, verb)
         taken = parts(jobs, spans)
         await take(connection, taken)
+        if is_replay:
+            await connection.executemany(
+                SQL.progress_forget, [(job["segment"], job["ordinal"]) for job in jobs]
+            )
         now = await _now(connection, database)
         await connection.executemany(
             SQL.ready_add,

@@ -10,7 +10,7 @@ from itertools import islice
 
 from longshore.core import event
 from longshore.core.event import Name
-from longshore.core.job import Settlement
+from longshore.core.job import Report, Settlement
 from longshore.core.settle import heeding, outcome, yields
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
@@ -69,6 +69,16 @@ class Plan:
                 self._begun[handle] = span
                 self._book.starting.add(handle)
                 self._changes.tell(span, [place], Name.STARTED)
+
+    def report(self, progress: Sequence[Report]) -> None:
+        """Keep how far held jobs say they are; one that reports has started."""
+        self.start([(one.handle, one.delivery) for one in progress])
+        held, under_way = self._book.held, self._book.completions.under_way
+        for one in progress:
+            span = held.get(one.handle)
+            is_held = span is not None and span.delivery == one.delivery
+            if span is not None and is_held and (one.handle, one.delivery) not in under_way:
+                self._changes.report(span, one)
 
     def settle(self, settlements: Iterable[Settlement]) -> None:
         """End claims. What is not held is stale."""

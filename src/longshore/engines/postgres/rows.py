@@ -2,7 +2,7 @@
 
 import msgspec
 
-from longshore.core.job import Attempt, Failure, Job
+from longshore.core.job import Attempt, Failure, Job, Progress
 from longshore.core.state import State
 from longshore.engines.postgres.database import Record
 
@@ -10,9 +10,8 @@ __all__ = ["attempt", "job"]
 
 _failure = msgspec.json.Decoder(Failure)
 _tags = msgspec.json.Decoder(tuple[str, ...])
-_AS_STORED = [
-    name for name in Job.__struct_fields__ if name not in ("state", "failure", "parked", "tags")
-]
+_MADE = {"state", "failure", "parked", "tags", "progress"}
+_AS_STORED = [name for name in Job.__struct_fields__ if name not in _MADE]
 
 
 def job(row: Record) -> Job:
@@ -23,6 +22,7 @@ def job(row: Record) -> Job:
         state=State(row["state"]),
         failure=_read_failure(row["failure"]),
         tags=_tags.decode(row["tags"]) if row["tags"] else (),
+        progress=_read_progress(row),
     )
 
 
@@ -37,6 +37,11 @@ def attempt(row: Record) -> Attempt:
         finished_at=row["finished_at"],
         failure=_read_failure(row["failure"]),
     )
+
+
+def _read_progress(row: Record) -> Progress | None:
+    at = row["progress_at"]
+    return None if at is None else Progress(row["progress"], row["progress_message"], at)
 
 
 def _read_failure(text: str | None) -> Failure | None:

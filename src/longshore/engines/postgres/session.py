@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import msgspec
 
-from longshore.core.job import Settlement
+from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
@@ -101,6 +101,7 @@ class PostgresSession:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -123,6 +124,7 @@ class PostgresSession:
                 self._last, self._was_idle = number, False
                 plan = Plan(self._book, _moment())
                 plan.start(started)
+                plan.report(progress)
                 plan.settle(settlements)
                 plan.finish()
                 answer = await self._send(number, plan, max(want, 0), wanted)
@@ -167,6 +169,10 @@ class PostgresSession:
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
         await self._waker.wait(seconds, owner=self)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a held job may have to be cancelled, or after `seconds`."""
+        await self._waker.wait_for_cancel(seconds, self._token)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

@@ -1,11 +1,14 @@
 """Wake-ups: one connection that listens, for everyone who waits in this process."""
 
 import asyncio
+from typing import TypeVar
 
 from longshore.engines.postgres.connecting import CONNECT_SECONDS, Connection, Connector
 from longshore.engines.postgres.faults import DRIVER_ERRORS
 
 __all__ = ["CHANNEL", "POLL_SECONDS", "Waker"]
+
+T = TypeVar("T")
 
 CHANNEL = "longshore"
 POLL_SECONDS = 0.25
@@ -13,7 +16,7 @@ POLL_SECONDS = 0.25
 
 
 class Waker:
-    """Lets sessions wait for work, whichever process brings it.
+    """Lets sessions wait for work or for cancels, whichever process brings them.
 
     What is missed while the connection is lost costs a poll: who waits is woken at the loss
     and when it listens again, and waits at most `POLL_SECONDS` in between.
@@ -23,7 +26,9 @@ class Waker:
         self._connector = connector
         self._listens = listens
         self._waiters: dict[asyncio.Future[None], object] = {}
-        """Who waits, and for whom."""
+        """Who waits for work, and for whom."""
+        self._holders: dict[asyncio.Future[None], int] = {}
+        """Who waits for a cancel, and under which token."""
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -35,24 +40,46 @@ class Waker:
 
     async def wait(self, seconds: float, *, owner: object = None) -> None:
         """Return at the next wake-up, after `seconds` at the latest."""
-        loop = self._here()
-        if self._listens and self._connection is None and self._opening is None:
-            self._opening = loop.create_task(self._listen())
+        self._tune_in()
         longest = seconds if self.is_listening else min(seconds, POLL_SECONDS)
-        waiter = loop.create_future()
-        alarm = loop.call_later(longest, _end, waiter)
-        self._waiters[waiter] = owner
-        try:
-            await waiter
-        finally:
-            alarm.cancel()
-            del self._waiters[waiter]
+        await self._wait(longest, self._waiters, owner)
+
+    async def wait_for_cancel(self, seconds: float, token: int) -> None:
+        """Return when a session's jobs may have to be cancelled, or after `seconds`.
+
+        Nothing is heard while nobody listens: then its exchanges have to tell.
+        """
+        self._tune_in()
+        await self._wait(seconds, self._holders, token)
 
     def wake(self, owner: object = None) -> None:
         """Wake all who wait here, or for one owner, without a detour through the server."""
         for waiter, whose in self._waiters.items():
             if owner is None or whose is owner:
                 _end(waiter)
+
+    def _tune_in(self) -> None:
+        loop = self._here()
+        if self._listens and self._connection is None and self._opening is None:
+            self._opening = loop.create_task(self._listen())
+
+    async def _wait(
+        self, seconds: float, waiters: dict[asyncio.Future[None], T], owner: T
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        alarm = loop.call_later(seconds, _end, waiter)
+        waiters[waiter] = owner
+        try:
+            await waiter
+        finally:
+            alarm.cancel()
+            del waiters[waiter]
+
+    def _wake_all(self) -> None:
+        """Whatever was missed, let everyone look."""
+        for waiter in (*self._waiters, *self._holders):
+            _end(waiter)
 
     async def close(self) -> None:
         """Stop listening. Safe to call twice; a later wait listens again."""
@@ -89,15 +116,19 @@ class Waker:
         finally:
             if self._opening is asyncio.current_task():
                 self._opening = None
-        self.wake()
+        self._wake_all()
 
-    def _heard(self, *_: object) -> None:
-        self.wake()
+    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        if not payload:
+            self.wake()
+        for waiter, token in self._holders.items():
+            if payload == str(token):
+                _end(waiter)
 
     def _lost(self, connection: object) -> None:
         if connection is self._connection:
             self._connection = None
-            self.wake()
+            self._wake_all()
 
 
 def _end(waiter: asyncio.Future[None]) -> None:

@@ -14,13 +14,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Herald"]
+__all__ = ["CANCEL", "WORK", "Herald"]
+
+WORK = b"!"
+"""Jobs are ready."""
+CANCEL = b"x"
+"""Running jobs are to be cancelled."""
 
 _LONGEST_CLOSE = 1.0
 
 
 class Herald:
-    """Sends one byte to every socket in the folder, each time it is asked to.
+    """Sends one byte, which says why, to every socket in the folder, when it is asked to.
 
     Nothing here fails a call: whoever is not told looks for work at the next poll.
     """
@@ -31,15 +36,15 @@ class Herald:
         """Names of the sockets of this process, which need no telling."""
         self._known: frozenset[str] = frozenset()
         """The sockets that others had at the last look."""
-        self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._is_asked = False
+        self._asked: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._is_asked: set[bytes] = set()
         self._thread: threading.Thread | None = None
 
-    def tell(self) -> None:
+    def tell(self, why: bytes = WORK) -> None:
         """Wake the others soon. Called by the writer's thread, and returns at once."""
-        if self._is_asked:
+        if why in self._is_asked:
             return
-        self._is_asked = True
+        self._is_asked.add(why)
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name="longshore-sqlite-herald", daemon=True
@@ -47,40 +52,41 @@ class Herald:
             try:
                 self._thread.start()
             except RuntimeError:  # no room for a thread: polling has to do, until the next
-                self._thread, self._is_asked = None, False
+                self._thread = None
+                self._is_asked.clear()
                 return
-        self._asked.put(True)
+        self._asked.put(why)
 
     def close(self) -> None:
         """Send what was asked for, and end. Safe to call twice."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._asked.put(False)
+            self._asked.put(None)
             thread.join(_LONGEST_CLOSE)
 
     def _run(self) -> None:
         sender: socket.socket | None = None
-        while self._asked.get():
+        while (why := self._asked.get()) is not None:
             # Before the look: what is asked for from now on needs another.
-            self._is_asked = False
+            self._is_asked.discard(why)
             with suppress(OSError):  # nobody ever waited, or we may not look
                 sender = sender or _open()
-                self._tell_all(sender)
+                self._tell_all(sender, why)
         if sender is not None:
             sender.close()
 
-    def _tell_all(self, sender: socket.socket) -> None:
+    def _tell_all(self, sender: socket.socket, why: bytes) -> None:
         known = self._known
         for name in known:  # first, for the look takes longer than their wake-up
-            self._send(sender, name)
+            self._send(sender, name, why)
         self._known = frozenset(os.listdir(self._folder)) - self._own()
         for name in self._known - known:
-            self._send(sender, name)
+            self._send(sender, name, why)
 
-    def _send(self, sender: socket.socket, name: str) -> None:
+    def _send(self, sender: socket.socket, name: str, why: bytes) -> None:
         address = f"{self._folder}/{name}"
         try:
-            sender.sendto(b"!", address)
+            sender.sendto(why, address)
         except ConnectionRefusedError:  # its process is gone
             with suppress(OSError):
                 os.unlink(address)

@@ -136,8 +136,7 @@ def cancel(
         _leave(transaction, job)
         transaction.count(job.tenant, job.queue, State.CANCELLED, 1)
     transaction.groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
-    # Those who hold what is to be cancelled wait too, and must hear of it soon.
-    transaction.wakes |= bool(running)
+    transaction.calls |= bool(running)
     return [get(db, job_id, tenant) for job_id in job_ids]
 
 
@@ -149,7 +148,7 @@ def make_ready(
     found = _all(db, job_ids, tenant, verb)
     scope = {"seqs": _array([seq for seq, _ in found]), "now": transaction.now}
     if verb is Verb.REPLAY:
-        name, statements = Name.REPLAYED, (SQL.replay, SQL.leave_finished)
+        name, statements = Name.REPLAYED, (SQL.replay, SQL.leave_finished, SQL.delete_progress)
     else:
         name, statements = Name.READY, (SQL.promote, SQL.leave_scheduled)
     for statement in statements:

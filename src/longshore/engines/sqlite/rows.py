@@ -1,13 +1,16 @@
 """From rows to what people see."""
 
+from typing import cast
+
 import msgspec
 
-from longshore.core.job import Attempt, Failure, Job
+from longshore.core.job import Attempt, Failure, Job, Progress
 from longshore.core.state import State
 
 __all__ = ["attempt", "job"]
 
 Row = tuple[object, ...]
+_Said = tuple[float, str | None, int]
 
 _failure = msgspec.json.Decoder(Failure)
 _tags = msgspec.json.Decoder(tuple[str, ...])
@@ -15,7 +18,9 @@ _tags = msgspec.json.Decoder(tuple[str, ...])
 
 def job(row: Row) -> Job:
     """A job from a row of `job_columns`; the sequence number comes first and is left out."""
-    fields = dict(zip(Job.__struct_fields__, row[1:], strict=True))
+    *facts, fraction, message, at = row[1:]
+    said = None if at is None else Progress(*cast("_Said", (fraction, message, at)))
+    fields = dict(zip(Job.__struct_fields__, [*facts, said], strict=True))
     fields["failure"] = _read_failure(fields["failure"])
     fields["tags"] = _tags.decode(fields["tags"]) if fields["tags"] else ()  # pyright: ignore[reportArgumentType]  # text by schema
     fields["state"] = State(fields["state"])

@@ -7,13 +7,15 @@ from functools import partial
 
 import msgspec
 
+from longshore.core import event
 from longshore.core.event import Group, Name
-from longshore.core.job import Claim, Settlement
+from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
-from longshore.engines.sqlite.bulk import BulkStatement
+from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
+from longshore.engines.sqlite.herald import CANCEL
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import AfterCommit, Transaction, Writer
@@ -23,6 +25,7 @@ __all__ = ["SqliteSession"]
 
 _json = msgspec.json.Encoder()
 _start = BulkStatement(SQL.start)
+_report = BulkStatement(SQL.report)
 _references = msgspec.json.Decoder(list[Reference])
 _FEW = 16
 """Up to so many claims are read before the commit: they cost less than another transaction."""
@@ -70,13 +73,17 @@ class SqliteSession:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
         wanted = tuple(dict.fromkeys(queues or self._queues))
-        body = partial(self._exchange, number, started, settlements, want, wanted)
+        if progress:
+            started = [*started, *((one.handle, one.delivery) for one in progress)]
+        told = started, progress
+        body = partial(self._exchange, number, told, settlements, want, wanted)
         # A claim that a loss of power undoes is a ready job again: do not wait for the disk.
         return await self._writer.call(body, durable=bool(settlements))
 
@@ -95,6 +102,10 @@ class SqliteSession:
         """Return when work may have arrived, after `seconds` at the latest."""
         await self._waker.wait(seconds)
 
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a held job may have to be cancelled, or after `seconds`."""
+        await self._waker.wait(seconds, CANCEL)
+
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
         await self._writer.call(self._close)
@@ -109,7 +120,7 @@ class SqliteSession:
     def _exchange(
         self,
         number: int,
-        started: Sequence[Reference],
+        told: tuple[Sequence[Reference], Sequence[Report]],
         settlements: Sequence[Settlement],
         want: int,
         queues: Sequence[str],
@@ -128,7 +139,10 @@ class SqliteSession:
             return Exchanged(transaction.now, claims, stale, unwanted, is_paused)
         if number != last + 1:
             raise ExchangeOrderError(number, last)
+        started, progress = told
         begun = self._start(transaction, started)
+        if progress:
+            self._report(transaction, progress)
         stale = settling.apply(
             transaction,
             (self._token, self._worker),
@@ -225,6 +239,34 @@ class SqliteSession:
         self._started |= fresh
         transaction.undo.append(partial(self._started.difference_update, fresh))
         return self._started
+
+    def _report(self, transaction: Transaction, progress: Sequence[Report]) -> None:
+        """Keep what handlers said last, and tell all they said."""
+        said = [one for one in progress if (one.handle, one.delivery) in self._held]
+        rows = {
+            one.handle: (
+                one.handle,
+                one.delivery,
+                one.fraction,
+                ABSENT if one.message is None else one.message,
+                transaction.now,
+            )
+            for one in said
+        }
+        _report.run(transaction.db, list(rows.values()), self._token)
+        told: dict[tuple[str, str, str], list[Report]] = {}
+        for one in said:
+            job = self._held[one.handle, one.delivery]
+            told.setdefault((job.queue, job.type, job.tenant), []).append(one)
+        transaction.groups += [
+            Group(
+                Name.PROGRESS,
+                *where,
+                b"".join(self._held[one.handle, one.delivery].id for one in found),
+                [event.progress(one) for one in found],
+            )
+            for where, found in told.items()
+        ]
 
     def _unwanted(self, transaction: Transaction) -> list[Reference]:
         if not self._held:

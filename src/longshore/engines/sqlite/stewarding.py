@@ -197,6 +197,7 @@ def delete_jobs(db: sqlite3.Connection, seqs: Sequence[int]) -> None:
     for statement in (
         SQL.delete_unique,
         SQL.delete_attempts,
+        SQL.delete_progress,
         SQL.leave_finished,
         SQL.delete_jobs,
     ):

@@ -1,8 +1,8 @@
 """Wake-ups between processes: a datagram socket per waiting process, beside the file.
 
-SQLite cannot notify. Whoever commits ready jobs sends one byte to every socket in the folder
-(herald.py); a lost byte costs at most one poll. A socket whose process is gone is removed by
-the first sender that meets it.
+SQLite cannot notify. Whoever commits ready jobs, or asks for running ones to stop, sends one
+byte to every socket in the folder (herald.py); a lost byte costs at most one poll. A socket
+whose process is gone is removed by the first sender that meets it.
 
 Nothing here may fail a call: where there is no room for a socket, polling has to do, until the
 next wait tries again.
@@ -18,11 +18,12 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from longshore.engines.sqlite.herald import Herald
+from longshore.engines.sqlite.herald import CANCEL, WORK, Herald
 
 __all__ = ["Waker", "wake_folder"]
 
 _Listener = tuple[socket.socket, Path]
+_Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]
 _TRIES = 20
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
@@ -33,37 +34,37 @@ class Waker:
 
     def __init__(self, path: str) -> None:
         self._folder = None if path == ":memory:" else wake_folder(path)
-        self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
+        self._waiters: dict[bytes, set[_Waiter]] = {WORK: set(), CANCEL: set()}
         self._lock = threading.Lock()
         self._listeners: dict[asyncio.AbstractEventLoop, _Listener] = {}
         self._herald = None if self._folder is None else Herald(self._folder, self._own)
         self._proven: socket.socket | None = None
         """The socket that a wake-up came through since the last wait: it is still in place."""
 
-    async def wait(self, seconds: float) -> None:
-        """Return at the next wake-up, after `seconds` at the latest."""
+    async def wait(self, seconds: float, why: bytes = WORK) -> None:
+        """Return at the next wake-up of this kind, after `seconds` at the latest."""
         self._listen()
         loop = asyncio.get_running_loop()
         waiter = (loop, loop.create_future())
         alarm = loop.call_later(seconds, _end, waiter[1])
         with self._lock:
-            self._waiters.add(waiter)
+            self._waiters[why].add(waiter)
         try:
             await waiter[1]
         finally:
             alarm.cancel()
             with self._lock:
-                self._waiters.discard(waiter)
+                self._waiters[why].discard(waiter)
 
-    def wake(self) -> None:
-        """Something is ready, or will be with the commit that is about to be made.
+    def wake(self, why: bytes = WORK) -> None:
+        """Something is there to do, or will be with the commit that is about to be made.
 
         Called by the writer's thread while it holds the write lock: whoever looks for work
         waits for the lock, and so finds what the commit brings.
         """
-        self._wake_here()
+        self._wake_here(why)
         if self._herald is not None:
-            self._herald.tell()
+            self._herald.tell(why)
 
     def close(self) -> None:
         """Stop listening. Safe to call twice."""
@@ -75,10 +76,10 @@ class Waker:
     def _own(self) -> set[str]:
         return {address.name for _, address in list(self._listeners.values())}
 
-    def _wake_here(self, here: asyncio.AbstractEventLoop | None = None) -> None:
+    def _wake_here(self, why: bytes, here: asyncio.AbstractEventLoop | None = None) -> None:
         """Wake those who wait in this process; `here` is the loop of the calling thread."""
         with self._lock:
-            waiters = list(self._waiters)
+            waiters = list(self._waiters.get(why, ()))
         for loop, waiter in waiters:
             if loop is here:
                 _end(waiter)
@@ -117,11 +118,12 @@ class Waker:
             receiver.close()
 
     def _receive(self, receiver: socket.socket) -> None:
+        why = WORK
         with suppress(BlockingIOError):
             # One at a time: the loop calls again if there is more, and usually there is not.
-            receiver.recv(64)
+            why = receiver.recv(64)
             self._proven = receiver
-        self._wake_here(asyncio.get_running_loop())
+        self._wake_here(why, asyncio.get_running_loop())
 
 
 def _bind(folder: Path) -> _Listener:

@@ -24,6 +24,7 @@ from longshore.core.job import NewJob, Submitted
 from longshore.core.state import TERMINAL, State
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.herald import CANCEL, WORK
 from longshore.engines.sqlite.log import Log
 from longshore.engines.sqlite.sql import SQL
 from longshore.errors import EngineUnavailableError, LongshoreError
@@ -39,7 +40,7 @@ _LARGEST_GROUP = 1_000
 class Transaction:
     """What a body sees of the transaction it runs in."""
 
-    __slots__ = ("counts", "db", "groups", "now", "undo", "wakes")
+    __slots__ = ("calls", "counts", "db", "groups", "now", "undo", "wakes")
 
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
@@ -50,6 +51,8 @@ class Transaction:
         """How many more finished jobs a tenant's queue has in a state."""
         self.wakes = False
         """Something became ready: wake those who wait."""
+        self.calls = False
+        """Something that runs is to be cancelled: call those who hold jobs."""
         self.undo: list[Callable[[], None]] = []
         """Put back what bodies changed in memory, in case nothing comes of the transaction."""
 
@@ -101,10 +104,10 @@ class _Call:
 class Writer:
     """Runs bodies inside transactions, in one thread, in order."""
 
-    def __init__(self, store: Store, submit: SubmitBody, on_ready: Callable[[], None]) -> None:
+    def __init__(self, store: Store, submit: SubmitBody, wake: Callable[[bytes], None]) -> None:
         self._store = store
         self._submit = submit
-        self._on_ready = on_ready
+        self._wake = wake
         self._calls: queue.SimpleQueue[list[_Call] | None] = queue.SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._thread: threading.Thread | None = None
@@ -203,7 +206,9 @@ class Writer:
             self._apply(transaction, calls)
             transaction.finish()
             if transaction.wakes:
-                self._on_ready()
+                self._wake(WORK)
+            if transaction.calls:
+                self._wake(CANCEL)
             db.execute("commit")
         except BaseException:
             transaction.roll_back()
@@ -279,6 +284,7 @@ class Writer:
             transaction.counts.update(inner.counts)
             transaction.undo += inner.undo
             transaction.wakes |= inner.wakes
+            transaction.calls |= inner.calls
 
     def _body(self, call: _Call) -> Body:
         return call.body or (lambda transaction: self._submit(transaction, call.jobs))

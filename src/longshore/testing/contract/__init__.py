@@ -23,6 +23,7 @@ from longshore.testing.contract.reclaiming import *
 from longshore.testing.contract.renewing import *
 from longshore.testing.contract.repeating import *
 from longshore.testing.contract.replaying import *
+from longshore.testing.contract.reporting import *
 from longshore.testing.contract.scheduling import *
 from longshore.testing.contract.settling import *
 from longshore.testing.contract.submitting import *

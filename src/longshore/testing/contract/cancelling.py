@@ -1,3 +1,5 @@
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, numbers, snapshot
+from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job, a_settlement, an_id
 from longshore.testing.manual import a_worker, reference
 
@@ -50,6 +53,45 @@ async def test_cancelling_a_running_job_tells_its_holder(engine: Engine) -> None
     assert (asked.state, asked.cancel_requested) == (State.RUNNING, True)
     assert (await worker.exchange()).cancel == [reference(unwanted)]
     assert (await worker.renew(holding=[wanted, unwanted])).cancel == [reference(unwanted)]
+
+
+@requires("pushes_wakeups")
+async def test_a_cancel_wakes_the_holder_of_the_job(engine: Engine) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
+    await asyncio.sleep(0)
+
+    await engine.cancel([claim.id], reason="no longer needed")
+
+    async with asyncio.timeout(10):
+        await waiting
+    assert (await worker.exchange()).cancel == [reference(claim)]
+
+
+@requires("shared_between_processes")
+async def test_a_cancel_by_another_process_wakes_the_holder(
+    engine: Engine, reopen: Callable[[], Awaitable[Engine]]
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    other = await reopen()
+    waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
+    await asyncio.sleep(0)
+
+    await other.cancel([claim.id], reason="no longer needed")
+
+    async with asyncio.timeout(10):
+        await waiting
+
+
+async def test_waiting_for_a_cancel_ends_after_its_time(engine: Engine) -> None:
+    worker = await a_worker(engine)
+
+    async with asyncio.timeout(10):
+        await worker.session.wait_for_cancel(0.01)
 
 
 async def test_a_cancel_is_not_told_to_other_sessions(engine: Engine) -> None:

@@ -97,6 +97,8 @@ class ModelInspector:
             elif not row.job.cancel_requested:
                 row.change(cancel_requested=True, reason=reason)
                 self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
+                for heeding in self._store.heeding:
+                    heeding.set()
         return self._ordered(job_ids)
 
     async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
@@ -114,6 +116,7 @@ class ModelInspector:
                 finished_at=None,
                 result=None,
                 reason=None,
+                progress=None,
             )
             self._store.emit(Name.REPLAYED, row.job)
         return self._ordered(job_ids)

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from longshore.core.job import Settlement
+from longshore.core import event
+from longshore.core.event import Name
+from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import ExchangeOrderError, LeaseLostError
@@ -35,6 +37,7 @@ class ModelSession:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -43,7 +46,7 @@ class ModelSession:
         lease = self._live_lease()
         wanted = tuple(dict.fromkeys(queues or lease.queues))
         if number != lease.number or number < 1:
-            self._apply(number, started, settlements)
+            self._apply(number, started, progress, settlements)
             for row in list(self._takeable(wanted))[: max(want, 0)]:
                 self._take(row, number)
             self._store.commit()
@@ -90,14 +93,11 @@ class ModelSession:
 
     async def wait(self, seconds: float) -> None:
         """See `longshore.engine.Session`."""
-        arrived = asyncio.Event()
-        self._store.waiting.add(arrived)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await arrived.wait()
-        finally:
-            self._store.waiting.discard(arrived)
+        await _told(self._store.waiting, seconds)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """See `longshore.engine.Session`."""
+        await _told(self._store.heeding, seconds)
 
     async def close(self) -> None:
         """See `longshore.engine.Session`."""
@@ -118,7 +118,11 @@ class ModelSession:
         return self._store.held_by(self.token)
 
     def _apply(
-        self, number: int, started: Sequence[Reference], settlements: Sequence[Settlement]
+        self,
+        number: int,
+        started: Sequence[Reference],
+        progress: Sequence[Report],
+        settlements: Sequence[Settlement],
     ) -> None:
         lease = self._lease
         if number != lease.number + 1:
@@ -127,7 +131,9 @@ class ModelSession:
             after(State.RUNNING, settlement.verb)
         lease.number = number
         lease.refused = []
-        self._start(started)
+        self._start([*started, *((one.handle, one.delivery) for one in progress)])
+        for report in progress:
+            self._report(report)
         for settlement in settlements:
             reference = (settlement.handle, settlement.delivery)
             row = next((row for row in self._held() if row.reference == reference), None)
@@ -140,6 +146,13 @@ class ModelSession:
         for row in self._held():
             if row.reference in started:
                 self._store.start(row)
+
+    def _report(self, report: Report) -> None:
+        for row in self._held():
+            if row.reference == (report.handle, report.delivery):
+                told = Progress(report.fraction, report.message, self._store.now())
+                row.change(progress=told)
+                self._store.emit(Name.PROGRESS, row.job, **event.progress(report))
 
     def _takeable(self, queues: Sequence[str]) -> Iterator[Row]:
         waiting = [
@@ -158,6 +171,7 @@ class ModelSession:
             delivery=row.job.delivery + 1,
             started_at=None,
             worker=self._lease.worker,
+            progress=None,
         )
 
     def _asked_to_cancel(self) -> list[Reference]:
@@ -172,3 +186,14 @@ class ModelSession:
                 inside,
                 key=lambda row: (row.rank, preferred.get(row.job.id, last), row.handle),
             )
+
+
+async def _told(waiters: set[asyncio.Event], seconds: float) -> None:
+    told = asyncio.Event()
+    waiters.add(told)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await told.wait()
+    finally:
+        waiters.discard(told)

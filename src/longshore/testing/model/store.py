@@ -93,6 +93,8 @@ class Store:
         self.batches: list[EventBatch] = []
         self.published: set[int] = set()
         self.waiting: set[asyncio.Event] = set()
+        self.heeding: set[asyncio.Event] = set()
+        """Who waits for a job of theirs to be cancelled."""
         self.last_handle = 0
         self.last_arrival = 0
         self.has_relay = False

@@ -446,6 +446,7 @@ begin
 end
 $$;
 
+-- 0008_progress.sql replaces it.
 create function longshore.settle_rare(
     p_token bigint, p_now bigint, p_worker text, p_rare jsonb
 ) returns void language plpgsql as $$

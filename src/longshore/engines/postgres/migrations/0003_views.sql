@@ -97,6 +97,7 @@ create type longshore.known as (
 
 -- All that is known of the jobs of a segment: of every one, or of that of p_ordinal, whose
 -- payload a caller may have at hand.
+-- 0008_progress.sql replaces it.
 create function longshore.seen(
     p_segment bigint, p_ordinal integer default null, p_payload bytea default null
 ) returns setof longshore.known language sql stable as $$

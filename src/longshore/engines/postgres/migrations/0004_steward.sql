@@ -263,6 +263,7 @@ $$;
 
 -- Remove all that is left of jobs whose spans are gone, and of segments without a job.
 -- One at a time: two that take the last spans of a segment would each leave it to the other.
+-- 0008_progress.sql replaces it.
 create function longshore.forget(
     p_segment bigint[], p_lo smallint[], p_hi smallint[], p_mask bytea[]
 ) returns void language plpgsql

@@ -16,6 +16,7 @@ class Statements:
     bucket_hold: str
     bucket_prune: str
     bucket_put: str
+    call_holders: str
     cancelled_add: str
     check_in: str
     claim_add: str
@@ -64,6 +65,7 @@ class Statements:
     outbox_unpublished: str
     pause: str
     pauses: str
+    progress_forget: str
     promote: str
     promoted: str
     prune_old: str

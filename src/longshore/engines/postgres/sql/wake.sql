@@ -1,2 +1,2 @@
--- wake: tell whoever waits for work, or holds what is to be cancelled, to look.
+-- wake: tell whoever waits for work to look.
 select pg_notify('longshore', '')

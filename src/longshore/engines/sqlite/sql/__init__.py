@@ -28,6 +28,7 @@ class Statements:
     counts_of_tenant: str
     delete_attempts: str
     delete_jobs: str
+    delete_progress: str
     delete_unique: str
     due: str
     expired: str
@@ -87,6 +88,7 @@ class Statements:
     queues_ready: str
     ready_add: str
     replay: str
+    report: str
     resume: str
     schedule_delete: str
     schedule_due: str

@@ -1,0 +1,21 @@
+"""What engines promise beyond the contract."""
+
+import msgspec
+
+__all__ = ["Traits"]
+
+
+class Traits(msgspec.Struct, frozen=True, kw_only=True):
+    """The promises that differ between engines. Each is also a row of the docs' table."""
+
+    transactional_submit: bool
+    """A job can be submitted on the caller's own connection, inside its transaction."""
+    transactional_completion: bool
+    """A handler's writes and its job's success can be one commit: `job.transaction()`."""
+    pushes_wakeups: bool
+    """`Session.wait` returns early when work arrives, also from other processes, and
+    `Session.wait_for_cancel` when a held job is to be cancelled."""
+    survives_power_loss: bool
+    """An accepted job survives the loss of the machine's power."""
+    shared_between_processes: bool
+    """Several processes can use the same URL at once."""
