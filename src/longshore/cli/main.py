@@ -23,6 +23,8 @@ COMMANDS = {
     "queues": "List, pause and resume queues.",
     "schedules": "List, add, preview, pause, resume and remove schedules.",
     "workers": "List and drain the workers that are connected.",
+    "tenants": "List, show, create, change and delete tenants.",
+    "keys": "Create, list, rotate and revoke API keys.",
     "migrate": "Bring the store's schema up to date.",
     "doctor": "Check everything that is usually wrong.",
     "bench": "Measure an engine end to end.",

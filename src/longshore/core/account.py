@@ -106,7 +106,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
         """Its bucket for submits, if it has one."""
         if self.rate is None:
             return None
-        return Limit(self.rate, self.burst or max(math.ceil(self.rate), 1))
+        usual = max(math.ceil(self.rate), 1)
+        return Limit(self.rate, usual if self.burst is None else self.burst)
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,8 +215,8 @@ def validate_tenant(tenant: Tenant) -> None:
         raise ConfigError(fault)
     if tenant.burst is not None and tenant.rate is None:
         raise ConfigError(f"tenant {tenant.name!r}: a burst is for a tenant with a rate")
-    if tenant.limit is not None:
-        tenant.limit.validate()
+    if tenant.rate is not None:
+        Limit(tenant.rate, 1 if tenant.burst is None else tenant.burst).validate()
 
 
 def validate_key(key: NewKey) -> None:

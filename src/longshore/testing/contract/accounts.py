@@ -107,8 +107,11 @@ async def test_a_tenant_that_is_not_there_is_said_to_be_missing(engine: Engine) 
 async def test_a_tenant_that_makes_no_sense_is_refused(engine: Engine) -> None:
     with pytest.raises(ConfigError):
         await engine.put_tenant(Tenant(name="a tenant"))
+    for rate in (-1.0, 0.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError):
+            await engine.put_tenant(Tenant(name="acme", rate=rate))
     with pytest.raises(ConfigError):
-        await engine.put_tenant(Tenant(name="acme", rate=-1.0))
+        await engine.put_tenant(Tenant(name="acme", rate=1.0, burst=0))
     with pytest.raises(ConfigError):
         await engine.put_tenant(Tenant(name="acme", burst=5))
 

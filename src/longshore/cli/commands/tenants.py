@@ -1,0 +1,164 @@
+"""`longshore tenants`: those who share a store."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from longshore import tenancy
+from longshore.cli import accounts, render, wiring
+from longshore.cli.parameters import given
+from longshore.cli.shared import Group, Shared
+from longshore.core.account import Tenant
+from longshore.engine import Engine
+
+NONE = "none"
+"""A word, because None means that nothing was said."""
+
+
+def _rate(text: str) -> float | str:
+    return text if text == NONE else float(text)
+
+
+def _burst(text: str) -> int | str:
+    return text if text == NONE else int(text)
+
+
+def settings_options(function: Callable[..., None]) -> Callable[..., None]:
+    """What can be said of a tenant."""
+    for option in (
+        click.option(
+            "--enable/--disable",
+            "is_enabled",
+            default=None,
+            help="Accept its keys, or refuse them. Its jobs go on.",
+        ),
+        click.option(
+            "--require-idempotency-key/--no-require-idempotency-key",
+            "requires_idempotency_key",
+            default=None,
+            help="Accept jobs over HTTP only with an Idempotency-Key.",
+        ),
+        click.option(
+            "--burst",
+            type=_burst,
+            metavar="NUMBER",
+            help="Jobs that it may submit at once; `none`: what its rate brings in a second.",
+        ),
+        click.option(
+            "--rate",
+            type=_rate,
+            metavar="NUMBER",
+            help="Jobs per second that it may submit over HTTP; `none`: any number.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group("tenants", cls=Group)
+def command() -> None:
+    """List, show, create, change and delete tenants."""
+
+
+@command.command("list")
+@click.pass_obj
+def list_tenants(shared: Shared) -> None:
+    """Every tenant, and what is set for it."""
+
+    async def look(engine: Engine) -> None:
+        found = await engine.tenants()
+        if shared.as_json:
+            render.lines(map(accounts.tenant_document, found))
+        else:
+            render.table(accounts.tenant_table(found, await engine.now()))
+
+    wiring.ask(shared, look)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def show(shared: Shared, name: str) -> None:
+    """One tenant."""
+
+    async def look(engine: Engine) -> None:
+        tenant = await engine.get_tenant(name)
+        if shared.as_json:
+            render.document(accounts.tenant_document(tenant))
+        else:
+            keys = await engine.keys(tenant=name)
+            render.sheet(accounts.tenant_sheet(tenant, keys, await engine.now()))
+
+    wiring.ask(shared, look)
+
+
+@command.command()
+@click.argument("name")
+@settings_options
+@click.pass_obj
+def create(shared: Shared, name: str, **options: Any) -> None:
+    """Create a tenant.
+
+    Jobs may be submitted for any tenant by whoever reaches the store itself; over HTTP a
+    tenant has to be created, and be given a key.
+    """
+    wanted = replace(Tenant(name=name), **_changes(options))
+
+    async def store(engine: Engine) -> None:
+        _say(shared, await tenancy.create(engine, wanted), "created")
+
+    wiring.ask(shared, store, creates=True)
+
+
+@command.command("set")
+@click.argument("name")
+@settings_options
+@click.pass_obj
+def set_tenant(shared: Shared, name: str, **options: Any) -> None:
+    """Change what is said here of a tenant, and leave the rest as it is.
+
+    API processes heed it within seconds.
+    """
+    changes = _changes(options)
+    if not changes:
+        raise click.UsageError("say what to change")
+
+    def changed(existing: Tenant) -> Tenant:
+        return replace(existing, **changes)
+
+    async def store(engine: Engine) -> None:
+        _say(shared, await tenancy.change(engine, name, changed), "changed")
+
+    wiring.ask(shared, store)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def delete(shared: Shared, name: str) -> None:
+    """Delete a tenant and its keys; refused while it has jobs or schedules."""
+    wiring.ask(shared, lambda engine: engine.delete_tenant(name))
+    if shared.as_json:
+        render.document({"name": name, "deleted": True})
+    else:
+        click.echo(f"deleted {name}")
+
+
+def _changes(options: dict[str, Any]) -> dict[str, Any]:
+    said = given(options)
+    changes = {name: None if value == NONE else value for name, value in said.items()}
+    if "is_enabled" in changes:
+        changes["is_disabled"] = not changes.pop("is_enabled")
+    if "rate" in changes and changes["rate"] is None:
+        # A burst without a rate means nothing.
+        changes.setdefault("burst", None)
+    return changes
+
+
+def _say(shared: Shared, tenant: Tenant, done: str) -> None:
+    if shared.as_json:
+        render.document(accounts.tenant_document(tenant))
+    else:
+        click.echo(f"{done} {tenant.name}")
