@@ -117,6 +117,36 @@ async def test_a_repeat_with_a_key_is_answered_as_the_first_was_whatever_came_of
     assert retried == Submitted(first.id, Verdict.REPEATED, first.created_at, first.run_at)
 
 
+async def test_a_repeat_without_a_key_is_answered_as_the_job_stands(
+    engine: Engine, clock: ManualClock
+) -> None:
+    job = a_job(delay=MINUTE)
+    (first,) = await engine.submit([job])
+    told: list[tuple[int, int]] = []
+
+    async def send_again() -> None:
+        (again,) = await engine.submit([job])
+        assert (again.id, again.verdict) == (job.id, Verdict.REPEATED)
+        kept = await engine.get(job.id)
+        assert (again.created_at, again.run_at) == (kept.created_at, kept.run_at)
+        told.append((again.created_at, again.run_at))
+
+    await send_again()
+    clock.advance(MINUTE)
+    await engine.promote(limit=10)
+    await send_again()
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim()
+    await send_again()
+    await worker.snooze(claim, HOUR)
+    await send_again()
+    await engine.cancel([job.id], reason="changed my mind")
+    await send_again()
+
+    assert {created_at for created_at, _ in told} == {first.created_at}
+    assert told[3][1] == clock.now() + HOUR
+
+
 async def test_many_who_use_a_key_at_once_are_answered_alike(engine: Engine) -> None:
     answers = await asyncio.gather(*(engine.submit([_keyed(delay=HOUR)]) for _ in range(20)))
 
