@@ -214,7 +214,7 @@ begin
         if id = any (v_admitted) then
             verdict := 'repeated';
             run_at := v_dues[array_position(v_admitted, id)];
-        elsif longshore.state_of(id) is not null then
+        elsif exists (select from longshore.locator l where l.id = p_ids[i]) then
             verdict := 'repeated';
             select t.created_at, t.run_at into created_at, run_at
               from longshore.first_times(id, p_tenants[i], p_keys[i]) t;
@@ -283,14 +283,20 @@ $$;
 create function longshore.first_times(
     p_id uuid, p_tenant text, p_key text, out created_at bigint, out run_at bigint
 ) language plpgsql stable
+    set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
 as $$
 begin
     select k.created_at, k.run_at into created_at, run_at from longshore.idempotency k
      where k.tenant = p_tenant and k.key = p_key and k.id = p_id;
     if not found then
-        select j.created_at, j.run_at into created_at, run_at
-          from longshore.look(array[p_id], null) j;
+        select s.created_at, p.run_at into created_at, run_at
+          from longshore.locator l
+         cross join lateral (
+               select x.created_at from longshore.segment x
+                where x.segment = l.segment offset 0) s
+         cross join lateral longshore.places(l.segment, l.ordinal) p
+         where l.id = p_id;
     end if;
 end
 $$;
