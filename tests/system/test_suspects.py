@@ -57,7 +57,7 @@ async def test_jobs_that_kill_their_workers_end_as_poison_and_no_neighbour_does(
     ids = await yard.submit([*good[: innocent // 2], *bad, *good[innocent // 2 :]])
 
     with yard.worker("--processes", "2", "--concurrency", "16"):
-        await yard.ended(ids)
+        await yard.ended(ids, within=60.0 + 3 * innocent)
 
     most = [3 if name == "fatal_3" else 2 for name, _ in guilty]
     dead = [await yard.engine.get(one.id) for one in bad]

@@ -168,13 +168,15 @@ class Slots:
 
     def run(self, claim: Claim, *, in_child: bool) -> None:
         """Run it as soon as there is room: in a child process, where that can be had."""
-        now = self._clock.monotonic()
         if not (in_child and self.lanes.isolation.takes(claim.type)):
-            self.accept([claim])
-        elif not self.lanes.isolate(claim, now):
-            # Those that hold all children do not end.
-            self._settler.release([claim])
-        self._fill()
+            unfit = self.accept([claim])
+        elif self.lanes.isolate(claim, self._clock.monotonic()):
+            unfit = ()
+            self._fill()
+        else:
+            unfit = [claim]
+        # Those that hold all children do not end.
+        self._settler.release(unfit)
 
     def stop(self, references: Sequence[Reference], why: Stop) -> None:
         """Stop these: handlers are told, and what still waits does not start."""
