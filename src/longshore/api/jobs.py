@@ -10,7 +10,7 @@ from longshore.api import submitting, views
 from longshore.api.decoding import Decoder, refuse_repeats
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
-from longshore.api.routing import Answer, Call, Caller, Nothing, Route
+from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.submitting import JobBody
 from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, encode
@@ -241,8 +241,10 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         answers={201: SubmittedJob, 200: SubmittedJob},
         problems=("key_required", "key_malformed", "idempotency", "idempotency_in_flight"),
         headers={
-            "Idempotency-Key": "Makes sending the request again harmless.",
-            "traceparent": "W3C trace context; stored with the job.",
+            "Idempotency-Key": Header(
+                "Makes sending the request again harmless.", submitting.KEY_PATTERN
+            ),
+            "traceparent": Header("W3C trace context; stored with the job."),
         },
         jobs=lambda _: 1,
     ),

@@ -9,7 +9,7 @@ import msgspec
 
 from longshore.api.problems import CATALOGUE, Problem
 from longshore.api.remarks import remarks, structs
-from longshore.api.routing import Nothing, Route
+from longshore.api.routing import Header, Nothing, Route
 
 __all__ = ["document"]
 
@@ -17,6 +17,10 @@ Document = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
 _SCHEME = "apiKey"
+_TENANT = Header(
+    "Whom an operator's key speaks for; of no account with a tenant's own.",
+    "^[A-Za-z0-9_.:/@+-]{1,128}$",
+)
 _EVERYWHERE = ("overloaded", "internal")
 _WITH_STORE = ("engine_unavailable", "engine_busy", "schema")
 _WITH_KEY = ("unauthenticated", "forbidden", "quota_exceeded")
@@ -110,10 +114,12 @@ def _parameters(
     ]
     headers = dict(route.headers)
     if route.scope is not None:
-        headers["Longshore-Tenant"] = "Whom an operator's key speaks for."
-    for name, words in headers.items():
-        schema = {"type": "string", "minLength": 1, "maxLength": 512}
-        found.append({"in": "header", "name": name, "description": words, "schema": schema})
+        headers["Longshore-Tenant"] = _TENANT
+    for name, header in headers.items():
+        schema = {"type": "string", **({"pattern": header.pattern} if header.pattern else {})}
+        found.append(
+            {"in": "header", "name": name, "description": header.words, "schema": schema}
+        )
     return found
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "Answer",
     "Call",
     "Caller",
+    "Header",
     "Match",
     "Nothing",
     "Route",
@@ -83,6 +84,14 @@ class Answer:
     media: bytes = JSON
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A request header, as the document describes it."""
+
+    words: str
+    pattern: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route(Generic[P, Q, B]):
     """One row of the table: all that dispatch, gates and the OpenAPI document know of it."""
@@ -107,8 +116,8 @@ class Route(Generic[P, Q, B]):
     query: type[Q] = _NOTHING
     body: type[B] = _NOTHING
     is_body_required: bool = True
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Request headers that it reads, and what they are for."""
+    headers: Mapping[str, Header] = field(default_factory=dict[str, "Header"])
+    """Request headers that it reads."""
     aliases: tuple[str, ...] = ()
     """Other paths that lead to it."""
     media: str = "application/json"

@@ -25,10 +25,14 @@ from longshore.core.backoff import LONGEST_US
 from longshore.core.job import NewJob, UniqueUntil
 from longshore.errors import SubmitError
 
-__all__ = ["JobBody", "idempotency_key", "new_job", "trace_of"]
+__all__ = ["KEY_PATTERN", "JobBody", "idempotency_key", "new_job", "trace_of"]
 
 _TRACE = r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
 _TRACEPARENT = re.compile(_TRACE.encode())
+KEY_PATTERN = (
+    r'^("([\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,512}"|[\x21\x23-\x2b\x2d-\x7e]{1,512})$'
+)
+"""An Idempotency-Key: a string of RFC 9651, or the same without its quotes."""
 _QUOTED = re.compile(rb'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,1024})"')
 _BARE = re.compile(rb"[\x21\x23-\x2b\x2d-\x7e]{1,512}")
 _ESCAPED = re.compile(rb'\\(["\\])')

@@ -1,0 +1,278 @@
+"""How many requests a second `longshore api` takes on PostgreSQL, and how long they wait.
+
+    python bench/http_submit.py                     one job per request, each with a key
+    python bench/http_submit.py --rate 2500         the same, paced: how long a request takes
+    python bench/http_submit.py --batch 500         jobs per second in batches
+    python bench/http_submit.py --rate 1000 --idle 10000 --slow 200
+                                                    beside idle connections and slow clients
+
+Server, database and this generator share the machine. Every answer is counted; one that is not
+a 201 (or a 200 of a batch) ends the run.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from longshore.engines import open_engine
+from longshore.runtime.process import loop_factory
+from longshore_lab.servers import PostgresServer, postgres_binaries
+
+JOB = b'{"type":"noop","queue":"bench","payload":{"user":%d,"action":"welcome"}}'
+
+
+class Client(asyncio.Protocol):
+    """One connection that sends the next request when the last one is answered."""
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._sent = 0.0
+        self._left = 0
+        self._head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ready to ask."""
+        self._transport = transport
+        self._run.idle.append(self)
+
+    def ask(self, due: float) -> None:
+        """Send the next request; its time counts from when it was due."""
+        self._sent = due
+        self._transport.write(self._run.request())
+
+    def data_received(self, data: bytes) -> None:
+        """Read on until the answer is whole."""
+        if self._left:
+            self._left -= len(data)
+        else:
+            self._head += data
+            head, mark, rest = self._head.partition(b"\r\n\r\n")
+            if not mark:
+                return
+            self._run.check(head)
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0])
+            self._left = length - len(rest)
+            self._head = b""
+        if self._left == 0:
+            self._run.answered(self, self._sent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Counted, and not replaced."""
+        self._run.lost += 1
+
+
+class Run:
+    """A load on one port, for some seconds."""
+
+    def __init__(self, port: int, *, batch: int, seconds: float, rate: float | None) -> None:
+        self._port = port
+        self._batch = batch
+        self._seconds = seconds
+        self._rate = rate
+        self._number = 0
+        self._wanted = b"200" if batch else b"201"
+        self._start = self._end = 0.0
+        self._waiting: list[float] = []
+        self.idle: list[Client] = []
+        self.times: list[float] = []
+        self.lost = 0
+
+    def request(self) -> bytes:
+        """One that nobody has sent before."""
+        self._number += 1
+        if self._batch:
+            jobs = b",".join(JOB % number for number in range(self._batch))
+            body = b'{"jobs":[%s]}' % jobs
+            path, key = b"/v1/jobs:batch", b""
+        else:
+            body = JOB % self._number
+            path, key = b"/v1/jobs", b"Idempotency-Key: bench-%d\r\n" % self._number
+        return (
+            b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s"
+            b"Content-Length: %d\r\n\r\n%s" % (path, key, len(body), body)
+        )
+
+    def check(self, head: bytes) -> None:
+        """End the run unless the job was accepted."""
+        if head.split(b" ", 2)[1] != self._wanted:
+            sys.exit(f"unexpected answer: {head[:300]!r}")
+
+    def answered(self, client: Client, sent: float) -> None:
+        """Note how long it took, and go on."""
+        now = time.perf_counter()
+        self.times.append(now - sent)
+        if now >= self._end:
+            return
+        if self._rate is None:
+            client.ask(now)
+        elif self._waiting:
+            client.ask(self._waiting.pop(0))
+        else:
+            self.idle.append(client)
+
+    async def go(self, connections: int) -> dict[str, object]:
+        """Ask until the time is over; the figures."""
+        loop = asyncio.get_running_loop()
+        for _ in range(connections):
+            await loop.create_connection(lambda: Client(self), "127.0.0.1", self._port)
+        self._start = time.perf_counter()
+        self._end = self._start + self._seconds
+        if self._rate is None:
+            clients, self.idle = self.idle, []
+            for client in clients:
+                client.ask(time.perf_counter())
+            await asyncio.sleep(self._seconds)
+        else:
+            await self._pace(self._rate)
+        took = time.perf_counter() - self._start
+        done = list(self.times)
+        await asyncio.sleep(0.5)
+        return self._report(done, took)
+
+    async def _pace(self, rate: float) -> None:
+        """Requests at their due times, whether or not others are answered by then."""
+        number = 0
+        while (now := time.perf_counter()) < self._end:
+            while self._start + number / rate <= now:
+                due = self._start + number / rate
+                number += 1
+                if self.idle:
+                    self.idle.pop().ask(due)
+                else:
+                    self._waiting.append(due)
+            await asyncio.sleep(0.001)
+
+    def _report(self, times: list[float], took: float) -> dict[str, object]:
+        cuts = statistics.quantiles(times, n=1000) if len(times) > 1 else times * 999
+        per_second = len(times) / took
+        return {
+            "requests": len(times),
+            "requests_per_s": round(per_second),
+            "jobs_per_s": round(per_second * (self._batch or 1)),
+            "p50_ms": round(cuts[499] * 1e3, 2),
+            "p99_ms": round(cuts[989] * 1e3, 2),
+            "max_ms": round(max(times) * 1e3, 1),
+            "lost_connections": self.lost,
+        }
+
+
+async def crowd(port: int, idle: int, slow: int) -> list[asyncio.StreamWriter]:
+    """Connections that only stand there, and clients that send a byte now and then."""
+    writers = [
+        (await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(idle + slow)
+    ]
+    for writer in writers[:slow]:
+        writer.write(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Le")
+    return writers
+
+
+def serve(stack: ExitStack, url: str, processes: int) -> tuple[int, int]:
+    """The service in a process of its own: its port and its pid."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = stack.enter_context(TemporaryDirectory())
+    words = ["--url", url, "api", "--port", str(port), "--processes", str(processes)]
+    process = subprocess.Popen([sys.executable, "-m", "longshore", *words], cwd=folder)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            time.sleep(1.5)
+            return port, process.pid
+    sys.exit("the service did not start")
+
+
+async def measure(
+    port: int, pids: Sequence[int], asked: argparse.Namespace
+) -> dict[str, object]:
+    """One run, and what it cost the service and the database."""
+    run = Run(port, batch=asked.batch, seconds=asked.seconds, rate=asked.rate)
+    writers = await crowd(port, asked.idle, asked.slow)
+    before = [cpu_seconds(pid) for pid in pids]
+    report = await run.go(asked.connections)
+    after = [cpu_seconds(pid) for pid in pids]
+    for writer in writers:
+        writer.close()
+    each = max(len(run.times), 1)
+    api, database = [round((b - a) * 1e6 / each) for a, b in zip(before, after, strict=True)]
+    cost = {"api_cpu_us_per_request": api, "database_cpu_us_per_request": database}
+    return {**vars(asked), **report, **cost}
+
+
+def cpu_seconds(root: int) -> float:
+    """What a process and all its descendants have used, those that ended included."""
+    parents: dict[int, int] = {}
+    used: dict[int, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(stat.parent.name)
+        parents[pid] = int(words[1])
+        used[pid] = sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(used[pid] for pid in used if root in _line(pid, parents))
+
+
+def _line(pid: int, parents: dict[int, int]) -> set[int]:
+    found = {pid}
+    while (pid := parents.get(pid, 0)) and pid not in found:
+        found.add(pid)
+    return found
+
+
+async def migrate(url: str) -> None:
+    """Bring the new database up to date."""
+    engine = open_engine(url)
+    await engine.migrate()
+    await engine.close()
+
+
+def main() -> None:
+    """Start everything, measure, and print one line of JSON per run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--idle", type=int, default=0)
+    parser.add_argument("--slow", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=1)
+    asked = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    binaries = postgres_binaries()
+    if binaries is None:
+        sys.exit("PostgreSQL is missing; run `make setup`")
+    with ExitStack() as stack:
+        server = stack.enter_context(PostgresServer(binaries=Path(binaries)))
+        url = server.create("bench")
+        asyncio.run(migrate(url))
+        port, pid = serve(stack, url, asked.processes)
+        pids = [pid, server.pid]
+        for _ in range(asked.runs):
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                line = json.dumps(runner.run(measure(port, pids, asked)))
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""The HTTP service against its own document: whatever is asked, no answer is a 5xx.
+
+Schemathesis asks what the document allows and much that it does not, and checks every answer
+against it. Raw requests are broken in ways that no client library would send.
+"""
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from longshore.core.account import NewKey, Scope
+from longshore.engines import open_engine
+from longshore.runtime.keys import mint
+from longshore.testing.harness import eventually
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60.0
+# What a document cannot say of two fields together (a cron expression or an interval) is
+# refused all the same, and rightly.
+LEFT_OUT = "positive_data_acceptance"
+
+
+async def operator_key(url: str) -> str:
+    minted = mint()
+    engine = open_engine(url)
+    await engine.migrate()
+    await engine.add_key(
+        NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
+    )
+    await engine.close()
+    return minted.text
+
+
+@contextmanager
+def api(url: str, folder: Path) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
+    words = ["--url", url, "api", "--port", str(port)]
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "log").open("wb"))
+        process = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "longshore", *words], cwd=folder, env=clean, stderr=log
+            )
+        )
+        stack.callback(process.kill)
+        yield port, process
+
+
+async def listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionError:
+        return False
+    writer.close()
+    return True
+
+
+def resident_kib(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1])
+
+
+@pytest.mark.prove
+async def test_no_answer_contradicts_the_document(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    key = await operator_key(url)
+    with api(url, tmp_path) as (port, process):
+        await eventually(lambda: listens(port), within=PATIENCE)
+        before = resident_kib(process.pid)
+
+        said = await asyncio.to_thread(
+            ask_everything, tmp_path, port, key, examples=120, seconds=1_500
+        )
+        grown = resident_kib(process.pid) - before
+
+    assert "Server error" not in said, said
+    assert "found" not in said.partition("Test cases:")[2], said
+    generated = re.search(r"(\d+) generated", said)
+    assert generated, said
+    assert int(generated[1]) >= 10_000
+    assert grown < 50 * 1024
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def ask_everything(folder: Path, port: int, key: str, *, examples: int, seconds: int) -> str:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run"),
+            f"http://127.0.0.1:{port}/openapi.json",
+            *("--header", f"Authorization: Bearer {key}"),
+            *("--phases", "examples,coverage,fuzzing,stateful"),
+            *("--exclude-checks", LEFT_OUT),
+            *("-n", str(examples), "--max-time", str(seconds), "--seed", "7"),
+            *("--suppress-health-check", "all", "--continue-on-failure", "--no-color"),
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=seconds + 300,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+BODY = b'{"type":"a","payload":{"x":[1,2.5,null,"\\u00e9"]}}'
+WELL = (
+    b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b'Idempotency-Key: "k"\r\nContent-Length: %d\r\n\r\n%s'
+) % (len(BODY), BODY)
+PIECES = (
+    *(
+        b"\r\n",
+        b"\0",
+        b"\xff\xfe",
+        b"Content-Length: -1\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+    ),
+    *(b"Content-Length: 99999999999999999999\r\n", b"\\ud800", b"1e999", b"NaN", b'"a":1,' * 9),
+    *(b"%00", b"%ff", b"[" * 400, b"{" * 400, b"Idempotency-Key: \xe9\r\n", b"\x80" * 50),
+    *(b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\nConnection: Upgrade\r\n", b"?limit=" * 5),
+    *(
+        b"DELETE ",
+        b"GET /v1/jobs/%2e%2e HTTP/1.1\r\n\r\n",
+        b"X" * 20_000,
+        b"-" * 300,
+        b":" * 40,
+    ),
+)
+
+
+def broken(rng: Random) -> bytes:
+    """A request with some of its bytes cut out, doubled, swapped, changed or added."""
+    raw = bytearray(WELL)
+    for _ in range(rng.randint(1, 6)):
+        at = rng.randrange(len(raw) + 1)
+        action = rng.randrange(5)
+        if action == 0:
+            del raw[at : at + rng.randint(1, 40)]
+        elif action == 1:
+            raw[at:at] = raw[at : at + rng.randint(1, 60)]
+        elif action == 2:
+            raw[at : at + 1] = rng.randbytes(rng.randint(1, 8))
+        else:
+            raw[at:at] = rng.choice(PIECES)
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    "count", [200, pytest.param(4_000, marks=pytest.mark.prove)], ids=["some", "many"]
+)
+async def test_no_broken_request_gets_a_5xx_or_hurts_the_next(tmp_path: Path, count: int):
+    rng = Random(42)
+    statuses: Counter[int] = Counter()
+    with api(f"sqlite:///{tmp_path}/jobs.db", tmp_path) as (port, process):
+        await eventually(lambda: listens(port), within=PATIENCE)
+        await asyncio.gather(*[send(port, WELL) for _ in range(20)])
+        before = resident_kib(process.pid)
+
+        for _ in range(count // 20):
+            found = await asyncio.gather(*[send(port, broken(rng)) for _ in range(20)])
+            statuses.update(found)
+        grown = resident_kib(process.pid) - before
+        well = await send(port, WELL)
+
+    assert sum(statuses.values()) == count
+    assert [status for status in statuses if status >= 500] == [], statuses
+    assert statuses.keys() - {0} <= {100, 200, 201, 400, 404, 405, 408, 413, 415, 421, 422, 431}
+    assert well == 200
+    assert grown < 50 * 1024
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+async def send(port: int, raw: bytes) -> int:
+    """The status of the first answer; 0 when the server only closed, or waits for more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(raw)
+        if writer.can_write_eof():
+            writer.write_eof()
+        said = await asyncio.wait_for(reader.read(1 << 16), PATIENCE)
+    except ConnectionError:
+        return 0
+    finally:
+        writer.close()
+    return int(said.split(b" ", 2)[1]) if said.startswith(b"HTTP/1.1 ") else 0
