@@ -17,9 +17,10 @@ from longshore.api.problems import problem
 from longshore.api.settings import ApiSettings
 from longshore.api.views import encode
 
-__all__ = ["GuardedProtocol", "look", "protocol"]
+__all__ = ["GuardedProtocol", "Lookout", "protocol"]
 
 LOOK_S = 1.0
+_AT_ONCE, _PAUSE_S = 250, 0.02
 _GRACE_S = 1.0
 """How long a service that is about to stop waits for the first request of a connection."""
 
@@ -144,12 +145,23 @@ def protocol(settings: ApiSettings) -> type[GuardedProtocol]:
     return type("ConfiguredProtocol", (GuardedProtocol,), {"settings": settings})
 
 
-async def look(connections: set[Any]) -> float:
-    """One look over all connections; the seconds until the next."""
-    now = asyncio.get_running_loop().time()
-    for connection in list(connections):
-        cast("GuardedProtocol", connection).look(now)
-    return LOOK_S
+class Lookout:
+    """Looks at every connection about once a second, at some at a time."""
+
+    def __init__(self, connections: set[Any]) -> None:
+        self._connections = connections
+        self._ahead: list[Any] = []
+
+    async def tick(self) -> float:
+        """Look at the next ones; the seconds until those after them."""
+        now = asyncio.get_running_loop().time()
+        if not self._ahead:
+            self._ahead = list(self._connections)
+        # Ten thousand at once would hold up a request for as long as the look takes.
+        part, self._ahead = self._ahead[:_AT_ONCE], self._ahead[_AT_ONCE:]
+        for connection in part:
+            cast("GuardedProtocol", connection).look(now)
+        return _PAUSE_S if self._ahead else LOOK_S
 
 
 @cache

@@ -5,7 +5,6 @@ import logging
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from ipaddress import ip_address
 
 import uvicorn
@@ -57,7 +56,7 @@ class ApiServer:
         self._server.on_ready = on_ready
         connections = self._server.server_state.connections
         beats = [
-            Beat("connections", partial(guard.look, connections)),
+            Beat("connections", guard.Lookout(connections).tick),
             Beat("keys", self.application.admission.note_uses),
         ]
         tasks = [asyncio.create_task(beat.run()) for beat in beats]
