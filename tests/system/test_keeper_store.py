@@ -34,7 +34,7 @@ async def test_keepers_outlive_an_outage_of_the_store(tmp_path: Path):
 
 
 async def outage(yard: Yard, server: PostgresServer) -> None:
-    alive = await yard.started("hold", lease="20s", concurrency="1")
+    alive = await yard.started("hold", "--stuck-after", "2s", lease="30s", concurrency="1")
     dies = await yard.started("hold", concurrency="1")
     kept, *lost = await yard.submit("hold", 2)
     await yard.ran(2)
@@ -45,6 +45,7 @@ async def outage(yard: Yard, server: PostgresServer) -> None:
     await asyncio.to_thread(server.stop)
     dies.kill()
     await dies.logged("death not reported")
+    stuck = await alive.logged("worker is stuck")
     await asyncio.to_thread(server.start)
     await dies.logged("worker died, its jobs are free")
     yard.go()
@@ -53,6 +54,8 @@ async def outage(yard: Yard, server: PostgresServer) -> None:
     assert (first.delivery, first.crashes) == (1, 0)
     assert (second.delivery, second.crashes) == (2, 1)
     assert alive.lines("lease lost") == []
+    assert stuck["why"] == "the engine does not answer"
+    assert len(alive.lines("worker can claim again")) == 1
 
 
 @asynccontextmanager
