@@ -54,6 +54,27 @@ async def test_a_notification_ends_every_wait(waker: Waker, other: Connection) -
     assert await other.fetchval(LISTENERS) == 1
 
 
+async def test_a_cancel_ends_the_wait_of_the_holder_alone(
+    waker: Waker, other: Connection
+) -> None:
+    await _listening(waker)
+    holder, stranger = (
+        asyncio.create_task(waker.wait_for_cancel(LONG, token)) for token in (7, 77)
+    )
+    worker = asyncio.create_task(waker.wait(LONG))
+    await asyncio.sleep(0)  # let them begin
+
+    await other.execute("select pg_notify('longshore', '7')")
+
+    assert await _ends(holder)
+    assert not await _ends(stranger, 0.05)
+    assert not worker.done()
+    await other.execute("select pg_notify('longshore', '')")
+    assert await _ends(worker)
+    assert not stranger.done()
+    stranger.cancel()
+
+
 async def test_a_wait_ends_after_its_time(waker: Waker) -> None:
     await _listening(waker)
     start = time.monotonic()

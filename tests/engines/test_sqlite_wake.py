@@ -57,6 +57,27 @@ async def test_a_place_without_room_for_sockets_fails_no_call(
     assert len((await session.exchange(1, want=5)).claims) == 1
 
 
+async def test_work_does_not_wake_who_waits_for_a_cancel_nor_the_other_way_round(
+    engine: Engine, path: Path
+) -> None:
+    session = await _session(engine)
+    other = open_engine(f"sqlite:///{path}")
+    await other.submit([a_job()])
+    (claim,) = (await session.exchange(1, want=1)).claims
+    heeding = asyncio.create_task(session.wait_for_cancel(30))
+
+    assert await _is_woken_by(other, session)
+    assert not heeding.done()
+    waiting = asyncio.create_task(session.wait(30))
+    await other.cancel([claim.id], reason="no longer needed")
+    await asyncio.wait([heeding], timeout=10)
+
+    assert heeding.done()
+    assert not waiting.done()
+    waiting.cancel()
+    await other.close()
+
+
 async def test_waiting_works_again_once_there_is_room(engine: Engine, path: Path) -> None:
     folder = wake_folder(str(path))
     folder.write_text("in the way")

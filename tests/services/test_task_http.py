@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
@@ -197,6 +198,17 @@ async def test_a_worker_can_bound_what_a_payload_asks_for(receiver: Receiver):
     async with asyncio.timeout(5):
         with pytest.raises(Retry, match=r"in 0\.1 s"):
             await task.call("GET", receiver.url, timeout=3_600)
+
+
+async def test_a_call_ends_before_the_time_of_its_job_is_over(receiver: Receiver):
+    receiver.answer = says_nothing
+
+    async with asyncio.timeout(5):
+        with (
+            running(CLAIM, deadline=time.monotonic() + 0.2),
+            pytest.raises(Retry, match="no complete answer"),
+        ):
+            await a_task().call("GET", receiver.url, timeout=3_600)
 
 
 async def test_a_slow_name_server_counts_against_the_deadline():

@@ -58,3 +58,8 @@ def specify(task: Task[[int], int]) -> Spec[int]:
 
 specify(double)
 specify(double.using(priority=1))
+
+
+@double.on_cancelled
+async def undo(n: int) -> None:
+    assert n

@@ -8,6 +8,7 @@ from cli_steps import LEASE, Queue, Shell
 from longshore.core.state import State, Verb
 from longshore.engine import Engine
 from longshore.testing.factories import MINUTE, a_job
+from longshore.testing.manual import a_worker
 
 
 def test_a_job_is_printed_with_stable_names_text_ids_and_rfc_3339_times(
@@ -175,3 +176,20 @@ def test_a_ready_job_says_what_it_waits_for(shell: Shell, queue: Queue):
     assert "no live worker serves mail.send on queue mail" in unserved
     assert served["waits_because"] is None
     assert paused["waits_because"] == "type mail.send is paused"
+
+
+def test_a_running_job_shows_how_far_it_says_it_is(shell: Shell, queue: Queue):
+    job_id = queue.submit()
+
+    async def report(engine: Engine) -> None:
+        worker = await a_worker(engine)
+        (claim,) = await worker.claim()
+        await worker.report(claim, 0.4, "resizing")
+
+    queue.ask(report)
+
+    (document,) = shell.lines("jobs", "show", job_id)
+    told = document["progress"]
+    assert (told["fraction"], told["message"]) == (0.4, "resizing")
+    assert told["at"].endswith("Z")
+    assert "40% resizing, " in shell("jobs", "show", job_id).stdout
