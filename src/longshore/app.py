@@ -28,6 +28,7 @@ from longshore.settings import Settings, load
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare
 from longshore.tasks.builtin import builtins
+from longshore.wire.address import is_service, keyed
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
 from longshore.worker.registry import Registry
@@ -61,11 +62,16 @@ class Longshore:
         self,
         url: str | None = None,
         *,
+        key: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Without `url`, settings decide: LONGSHORE_ENGINE_URL, longshore.toml, the default."""
+        """Without `url`, settings decide: LONGSHORE_ENGINE_URL, longshore.toml, the default.
+
+        `key` is the API key of a service, `https://host`; else LONGSHORE_KEY is.
+        """
         self._url: str | None = url
+        self._key: str | None = key
         self._settings: Settings | None = settings
         self._given_clock: Clock | None = clock
         self._clock = clock or SystemClock()
@@ -89,7 +95,8 @@ class Longshore:
     @property
     def url(self) -> str:
         """Where the engine is."""
-        return self._url or self.settings.engine.url
+        url = self._url or self.settings.engine.url
+        return keyed(url, self._key or self.settings.key) if is_service(url) else url
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -346,7 +353,8 @@ class Longshore:
 
     def _keeper_offer(self) -> KeeperOffer:
         if not self.engine.traits.shared_between_processes:
-            raise ConfigError(f"a keeper is another process, and none can reach {self.url}")
+            where = self.engine.url
+            raise ConfigError(f"a keeper is another process, and none can reach {where}")
         return KeeperOffer(url=self.url)
 
     def _worker_settings(

@@ -372,6 +372,15 @@ class Engine(Producer, Keeper, Steward, Inspector, Accounts, Outbox, Protocol):
         """Take a lease of `lease` microseconds. Only jobs of `types` will be handed out."""
         ...
 
+    async def attach_session(self, token: int) -> Session:
+        """A session that was opened somewhere else, or LeaseLostError when it is not live.
+
+        Everything it knows stands in the store, so any number of processes may speak for it,
+        in turn or at once. Whoever opened it must not do so any more by what `open_session`
+        returned.
+        """
+        ...
+
     async def now(self) -> int:
         """The engine's clock, microseconds since the epoch."""
         ...

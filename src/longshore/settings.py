@@ -73,7 +73,7 @@ class EngineSettings:
 
     url: str = "sqlite:///.longshore/jobs.db"
     """The engine and where it is: `sqlite:///jobs.db`, `sqlite:////var/jobs.db`, with options
-    such as `?synchronous=normal`.
+    such as `?synchronous=normal`; or a service in front of one, `https://jobs.example.com`.
     """
 
 
@@ -120,6 +120,8 @@ class Settings:
 
     app: str | None = None
     """Where the application is, as `module:attribute`."""
+    key: str | None = None
+    """The API key, for an engine that is a service: `https://jobs.example.com`."""
     engine: EngineSettings = field(default_factory=EngineSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)

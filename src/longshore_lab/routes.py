@@ -76,7 +76,7 @@ def _document(name: str, schema: dict[str, Any]) -> str:
     required = schema.get("required", ())
     rows = [
         [f"`{field}`", _kind(facts), _words(facts), "yes" if field in required else ""]
-        for field, facts in schema["properties"].items()
+        for field, facts in schema.get("properties", {}).items()
     ]
     head = ["field", "type", "meaning", "always there"]
     return f"### {name}\n\n{schema.get('description', '')}\n\n{table(head, rows)}"

@@ -3,10 +3,16 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
+from longshore.api.application import Application
+from longshore.api.security import Admission
+from longshore.api.service import Service
 from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.engines.remote.engine import RemoteEngine
+from longshore.engines.remote.line import Line
 from longshore.runtime.clock import ManualClock
 from longshore.testing.model import ModelEngine
 
@@ -16,39 +22,64 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-SERVERS = {"postgres": "empty_postgres_url", "postgres-15": "empty_postgres_15_url"}
+STORES = {
+    "sqlite-memory": "sqlite://:memory:",
+    "sqlite-file": "sqlite:///{folder}/jobs.db",
+    "sqlite-remote": "sqlite:///{folder}/jobs.db?synchronous=normal",
+}
+SERVERS = {
+    "postgres": "empty_postgres_url",
+    "postgres-15": "empty_postgres_15_url",
+    "postgres-remote": "empty_postgres_url",
+}
 
 
-@pytest.fixture(params=["model", "sqlite-memory", "sqlite-file", *SERVERS])
-def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param in SERVERS:
-        return request.getfixturevalue(SERVERS[request.param])
-    urls = {
-        "model": "model:",
-        "sqlite-memory": "sqlite://:memory:",
-        "sqlite-file": f"sqlite:///{tmp_path}/jobs.db",
-    }
-    return urls[request.param]
+# The same routes and the same sessions as in front of SQLite, only slower.
+PROVEN = pytest.param("postgres-remote", marks=pytest.mark.prove)
+
+
+@pytest.fixture(params=["model", *STORES, *list(SERVERS)[:2], PROVEN])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture
-async def engine(engine_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
-    is_model = engine_url == "model:"
-    opened = ModelEngine(clock) if is_model else open_engine(engine_url, clock=clock)
-    await opened.migrate()
-    yield opened
-    await opened.close()
+def engine_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind in SERVERS:
+        return request.getfixturevalue(SERVERS[kind])
+    return STORES.get(kind, "model:").format(folder=tmp_path)
+
+
+@pytest.fixture
+async def engine(kind: str, engine_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
+    store = ModelEngine(clock) if kind == "model" else open_engine(engine_url, clock=clock)
+    await store.migrate()
+    engine = in_front_of(store, kind)
+    yield engine
+    await engine.close()
+    await store.close()
+
+
+def in_front_of(store: Engine, kind: str) -> Engine:
+    """The same store, by another way to it."""
+    if kind.endswith("-remote"):
+        application = Application(Service(store))
+        # The keys that a test makes are not for the test itself.
+        application.admission = Admission(ModelEngine(), ManualClock())
+        transport = httpx.ASGITransport(application, client=("127.0.0.1", 1))
+        return RemoteEngine(Line("http://localhost", transport=transport))
+    return store
 
 
 @pytest.fixture
 async def reopen(
-    engine_url: str, engine: Engine, clock: ManualClock
+    kind: str, engine_url: str, engine: Engine, clock: ManualClock
 ) -> AsyncIterator[Callable[[], Awaitable[Engine]]]:
     opened: list[Engine] = []
 
     async def open_again() -> Engine:
         opened.append(open_engine(engine_url, clock=clock))
-        return opened[-1]
+        return in_front_of(opened[-1], kind)
 
     yield open_again
     for one in opened:

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from longshore.api import decoding, openapi
@@ -65,7 +66,7 @@ class Application:
         }
         self._patience = service.settings.request_timeout.total_seconds()
         self._under_way = 0
-        service.document = encode(openapi.document(table))
+        service.document = cache(lambda: encode(openapi.document(table)))
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -103,7 +104,7 @@ class Application:
     async def _serve(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Answer:
-        if self._under_way > self._settings.max_requests:
+        if self._under_way - self._service.desk.resting > self._settings.max_requests:
             raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
         route = match.route

@@ -10,7 +10,7 @@ __all__ = ["ROUTES"]
 
 async def openapi(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """The OpenAPI document of all routes."""
-    return Answer(200, call.service.document)
+    return Answer(200, call.service.document())
 
 
 async def show(call: Call[Nothing, Nothing, Nothing]) -> Answer:

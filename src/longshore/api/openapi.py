@@ -32,7 +32,7 @@ def document(routes: Iterable[Route[Any, Any, Any]]) -> Document:
     table = list(routes)
     kinds = _kinds(table)
     references, components = msgspec.json.schema_components(
-        kinds, ref_template=f"{_SCHEMAS}{{name}}"
+        kinds, ref_template=f"{_SCHEMAS}{{name}}", schema_hook=_anything
     )
     by_kind = dict(zip(kinds, references, strict=True))
     _explain(kinds, components)
@@ -56,6 +56,13 @@ def document(routes: Iterable[Route[Any, Any, Any]]) -> Document:
     }
 
 
+def _anything(kind: type[Any]) -> Document:
+    """What an `object` may be; whatever else is not known is a mistake of ours."""
+    if kind is not object:
+        raise NotImplementedError
+    return {"description": "Any value."}
+
+
 def _kinds(table: Sequence[Route[Any, Any, Any]]) -> list[Any]:
     """Every type that the table speaks of, once."""
     found: dict[Any, None] = {Problem: None}
@@ -69,7 +76,10 @@ def _kinds(table: Sequence[Route[Any, Any, Any]]) -> list[Any]:
 def _explain(kinds: Sequence[Any], components: Mapping[str, Any]) -> None:
     """Say of each field what the docstring beneath it says."""
     for kind in structs(kinds):
-        properties: dict[str, Document] = components[kind.__name__]["properties"]
+        # A list of fields has places instead of names.
+        properties: dict[str, Document] = components[kind.__name__].get("properties", {})
+        if not properties:
+            continue
         texts = remarks(kind)
         for field in msgspec.structs.fields(kind):
             facts = properties[field.encode_name]

@@ -1,7 +1,9 @@
 """What the handlers of one process share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
 from longshore.api.throughput import Throughput
 from longshore.engine import Engine
@@ -20,8 +22,10 @@ class Service:
     clock: Clock = field(default_factory=SystemClock)
     throughput: Throughput = field(default_factory=Throughput)
     ids: IdSource = field(init=False)
-    document: bytes = b""
+    desk: Desk = field(init=False)
+    document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""
 
     def __post_init__(self) -> None:
         self.ids = IdSource(self.clock)
+        self.desk = Desk(self.engine)

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from longshore.api import dead, docs, health, jobs, queues, schedules, stats, tenants
+from longshore.api import (
+    dead,
+    docs,
+    health,
+    jobs,
+    methods,
+    queues,
+    schedules,
+    sessions,
+    stats,
+    tenants,
+)
 from longshore.api.routing import Route
 
 __all__ = ["ROUTES"]
@@ -14,6 +25,8 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *schedules.ROUTES,
     *stats.ROUTES,
     *tenants.ROUTES,
+    *sessions.ROUTES,
+    *methods.ROUTES,
     *health.ROUTES,
     *docs.ROUTES,
 )

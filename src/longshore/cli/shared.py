@@ -18,6 +18,7 @@ class Shared:
     """What the shared options say; every command gets it as its first argument."""
 
     url: str | None = None
+    api_key: str | None = None
     app: str | None = None
     config: Path | None = None
     as_json: bool = False
@@ -32,7 +33,12 @@ def options() -> list[click.Option]:
         _option(
             ["--url", "--engine", "url"],
             metavar="URL",
-            help="The engine, such as sqlite:///jobs.db.",
+            help="The engine, such as sqlite:///jobs.db, or a service, https://host.",
+        ),
+        _option(
+            ["--api-key"],
+            metavar="KEY",
+            help="The service's API key; better, set LONGSHORE_KEY.",
         ),
         _option(["--app"], metavar="MODULE:ATTRIBUTE", help="The application and its tasks."),
         _option(

@@ -16,9 +16,11 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.runtime.clock import SystemClock
 from longshore.settings import LogFormat, Settings, load
+from longshore.wire.address import is_service, keyed
 
 __all__ = [
     "CLOCK",
+    "address",
     "app",
     "ask",
     "file_of",
@@ -39,7 +41,12 @@ CLOCK = SystemClock()
 def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Settings:
     """The settings, read once, with what was asked for on the command line on top."""
     if shared.settings is None:
-        asked = {"engine.url": shared.url, "app": shared.app, **(flags or {})}
+        asked = {
+            "engine.url": shared.url,
+            "key": shared.api_key,
+            "app": shared.app,
+            **(flags or {}),
+        }
         shared.settings = load(asked, file=shared.config)
     return shared.settings
 
@@ -59,6 +66,13 @@ def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool
     return asyncio.run(inside())
 
 
+def address(shared: Shared) -> str | None:
+    """What --url says, with the key that belongs to it."""
+    if shared.url is None or not is_service(shared.url):
+        return shared.url
+    return keyed(shared.url, settings(shared).key)
+
+
 @contextmanager
 def app(shared: Shared) -> Generator[Longshore]:
     """The user's application, or without one an app that has but the built-in tasks.
@@ -68,7 +82,7 @@ def app(shared: Shared) -> Generator[Longshore]:
     """
     known = settings(shared)
     application = Longshore() if known.app is None else load_app(known.app)
-    with application.at(shared.url, settings=known):
+    with application.at(address(shared), settings=known):
         yield application
 
 
@@ -128,7 +142,8 @@ def file_of(engine: Engine) -> Path | None:
 
 def _url(shared: Shared) -> str:
     # With --url there is no need to import the user's code.
-    if shared.url is not None:
-        return shared.url
+    given = address(shared)
+    if given is not None:
+        return given
     with app(shared) as application:
         return application.url

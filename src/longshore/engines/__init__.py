@@ -6,7 +6,7 @@ from longshore.runtime.clock import Clock
 
 __all__ = ["open_engine"]
 
-_USE = "use sqlite:///path or postgresql://user@host/database"
+_USE = "use sqlite:///path, postgresql://user@host/database or https://key@host"
 _SOON = {"redis", "rediss", "redis+cluster"}
 
 
@@ -17,6 +17,7 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
     question mark: `synchronous=full|normal`, `busy_timeout=<seconds>`.
     `postgresql://user@host/database`, with `pool=<connections>`, `listen=on|off` and
     `pgbouncer=on|off` as options beside the driver's own.
+    `https://key@host[:port]`: the store behind a Longshore API service.
     """
     scheme = url.partition(":")[0].lower()
     if scheme == "sqlite":
@@ -25,6 +26,8 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
         return from_url(url, clock=clock)
     if scheme in {"postgresql", "postgres"}:
         return _postgres(url, clock)
+    if scheme in {"http", "https"}:
+        return _remote(url, clock)
     if scheme in _SOON:
         raise ConfigError(f"this version has no engine for {scheme}:// yet; {_USE}")
     raise ConfigError(f"no engine for {scheme!r}; {_USE}")
@@ -38,5 +41,17 @@ def _postgres(url: str, clock: Clock | None) -> Engine:
             raise
         raise ConfigError(
             "PostgreSQL needs a driver; run `pip install 'longshore[postgres]'`"
+        ) from error
+    return from_url(url, clock=clock)
+
+
+def _remote(url: str, clock: Clock | None) -> Engine:
+    try:
+        from longshore.engines.remote.url import from_url  # its client is optional
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        raise ConfigError(
+            "a service is asked with httpx; run `pip install 'longshore[http]'`"
         ) from error
     return from_url(url, clock=clock)

@@ -72,6 +72,11 @@ class FlakyEngine:
         session = await self._call("open_session", self._engine.open_session)(**arguments)
         return cast(Session, _FlakySession(session, self._call))
 
+    async def attach_session(self, token: int) -> Session:
+        """The same for one that was opened elsewhere."""
+        session = await self._call("attach_session", self._engine.attach_session)(token)
+        return cast(Session, _FlakySession(session, self._call))
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._engine, name)
         return self._call(name, value) if iscoroutinefunction(value) else value

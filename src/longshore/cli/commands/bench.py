@@ -15,7 +15,9 @@ import msgspec
 
 from longshore.bench.plan import Mode, Plan, Profile
 from longshore.bench.run import Figures, run
+from longshore.cli import wiring
 from longshore.cli.shared import Command, Shared
+from longshore.wire.address import is_service
 
 _MIX_CONCURRENCY = 4_000
 """Slots for the mixed profile: its jobs take 0.22 s on average, so 64 slots would be the limit
@@ -68,7 +70,7 @@ def command(shared: Shared, profile: str, repeat: int, **asked: Any) -> None:
     own. The last line is JSON.
     """
     with ExitStack() as stack:
-        where = _where(shared.url, stack)
+        where = _where(wiring.address(shared), stack)
         names = [Profile.NOOP, Profile.REAL] if profile == "both" else [Profile(profile)]
         if asked["mode"] == Mode.LATENCY:
             names = [Profile.NOOP]
@@ -143,7 +145,9 @@ def _shown(where: _Where) -> str:
     if where.is_temporary:
         return where.url.partition(":")[0]
     address = urlsplit(where.url)
-    if address.password is None:
+    if "@" not in address.netloc:
+        return where.url
+    if address.password is None and not is_service(where.url):
         return where.url
     return urlunsplit(address._replace(netloc=address.netloc.rpartition("@")[2]))
 

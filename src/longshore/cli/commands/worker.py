@@ -110,7 +110,13 @@ def _announce(app: Longshore, settings: Settings) -> None:
 
 def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
     """The command line of one of several processes."""
-    given = {"url": shared.url, "app": shared.app, "config": shared.config, **options}
+    given = {
+        "url": shared.url,
+        "api_key": shared.api_key,
+        "app": shared.app,
+        "config": shared.config,
+        **options,
+    }
     words = [sys.executable, "-m", "longshore", "worker", "--supervised"]
     for name, value in given.items():
         if value is True:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
+from weakref import WeakSet
 
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
@@ -20,6 +21,7 @@ from longshore.engine import (
 )
 from longshore.engines.postgres import inspecting, migrating, outbox, scheduling, stewarding
 from longshore.engines.postgres.accounting import PostgresAccounts
+from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.session import PostgresSession
@@ -43,7 +45,8 @@ class PostgresEngine(PostgresAccounts):
         self._url = url
         self._submitter = Submitter(database)
         self._callers = Callers(database)
-        self._sessions: list[PostgresSession] = []
+        # One that is only ever attached to is forgotten by whoever opened it.
+        self._sessions: WeakSet[PostgresSession] = WeakSet()
         self._is_closed = False
 
     @property
@@ -102,8 +105,12 @@ class PostgresEngine(PostgresAccounts):
             with suppress(LongshoreError):
                 await session.close()
             raise
-        self._sessions = [one for one in self._sessions if one.is_open] + [session]
+        self._sessions.add(session)
         return session
+
+    async def attach_session(self, token: int) -> AttachedSession:
+        """A session that was opened by anyone."""
+        return await attach(lambda: self._open, token)
 
     # Keeper
 
@@ -254,7 +261,7 @@ class PostgresEngine(PostgresAccounts):
             return
         self._is_closed = True
         await self._submitter.close()
-        for session in self._sessions:
+        for session in list(self._sessions):
             await session.let_go()
         await self._database.close()
 

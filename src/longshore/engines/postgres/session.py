@@ -18,7 +18,7 @@ from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 
-__all__ = ["PostgresSession", "apply", "read_book"]
+__all__ = ["Meta", "PostgresSession", "apply", "end", "read_book"]
 
 _json = msgspec.json.Encoder()
 _SECOND_LOOK = 0.02
@@ -27,7 +27,7 @@ _NEXT_LOOK = 0.1
 """Seconds between two looks whether claims may be made again after a crash."""
 
 
-class _Meta(msgspec.Struct):
+class Meta(msgspec.Struct):
     """The first row of an exchange's answer."""
 
     now: int
@@ -40,7 +40,7 @@ class _Meta(msgspec.Struct):
     clear: bool
 
 
-_meta = msgspec.json.Decoder(_Meta)
+_meta = msgspec.json.Decoder(Meta)
 _references = msgspec.json.Decoder(list[Reference])
 
 
@@ -181,7 +181,11 @@ class PostgresSession:
         async with self._turn:
             await self._be_sure()
             with self._doubt():
-                await self._database.transact(self._close)
+                await self._database.transact(
+                    lambda connection: end(
+                        connection, self._token, self._worker, self._database.now()
+                    )
+                )
             self._is_ended = True
             await self.let_go()
 
@@ -242,7 +246,7 @@ class PostgresSession:
         with suppress(ExchangeOrderError):
             await self._send(-1, Plan(self._book, _moment()), 0, queues)
 
-    async def _repeated(self, number: int, meta: _Meta, rows: Sequence[Row]) -> Exchanged:
+    async def _repeated(self, number: int, meta: Meta, rows: Sequence[Row]) -> Exchanged:
         """What counts is what was applied then, and not what was planned now."""
         self._is_doubtful = True
         await self._be_sure()
@@ -305,22 +309,6 @@ class PostgresSession:
             if span.number <= number and (handle, span.delivery) not in known
         ]
 
-    async def _close(self, connection: Connection) -> None:
-        now = self._database.now()
-        row = await connection.fetchrow(SQL.session_end, self._token, now)
-        if row is None:
-            return  # it lapsed; reclaim decides about what it held
-        book = await read_book(connection, self._token)
-        plan = Plan(book, _moment())
-        plan.settle(
-            [
-                Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
-                for handle, span in book.held.items()
-            ]
-        )
-        await apply(connection, self._token, self._worker, plan, row["now"])
-        await connection.execute(SQL.forget_session, self._token)
-
     def _holds(self, reference: Reference) -> bool:
         span = self._book.held.get(reference[0])
         return span is not None and span.delivery == reference[1]
@@ -380,6 +368,23 @@ async def read_book(connection: Connection, token: int) -> Book:
     for one in await connection.fetch(SQL.requests, token):
         book.requests[one["handle"], one["delivery"]] = one["reason"]
     return book
+
+
+async def end(connection: Connection, token: int, worker: str, now: int | None) -> None:
+    """End a live session; what it holds goes back, uncharged."""
+    row = await connection.fetchrow(SQL.session_end, token, now)
+    if row is None:
+        return  # it lapsed; reclaim decides about what it held
+    book = await read_book(connection, token)
+    plan = Plan(book, _moment())
+    plan.settle(
+        [
+            Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
+            for handle, span in book.held.items()
+        ]
+    )
+    await apply(connection, token, worker, plan, row["now"])
+    await connection.execute(SQL.forget_session, token)
 
 
 async def apply(connection: Connection, token: int, worker: str, plan: Plan, now: int) -> None:

@@ -36,11 +36,11 @@ from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.reader import Reader
-from longshore.engines.sqlite.session import SqliteSession
+from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import Transaction, Writer
-from longshore.errors import ConfigError, EngineUnavailableError
+from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
 
 __all__ = ["SqliteEngine"]
 
@@ -121,6 +121,22 @@ class SqliteEngine(SqliteAccounts):
             lease=lease,
             worker=worker,
             offer=(tuple(queues), frozenset(types)),
+        )
+
+    async def attach_session(self, token: int) -> AttachedSession:
+        """A session that was opened by anyone."""
+        scope = {"token": token, "now": self._store.clock.now()}
+        row = await self._read(lambda db: db.execute(SQL.session_of, scope).fetchone())
+        if row is None:
+            raise LeaseLostError(token)
+        worker, queues, types, lease = row
+        return AttachedSession(
+            self._writer,
+            self._waker,
+            token=token,
+            lease=lease,
+            worker=worker,
+            offer=(tuple(msgspec.json.decode(queues)), frozenset(msgspec.json.decode(types))),
         )
 
     # Keeper

@@ -16,12 +16,13 @@ from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
 from longshore.engines.sqlite.herald import CANCEL
+from longshore.engines.sqlite.settling import Known
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import AfterCommit, Transaction, Writer
 from longshore.errors import ExchangeOrderError, LeaseLostError
 
-__all__ = ["SqliteSession"]
+__all__ = ["AttachedSession", "SqliteSession"]
 
 _json = msgspec.json.Encoder()
 _start = BulkStatement(SQL.start)
@@ -55,7 +56,7 @@ class SqliteSession:
         self._lease = lease
         self._worker = worker
         self._queues, self._types = offer
-        self._held: dict[Reference, Claim] = {}
+        self._held: dict[Reference, Known] = {}
         self._started: set[Reference] = set()
 
     @property
@@ -289,3 +290,16 @@ class SqliteSession:
             partial(self._held.update, gone),
             partial(self._started.update, begun),
         ]
+
+
+class AttachedSession(SqliteSession):
+    """A session that others speak for too: what it holds is read anew by each call."""
+
+    def _live(self, transaction: Transaction) -> tuple[int, str, bool]:
+        standing = super()._live(transaction)
+        found = [one for one, _ in held_by(transaction.db, self._token)]
+        self._held = {(one.handle, one.delivery): one for one in found}
+        self._started = {
+            (one.handle, one.delivery) for one in found if one.started_at is not None
+        }
+        return standing

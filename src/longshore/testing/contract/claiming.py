@@ -110,8 +110,9 @@ async def test_two_sessions_never_get_the_same_job(engine: Engine) -> None:
 
 
 async def test_a_claim_carries_what_a_handler_needs(engine: Engine, clock: ManualClock) -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
     new = a_job(
-        payload=b'{"a": 1}', tenant="acme", priority=3, timeout=None, trace="00-aa", tags=("t",)
+        payload=b'{"a": 1}', tenant="acme", priority=3, timeout=None, trace=trace, tags=("t",)
     )
     await engine.submit([new])
     worker = await a_worker(engine)
@@ -135,7 +136,7 @@ async def test_a_claim_carries_what_a_handler_needs(engine: Engine, clock: Manua
         timeout=None,
         created_at=clock.now(),
         run_at=clock.now(),
-        trace="00-aa",
+        trace=trace,
         tags=("t",),
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from longshore.core.event import EventBatch
 from longshore.core.job import JobId
 from longshore.engine import Session, Traits
+from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.accounts import ModelAccounts
 from longshore.testing.model.inspector import ModelInspector
@@ -61,6 +62,14 @@ class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector, Mode
         )
         self._store.leases[opened.token] = opened
         return ModelSession(self._store, opened)
+
+    async def attach_session(self, token: int) -> Session:
+        """See `longshore.engine.Engine`."""
+        now = self._store.now()
+        known = self._store.leases.get(token)
+        if known is None or known.expires_at <= now:
+            raise LeaseLostError(token)
+        return ModelSession(self._store, known)
 
     def prefer(self, job_ids: Sequence[JobId]) -> None:
         """Hand out these first among jobs of the same rank, whose order is free."""

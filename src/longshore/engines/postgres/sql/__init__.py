@@ -87,6 +87,7 @@ class Statements:
     session_bury: str
     session_end: str
     session_lock: str
+    session_of: str
     session_open: str
     session_quiet: str
     session_renew: str

@@ -103,6 +103,7 @@ class Statements:
     session_exchanged: str
     session_get: str
     session_lapsed: str
+    session_of: str
     session_open: str
     session_quiet: str
     session_renew: str

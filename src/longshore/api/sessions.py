@@ -1,0 +1,282 @@
+"""The routes of the worker protocol: a session of the contract, served by any process.
+
+Nothing of a session is kept here but what it was opened with: each call is carried out by the
+engine on what the store knows. So a request may land on any process that serves the store, and
+a process may be killed at any moment.
+"""
+
+import asyncio
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from longshore.api.problems import ProblemError, of_error
+from longshore.api.routing import Answer, Call, Nothing, Route
+from longshore.api.views import encode
+from longshore.core.account import Scope
+from longshore.core.state import SETTLING
+from longshore.engine import Exchanged, Session
+from longshore.errors import LeaseLostError, LongshoreError
+from longshore.wire import errors, sessions
+from longshore.wire.documents import (
+    SETTLING_VERBS,
+    BuryAnswer,
+    BuryBody,
+    ExchangeAnswer,
+    ExchangeBody,
+    HeldAnswer,
+    OpenBody,
+    Opened,
+    RenewAnswer,
+    RenewBody,
+    WaitBody,
+)
+
+__all__ = ["ROUTES", "telling"]
+
+assert set(SETTLING_VERBS) == SETTLING
+
+_ID = re.compile(r"(\d{1,19})-([0-9a-f]{32})")
+
+
+class SessionPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names a session."""
+
+    id: Annotated[str, Meta(max_length=100)]
+
+
+async def open_session(call: Call[Nothing, Nothing, OpenBody]) -> Answer:
+    """Open a session: take a lease under which jobs are claimed.
+
+    Its id is good only beside the API key that opened it.
+    """
+    body = call.body
+    with telling():
+        session = await call.service.engine.open_session(
+            worker=body.worker, queues=body.queues, types=body.types, lease=body.lease_us
+        )
+    opened = Opened(
+        id=_name(session.token, call.headers), token=session.token, lease_us=session.lease
+    )
+    return Answer(201, encode(opened))
+
+
+async def get_session(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
+    """A live session, as it was opened."""
+    token = _token(call)
+    with telling():
+        call.service.desk.forget(token)
+        session = await call.service.desk.session(token)
+    return Answer(200, encode(Opened(id=call.path.id, token=token, lease_us=session.lease)))
+
+
+async def exchange(call: Call[SessionPath, Nothing, ExchangeBody]) -> Answer:
+    """Settle what ended, report what began, and claim jobs, in one commit.
+
+    The last number may be sent again with the same content, when its answer was lost: it
+    returns the same claims and settles nothing twice. With `wait_seconds`, an answer without
+    claims, refusals and cancels is held back until there may be work: then send the next.
+    """
+    body, token = call.body, _token(call)
+    settlements = [sessions.settlement_of(one) for one in body.settlements]
+    with telling():
+        session = await call.service.desk.session(token)
+        listener = _listen(session, body)
+        try:
+            answer = await session.exchange(
+                body.number,
+                started=sessions.references_of(body.started),
+                settlements=settlements,
+                want=body.want,
+                queues=body.queues,
+            )
+            if listener is not None and not _says_anything(answer):
+                with call.service.desk.rest():
+                    await listener
+        except LeaseLostError:
+            call.service.desk.forget(token)
+            raise
+        finally:
+            await _stop(listener)
+    return Answer(200, encode(sessions.exchange_answer(answer)))
+
+
+async def renew(call: Call[SessionPath, Nothing, RenewBody]) -> Answer:
+    """Push the lease's end a full lease into the future, and hear what to stop.
+
+    Send it each third of the lease, with everything the worker holds: both sides are compared.
+    """
+    body, token = call.body, _token(call)
+    held = None if body.held is None else sessions.references_of(body.held)
+    started = sessions.references_of(body.started)
+    with telling():
+        session = await call.service.desk.session(token)
+        try:
+            answer = await session.renew(number=body.number, held=held, started=started)
+        except LeaseLostError:
+            call.service.desk.forget(token)
+            raise
+    return Answer(200, encode(sessions.renew_answer(answer)))
+
+
+async def wait(call: Call[SessionPath, Nothing, WaitBody]) -> Answer:
+    """Answered when work may have arrived, after `seconds` at the latest.
+
+    For a worker that listens beside its exchanges. It looks once more when this was sent:
+    what came just before is not told.
+    """
+    with telling():
+        session = await call.service.desk.session(_token(call))
+        with call.service.desk.rest():
+            await session.wait(call.body.seconds)
+    return Answer(204)
+
+
+async def close(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
+    """End the lease. What is still held goes back to the queue, uncharged."""
+    token = _token(call)
+    with telling():
+        with suppress(LeaseLostError):
+            session = await call.service.desk.session(token)
+            await session.close()
+        call.service.desk.forget(token)
+    return Answer(204)
+
+
+async def keep(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
+    """Push the lease's end for a worker that lives but may be too busy to.
+
+    For the process beside it: of cancels and claims the answer tells nothing.
+    """
+    with telling():
+        answer = await call.service.engine.renew(_token(call))
+    return Answer(200, encode(sessions.renew_answer(answer)))
+
+
+async def held(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
+    """All that a session holds, live or lapsed."""
+    with telling():
+        found = await call.service.engine.held(_token(call))
+    return Answer(200, encode(HeldAnswer(found)))
+
+
+async def bury(call: Call[SessionPath, Nothing, BuryBody]) -> Answer:
+    """End a session whose worker is known to be dead, and settle what it held."""
+    settlements = [sessions.settlement_of(one) for one in call.body.settlements]
+    with telling():
+        settled = await call.service.engine.bury(_token(call), settlements)
+    return Answer(200, encode(BuryAnswer(settled)))
+
+
+@contextmanager
+def telling() -> Generator[None]:
+    """Answer errors of the engine in a form from which a client can raise the same."""
+    try:
+        yield
+    except LongshoreError as error:
+        found = of_error(error)
+        told = (errors.HEADER.encode("ascii"), errors.told(error))
+        raise ProblemError(found.problem, (*found.headers, told)) from None
+
+
+def _name(token: int, headers: Mapping[bytes, bytes]) -> str:
+    return sessions.session_id(token, headers.get(b"authorization", b""))
+
+
+def _token(call: Call[SessionPath, Any, Any]) -> int:
+    found = _ID.fullmatch(call.path.id)
+    token = int(found[1]) if found else 0
+    expected = _name(token, call.headers)
+    if not hmac.compare_digest(expected.encode(), call.path.id.encode()) or token >= 2**63:
+        # The same as of a session that is over, so that nothing is learned from it.
+        with telling():
+            raise LeaseLostError(token)
+    return token
+
+
+def _listen(session: Session, body: ExchangeBody) -> asyncio.Task[None] | None:
+    """Listen from before the look for work, so that nothing comes in between unheard."""
+    if not body.wait_seconds or not body.want:
+        return None
+    return asyncio.create_task(session.wait(body.wait_seconds))
+
+
+def _says_anything(answer: Exchanged) -> bool:
+    return bool(answer.claims or answer.stale or answer.cancel)
+
+
+async def _stop(listener: asyncio.Task[None] | None) -> None:
+    if listener is not None and not listener.done():
+        listener.cancel()
+        await asyncio.wait([listener])
+
+
+def _route(
+    verb: str,
+    handler: Callable[[Call[SessionPath, Nothing, Any]], Awaitable[Answer]],
+    answer: Any,
+    body: type[Any] = Nothing,
+    *problems: str,
+) -> Route[Any, Any, Any]:
+    """A verb of one session."""
+    return Route(
+        method="POST",
+        path=f"/v1/sessions/{{id}}:{verb}",
+        name=f"{verb}Session",
+        handler=handler,
+        answers={204: None} if answer is None else {200: answer},
+        problems=("lease_lost", *problems),
+        scope=Scope.WORK,
+        is_fleetwide=True,
+        parameters=SessionPath,
+        body=body,
+        is_body_required=verb == "exchange",
+        is_large=True,
+    )
+
+
+ROUTES: tuple[Route[Any, Any, Any], ...] = (
+    Route(
+        method="POST",
+        path="/v1/sessions",
+        name="openSession",
+        handler=open_session,
+        answers={201: Opened},
+        scope=Scope.WORK,
+        is_fleetwide=True,
+        body=OpenBody,
+    ),
+    Route(
+        method="GET",
+        path="/v1/sessions/{id}",
+        name="getSession",
+        handler=get_session,
+        answers={200: Opened},
+        problems=("lease_lost",),
+        scope=Scope.WORK,
+        is_fleetwide=True,
+        parameters=SessionPath,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/sessions/{id}",
+        name="closeSession",
+        handler=close,
+        answers={204: None},
+        problems=("lease_lost",),
+        scope=Scope.WORK,
+        is_fleetwide=True,
+        parameters=SessionPath,
+    ),
+    _route("exchange", exchange, ExchangeAnswer, ExchangeBody, "exchange_order"),
+    _route("renew", renew, RenewAnswer, RenewBody),
+    _route("wait", wait, None, WaitBody),
+    _route("keep", keep, RenewAnswer),
+    _route("held", held, HeldAnswer),
+    _route("bury", bury, BuryAnswer, BuryBody),
+)

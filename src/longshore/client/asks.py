@@ -1,0 +1,244 @@
+"""Every request that a client makes, without I/O: what to send, and how to read the answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from longshore.api.dead import ReplayResult
+from longshore.api.jobs import BatchResult
+from longshore.api.queues import QueueList, QueueView, WorkerList, WorkerView
+from longshore.api.recurrence import ScheduleView
+from longshore.api.schedules import ScheduleList
+from longshore.api.stats import Stats
+from longshore.api.views import AttemptList, AttemptView
+from longshore.client.documents import JobDocument, Outcome, Submission, Submitted
+from longshore.errors import PayloadError
+from longshore.wire.problems import error_of_problem
+
+__all__ = [
+    "Ask",
+    "Page",
+    "attempts",
+    "cancel",
+    "dead",
+    "get",
+    "jobs",
+    "purge",
+    "put_schedule",
+    "queue_verb",
+    "queues",
+    "replay",
+    "replay_dead",
+    "retry",
+    "schedule_verb",
+    "schedules",
+    "stats",
+    "submit",
+    "submit_many",
+    "workers",
+]
+
+T = TypeVar("T")
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some jobs, and where the next page begins."""
+
+    jobs: list[JobDocument]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[T]):
+    """One request."""
+
+    method: str
+    path: str
+    read: Callable[[int, bytes], T]
+    """The answer, from its status and body."""
+    body: bytes | None = None
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_repeatable: bool = False
+    """Sent again after an answer was lost, it does no harm and gets the same answer."""
+
+
+def submit(job: Submission) -> Ask[Submitted]:
+    """One job, under an idempotency key in any case."""
+    body = job.body()
+    key = body.pop("idempotency_key", None) or uuid4().hex
+    headers = {"idempotency-key": _quoted(key)}
+
+    def read(status: int, raw: bytes) -> Submitted:
+        found = msgspec.json.decode(raw, type=JobHead)
+        return Submitted(found.id, found.state, status == 201)
+
+    return Ask("POST", "/v1/jobs", read, _written(body), headers=headers, is_repeatable=True)
+
+
+def submit_many(jobs: Sequence[Submission]) -> Ask[list[Outcome]]:
+    """Many jobs in one request, each under a key of its own."""
+    bodies = [job.body(uuid4().hex) for job in jobs]
+
+    def read(_: int, raw: bytes) -> list[Outcome]:
+        return [
+            Outcome(one.id, one.status == 201, one.problem and error_of_problem(one.problem))
+            for one in msgspec.json.decode(raw, type=BatchResult).results
+        ]
+
+    body = _written({"jobs": bodies})
+    return Ask("POST", "/v1/jobs:batch", read, body, is_repeatable=True)
+
+
+def get(job_id: str) -> Ask[JobDocument]:
+    """One job."""
+    return Ask("GET", f"/v1/jobs/{_part(job_id)}", _job, is_repeatable=True)
+
+
+def attempts(job_id: str) -> Ask[list[AttemptView]]:
+    """A job's deliveries that ended."""
+    path = f"/v1/jobs/{_part(job_id)}/attempts"
+    return Ask("GET", path, lambda _, raw: _attempts.decode(raw).attempts, is_repeatable=True)
+
+
+def jobs(query: Mapping[str, str]) -> Ask[Page]:
+    """A page of jobs."""
+    return Ask("GET", "/v1/jobs", _read_page, query=query, is_repeatable=True)
+
+
+def dead(query: Mapping[str, str]) -> Ask[Page]:
+    """A page of dead jobs."""
+    return Ask("GET", "/v1/dead", _read_page, query=query, is_repeatable=True)
+
+
+def cancel(job_id: str, reason: str) -> Ask[JobDocument]:
+    """Cancel a job."""
+    body = _written({"reason": reason})
+    return Ask("POST", f"/v1/jobs/{_part(job_id)}:cancel", _job, body)
+
+
+def retry(job_id: str) -> Ask[JobDocument]:
+    """Make a scheduled job ready."""
+    return Ask("POST", f"/v1/jobs/{_part(job_id)}:retry", _job)
+
+
+def replay(job_id: str) -> Ask[JobDocument]:
+    """Make a dead job ready again."""
+    return Ask("POST", f"/v1/dead/{_part(job_id)}:replay", _job)
+
+
+def replay_dead(which: Mapping[str, Any], options: Mapping[str, Any]) -> Ask[ReplayResult]:
+    """Make many dead jobs ready again."""
+    body = _written({"filter": dict(which), **options})
+    return Ask("POST", "/v1/dead:replay", _decoded(ReplayResult), body)
+
+
+def purge(job_id: str) -> Ask[None]:
+    """Delete a dead job."""
+    return Ask("DELETE", f"/v1/dead/{_part(job_id)}", _nothing)
+
+
+def queues() -> Ask[list[QueueView]]:
+    """Every queue."""
+    found = _decoded(QueueList)
+    return Ask(
+        "GET", "/v1/queues", lambda status, raw: found(status, raw).queues, is_repeatable=True
+    )
+
+
+def queue_verb(name: str, verb: str, type_name: str | None) -> Ask[QueueView]:
+    """Pause or resume a queue, or a type in it."""
+    path = f"/v1/queues/{_part(name)}:{verb}"
+    body = _written({"type": type_name})
+    return Ask("POST", path, _decoded(QueueView), body, is_repeatable=True)
+
+
+def workers() -> Ask[list[WorkerView]]:
+    """The workers that are connected."""
+    found = _decoded(WorkerList)
+    return Ask(
+        "GET", "/v1/workers", lambda status, raw: found(status, raw).workers, is_repeatable=True
+    )
+
+
+def schedules() -> Ask[list[ScheduleView]]:
+    """Every schedule."""
+    found = _decoded(ScheduleList)
+    return Ask(
+        "GET",
+        "/v1/schedules",
+        lambda status, raw: found(status, raw).schedules,
+        is_repeatable=True,
+    )
+
+
+def put_schedule(body: Mapping[str, Any]) -> Ask[ScheduleView]:
+    """Create a schedule."""
+    return Ask("POST", "/v1/schedules", _decoded(ScheduleView), _written(body))
+
+
+def schedule_verb(name: str, verb: str | None, kind: type[T]) -> Ask[T]:
+    """Pause, resume or run a schedule; without a verb, delete it."""
+    path = f"/v1/schedules/{_part(name)}"
+    if verb is None:
+        return Ask("DELETE", path, _nothing)
+    again = verb in ("pause", "resume")
+    return Ask("POST", f"{path}:{verb}", _decoded(kind), is_repeatable=again)
+
+
+def stats(queue: str | None) -> Ask[Stats]:
+    """The queue in numbers."""
+    query = {} if queue is None else {"queue": queue}
+    return Ask("GET", "/v1/stats", _decoded(Stats), query=query, is_repeatable=True)
+
+
+class JobHead(msgspec.Struct, frozen=True):
+    """What a client looks at of a job that was accepted."""
+
+    id: str
+    state: Any
+
+
+_encoder = msgspec.json.Encoder()
+_jobs = msgspec.json.Decoder(JobDocument)
+_pages = msgspec.json.Decoder(Page)
+_attempts = msgspec.json.Decoder(AttemptList)
+
+
+def _job(_: int, raw: bytes) -> JobDocument:
+    return _jobs.decode(raw)
+
+
+def _read_page(_: int, raw: bytes) -> Page:
+    return _pages.decode(raw)
+
+
+def _nothing(_: int, __: bytes) -> Any:
+    return None
+
+
+def _decoded(kind: type[T]) -> Callable[[int, bytes], T]:
+    decoder = msgspec.json.Decoder(kind)
+    return lambda _, raw: decoder.decode(raw)
+
+
+def _written(body: Any) -> bytes:
+    try:
+        return _encoder.encode(body)
+    except (TypeError, UnicodeEncodeError, OverflowError) as error:
+        raise PayloadError(f"the request cannot be written as JSON: {error}") from None
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _quoted(key: str) -> str:
+    if not key.isascii() or not key.isprintable():
+        raise PayloadError("an idempotency key is 1 to 512 printable ASCII characters")
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,231 @@
+"""The client for code that does not await."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from time import monotonic, sleep
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from longshore.api.dead import ReplayResult
+from longshore.api.queues import QueueView, WorkerView
+from longshore.api.recurrence import ScheduleView
+from longshore.api.stats import Stats
+from longshore.api.views import AttemptView
+from longshore.client import asks, retrying
+from longshore.client.asks import Ask, Page
+from longshore.client.documents import (
+    JobDocument,
+    JobOptions,
+    Outcome,
+    Submission,
+    Submitted,
+    Which,
+)
+from longshore.client.retrying import Retrying
+from longshore.client.waiting import Waiting
+from longshore.options import Duration, microseconds
+
+__all__ = ["SyncClient"]
+
+T = TypeVar("T")
+
+_CHUNK = 1_000
+
+
+class SyncClient:
+    """Jobs over HTTP, for plain functions and threads.
+
+    A call ends within `timeout` seconds, its retries included, in an answer or in a
+    LongshoreError. Connections are kept; use it as a context manager, or close it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        timeout: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`tenant` is for an operator's key, which may speak for any of them."""
+        self._url = retrying.place_of(url)
+        self._timeout = timeout
+        self._http = httpx.Client(
+            base_url=self._url,
+            headers=retrying.headers(key, tenant),
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of every connection. Safe to call twice."""
+        self._http.close()
+
+    def submit(
+        self,
+        type: str,
+        payload: Mapping[str, Any] = MappingProxyType({}),
+        **options: Unpack[JobOptions],
+    ) -> Submitted:
+        """Submit a job by its type name. It is durable when this returns.
+
+        It goes under an idempotency key, one of its own if none is given, so a request whose
+        answer was lost is sent again without harm. IdempotencyError if the key was used
+        before with other content.
+        """
+        return self._send(asks.submit(Submission(type, payload, options)))
+
+    def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
+        """Submit many jobs, a thousand per request. Good ones go in beside bad ones."""
+        found: list[Outcome] = []
+        waiting = iter(jobs)
+        while chunk := list(islice(waiting, _CHUNK)):
+            found += self._send(asks.submit_many(chunk))
+        return found
+
+    def get(self, job_id: str) -> JobDocument:
+        """The job, or JobNotFoundError."""
+        return self._send(asks.get(job_id))
+
+    def attempts(self, job_id: str) -> list[AttemptView]:
+        """The job's deliveries that ended, oldest first."""
+        return self._send(asks.attempts(job_id))
+
+    def result(self, job_id: str, timeout: Duration = 60.0) -> Any:
+        """What the task returned, once the job has succeeded.
+
+        JobFailedError if it ended dead or cancelled, WaitTimeoutError if it has not ended in
+        time; the job goes on.
+        """
+        waiting = Waiting(job_id, microseconds(timeout) / 1e6, now=monotonic())
+        while True:
+            job = self._send(asks.get(job_id))
+            if waiting.is_over(job):
+                return job.result
+            sleep(waiting.pause(job, monotonic()))
+
+    def cancel(self, job_id: str, reason: str = "cancelled over HTTP") -> JobDocument:
+        """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then."""
+        return self._send(asks.cancel(job_id, reason))
+
+    def retry(self, job_id: str) -> JobDocument:
+        """Make a scheduled job ready."""
+        return self._send(asks.retry(job_id))
+
+    def jobs(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
+        """Every job that fits, newest first, page by page."""
+        return self._pages(asks.jobs, which)
+
+    def dead(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
+        """Every dead job that fits, newest first."""
+        return self._pages(asks.dead, which)
+
+    def replay(self, job_id: str) -> JobDocument:
+        """Make a dead job ready again."""
+        return self._send(asks.replay(job_id))
+
+    def replay_dead(
+        self, *, limit: int | None = None, rate: float | None = None, **which: Unpack[Which]
+    ) -> ReplayResult:
+        """Make every dead job that fits ready again; at most so many, so many a second."""
+        options = {"limit": limit, "rate": rate}
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._send(asks.replay_dead(which, given))
+
+    def purge(self, job_id: str) -> None:
+        """Delete a dead job."""
+        self._send(asks.purge(job_id))
+
+    def queues(self) -> list[QueueView]:
+        """Every queue at a glance."""
+        return self._send(asks.queues())
+
+    def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
+        """Stop handing out its jobs, or those of one type."""
+        return self._send(asks.queue_verb(name, "pause", type))
+
+    def resume_queue(self, name: str, *, type: str | None = None) -> QueueView:
+        """Undo exactly that pause."""
+        return self._send(asks.queue_verb(name, "resume", type))
+
+    def workers(self) -> list[WorkerView]:
+        """The workers that are connected."""
+        return self._send(asks.workers())
+
+    def schedules(self) -> list[ScheduleView]:
+        """Every schedule, by name."""
+        return self._send(asks.schedules())
+
+    def create_schedule(self, name: str, type: str, **fields: Any) -> ScheduleView:
+        """Create a schedule; its fields are those of POST /v1/schedules."""
+        return self._send(asks.put_schedule({"name": name, "type": type, **fields}))
+
+    def pause_schedule(self, name: str) -> ScheduleView:
+        """Let it fire no more for now."""
+        return self._send(asks.schedule_verb(name, "pause", ScheduleView))
+
+    def resume_schedule(self, name: str) -> ScheduleView:
+        """Let it fire again."""
+        return self._send(asks.schedule_verb(name, "resume", ScheduleView))
+
+    def run_schedule(self, name: str) -> Submitted:
+        """Submit its job now, besides those that are due."""
+        found = self._send(asks.schedule_verb(name, "run", asks.JobHead))
+        return Submitted(found.id, found.state)
+
+    def delete_schedule(self, name: str) -> None:
+        """Remove it. Jobs it fired stay."""
+        self._send(asks.schedule_verb(name, None, asks.JobHead))
+
+    def stats(self, queue: str | None = None) -> Stats:
+        """The queue in numbers."""
+        return self._send(asks.stats(queue))
+
+    def _pages(
+        self, page: Callable[[Mapping[str, str]], Ask[Page]], which: Which
+    ) -> Iterator[JobDocument]:
+        query = {name: str(value) for name, value in which.items()}
+        while True:
+            found = self._send(page(query))
+            yield from found.jobs
+            if found.cursor is None:
+                return
+            query = {**query, "cursor": found.cursor}
+
+    def _send(self, ask: Ask[T]) -> T:
+        tries = Retrying(monotonic() + self._timeout, ask.is_repeatable)
+        while True:
+            outcome = self._once(ask, tries.deadline - monotonic())
+            if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
+                return ask.read(outcome.status_code, outcome.content)
+            pause = tries.after(outcome, monotonic())
+            if pause is None:
+                raise retrying.error_of(outcome, self._url)
+            sleep(pause)
+
+    def _once(self, ask: Ask[Any], seconds: float) -> httpx.Response | httpx.HTTPError:
+        try:
+            return self._http.request(
+                ask.method,
+                ask.path,
+                content=ask.body,
+                params=dict(ask.query) or None,
+                headers=retrying.headers_of(ask),
+                timeout=max(seconds, 0.001),
+            )
+        except httpx.HTTPError as error:
+            return error

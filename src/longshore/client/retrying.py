@@ -1,0 +1,116 @@
+"""Whether and when a request is sent again, and what its answer means: without I/O."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import msgspec
+
+from longshore.api.problems import Problem
+from longshore.client.asks import Ask
+from longshore.errors import (
+    ConfigError,
+    EngineError,
+    EngineUnavailableError,
+    LongshoreError,
+)
+from longshore.wire import errors
+from longshore.wire.problems import error_of_problem
+
+__all__ = ["Retrying", "error_of", "headers", "headers_of", "place_of"]
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_TURNED_AWAY = frozenset({"overloaded", "quota_exceeded", "queue_full"})
+"""Problems of requests that were not looked at: sending them again is never twice."""
+
+
+@dataclass(slots=True)
+class Retrying:
+    """The tries of one request, up to a deadline that is counted from the first."""
+
+    deadline: float
+    """On the clock of whoever asks `after`."""
+    is_repeatable: bool
+    rng: random.Random = field(default_factory=random.Random)
+    tries: int = 0
+
+    def after(self, outcome: httpx.Response | httpx.HTTPError, now: float) -> float | None:
+        """Seconds to wait before the next try; None when this was the last.
+
+        Where the service says how long, so long at least. A pause past the deadline is not
+        begun: the caller hears at once.
+        """
+        self.tries += 1
+        if not self._is_worth_another(outcome):
+            return None
+        growing = min(_FIRST_PAUSE * 2 ** (self.tries - 1), _LONGEST_PAUSE)
+        pause = growing * self.rng.uniform(0.5, 1.0)
+        if isinstance(outcome, httpx.Response):
+            pause = max(pause, _retry_after(outcome))
+        return pause if now + pause < self.deadline else None
+
+    def _is_worth_another(self, outcome: httpx.Response | httpx.HTTPError) -> bool:
+        if isinstance(outcome, httpx.HTTPError):
+            return self.is_repeatable or isinstance(outcome, _NOT_SENT)
+        if outcome.status_code not in (429, 502, 503, 504):
+            return False
+        return self.is_repeatable or _problem(outcome).code in _TURNED_AWAY
+
+
+def error_of(outcome: httpx.Response | httpx.HTTPError, place: str) -> LongshoreError:
+    """The error that a request ended with."""
+    if isinstance(outcome, httpx.HTTPError):
+        words = str(outcome) or type(outcome).__name__
+        return EngineUnavailableError(f"{place} cannot be reached: {words}")
+    if told := outcome.headers.get(errors.HEADER):
+        known = errors.understood(told)
+        if known is not None:
+            return known
+    found = _problem(outcome)
+    if found.status == 500:
+        return EngineError(f"{place}: {found.detail}")
+    return error_of_problem(found)
+
+
+def place_of(url: str) -> str:
+    """Where the service is; ConfigError unless it is an http or https URL without a key."""
+    parts = httpx.URL(url)
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise ConfigError(f"{url!r:.80} is not the URL of a service; https://host is")
+    return f"{parts.scheme}://{parts.netloc.decode('ascii')}{parts.path.rstrip('/')}"
+
+
+def headers(key: str | None, tenant: str | None) -> dict[str, str]:
+    """What goes with every request."""
+    found = {"user-agent": "longshore"}
+    if key:
+        found["authorization"] = f"Bearer {key}"
+    if tenant:
+        found["longshore-tenant"] = tenant
+    return found
+
+
+def headers_of(ask: Ask[Any]) -> dict[str, str]:
+    """What goes with this one."""
+    media = {"content-type": "application/json"} if ask.body is not None else {}
+    return {**media, **ask.headers}
+
+
+def _problem(answer: httpx.Response) -> Problem:
+    try:
+        return msgspec.json.decode(answer.content, type=Problem)
+    except (msgspec.DecodeError, UnicodeError):
+        words = answer.reason_phrase or "no words"
+        return Problem(
+            type="about:blank", title=words, status=answer.status_code, detail=words, code=""
+        )
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    try:
+        return max(float(answer.headers.get("retry-after", 0)), 0.0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,228 @@
+"""A session that several processes speak for: it keeps nothing between two calls.
+
+Each call reads the session's book behind its lock and acts on it in the same transaction. That
+costs three small statements more than a session that knows its book, and leaves nothing to be
+in doubt about: whatever process was killed, or answered last, the store has all there is.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from longshore.core.job import Settlement
+from longshore.core.state import State, Verb, after
+from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Book, Row
+from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.session import Meta, apply, end, read_book
+from longshore.engines.postgres.sql import SQL
+from longshore.errors import EngineBusyError, ExchangeOrderError, LeaseLostError
+
+__all__ = ["AttachedSession", "attach"]
+
+_json = msgspec.json.Encoder()
+_meta = msgspec.json.Decoder(Meta)
+_references = msgspec.json.Decoder(list[Reference])
+_TRIES = 10
+_SECOND_LOOK = 0.02
+"""Seconds in which nearly every commit is over."""
+_NEXT_LOOK = 0.1
+"""Seconds between two looks whether claims may be made again after a crash."""
+
+
+async def attach(find: Callable[[], Database], token: int) -> "AttachedSession":
+    """The session, if it is live, in the database that `find` returns unless it is closed."""
+    database = find()
+    rows = await database.fetch(SQL.session_of, token, database.now())
+    if not rows:
+        raise LeaseLostError(token)
+    return AttachedSession(find, token, rows[0])
+
+
+class AttachedSession:
+    """One lease, told of by whoever has the session's token."""
+
+    def __init__(self, find: Callable[[], Database], token: int, opened: Row) -> None:
+        self._find = find
+        self._token = token
+        self._lease: int = opened["lease"]
+        self._worker: str = opened["worker"]
+        self._queues: list[str] = opened["queues"]
+        self._types: list[str] = opened["types"]
+        self._era: int | None = None
+        """Between two crashes of the server: the one in which the session was last heard of."""
+
+    @property
+    def _database(self) -> Database:
+        return self._find()
+
+    @property
+    def token(self) -> int:
+        """Fences the session."""
+        return self._token
+
+    @property
+    def lease(self) -> int:
+        """How long the session lives without a renewal."""
+        return self._lease
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """Record starts, settle and claim in one commit. See the contract."""
+        for one in settlements:
+            after(State.RUNNING, one.verb)
+        wanted = list(dict.fromkeys(queues or self._queues))
+
+        async def body(connection: Connection) -> Exchanged | None:
+            await self._check_in(connection)
+            book = await read_book(connection, self._token)
+            plan = Plan(book, _moment())
+            plan.start(started)
+            plan.settle(settlements)
+            plan.finish()
+            return await self._send(connection, number, (book, plan), max(want, 0), wanted)
+
+        for _ in range(_TRIES):
+            answer = await self._database.transact(body)
+            if answer is not None:
+                return answer
+        raise EngineBusyError(f"session {self._token} has to decide again and again")
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """Push the lease's end a full lease into the future. See the contract."""
+        known = None if held is None else frozenset(held)
+
+        async def body(connection: Connection) -> Renewed:
+            row = await connection.fetchrow(
+                SQL.session_renew, self._token, self._database.now()
+            )
+            if row is None:
+                raise LeaseLostError(self._token)
+            book = await read_book(connection, self._token)
+            plan = Plan(book, _moment())
+            plan.start(started)
+            lost = [] if known is None else sorted(one for one in known if not _has(book, one))
+            strange = [] if known is None else _strange(book, number, known)
+            plan.settle(strange)
+            plan.finish()
+            await apply(connection, self._token, self._worker, plan, row["now"])
+            return Renewed(
+                row["now"],
+                row["expires_at"],
+                _unwanted(book),
+                lost,
+                len(strange),
+                row["is_quiet"],
+            )
+
+        return await self._database.transact(body)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived, after `seconds` at the latest."""
+        await self._database.waker.wait(seconds, owner=self)
+
+    async def close(self) -> None:
+        """End the lease; what is still held goes back to the queue, uncharged."""
+        await self._database.transact(
+            lambda connection: end(connection, self._token, self._worker, self._database.now())
+        )
+
+    async def _send(
+        self,
+        connection: Connection,
+        number: int,
+        planned: tuple[Book, Plan],
+        want: int,
+        queues: list[str],
+    ) -> Exchanged | None:
+        """The exchange's answer; None when it has to be decided anew, with new requests."""
+        book, plan = planned
+        rows = await connection.fetch(
+            SQL.exchange,
+            self._token,
+            number,
+            self._database.now(),
+            _json.encode(plan.stale).decode(),
+            packed(plan.soft),
+            queues,
+            self._types,
+            want,
+            # It is always noted, also when it changes nothing, and waits for the disk: nobody
+            # else remembers it.
+            True,
+            self._worker,
+            *plan.arguments(),
+            self._era,
+        )
+        meta = _meta.decode(rows[0]["attributes"])
+        if meta.status == "lost":
+            raise LeaseLostError(self._token)
+        if meta.status in ("heed", "doubt"):
+            self._era = self._era if meta.status == "heed" else None
+            return None
+        last = meta.last or 0
+        if meta.status == "order" or number not in (max(last, 1), last + 1):
+            raise ExchangeOrderError(number, last)
+        book.requests = {(handle, delivery): why for handle, delivery, why in meta.cancel}
+        stale = plan.stale
+        if meta.status == "repeated":
+            # What counts is what was applied then, and not what was planned now.
+            plan.undo()
+            stale = _references.decode(meta.refused or "[]")
+        claims = book.add(number, rows[1:], _moment())
+        if want and not claims:
+            self._look_again(_SECOND_LOOK if meta.clear else _NEXT_LOOK)
+        return Exchanged(meta.now, claims, stale, _unwanted(book), meta.paused)
+
+    async def _check_in(self, connection: Connection) -> None:
+        """Go on in this era. Nothing was lost: what it claims waits for the disk."""
+        if self._era is None:
+            row = await connection.fetchrow(
+                SQL.check_in, self._token, self._database.now(), self._era
+            )
+            if row is None:
+                raise LeaseLostError(self._token)
+            self._era = row["era"]
+
+    def _look_again(self, seconds: float) -> None:
+        """A submit under way may not have seen that we wait now: look once more behind it."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(seconds, self._database.waker.wake, self)
+
+
+def _has(book: Book, reference: Reference) -> bool:
+    span = book.held.get(reference[0])
+    return span is not None and span.delivery == reference[1]
+
+
+def _unwanted(book: Book) -> list[Reference]:
+    return [reference for reference in book.requests if _has(book, reference)]
+
+
+def _strange(book: Book, number: int, known: frozenset[Reference]) -> list[Settlement]:
+    """Releases of what was handed out up to `number` and the worker does not know."""
+    return [
+        Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
+        for handle, span in book.held.items()
+        if span.number <= number and (handle, span.delivery) not in known
+    ]
+
+
+def _moment() -> float:
+    return asyncio.get_running_loop().time()

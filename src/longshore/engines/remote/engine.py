@@ -1,0 +1,311 @@
+"""The engine over HTTP: each call of the contract is one request."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from longshore.core.account import Access, ApiKey, NewKey, Tenant
+from longshore.core.bucket import Borrowed
+from longshore.core.event import EventBatch
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.state import State, after
+from longshore.engine import (
+    JobFilter,
+    Lapsed,
+    Page,
+    Pause,
+    Promoted,
+    QueueCounts,
+    Renewed,
+    Retention,
+    SessionView,
+    Traits,
+)
+from longshore.engines.remote.line import Line
+from longshore.engines.remote.session import RemoteSession
+from longshore.errors import SubmitError
+from longshore.wire import sessions
+from longshore.wire.documents import (
+    BuryAnswer,
+    BuryBody,
+    HeldAnswer,
+    OpenBody,
+    Opened,
+    RenewAnswer,
+)
+from longshore.wire.methods import METHODS
+
+__all__ = ["RemoteEngine"]
+
+_encode = msgspec.json.Encoder().encode
+_decoders = {
+    name: msgspec.json.Decoder(method.answer)
+    for name, method in METHODS.items()
+    if method.answer is not None
+}
+
+
+class RemoteEngine:
+    """The store behind a Longshore API service, as far as the API key reaches."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    @property
+    def traits(self) -> Traits:
+        """What can be promised through HTTP; the rest the service's own store promises."""
+        return Traits(
+            transactional_submit=False,
+            transactional_completion=False,
+            pushes_wakeups=True,
+            survives_power_loss=False,
+            shared_between_processes=True,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the service is, without the key."""
+        return self._line.url
+
+    # Producer
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs durably, and answer for each."""
+        return await self._ask("submit", jobs=list(jobs)) if jobs else []
+
+    # Worker
+
+    async def open_session(
+        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+    ) -> RemoteSession:
+        """Take a lease."""
+        body = OpenBody(worker=worker, queues=list(queues), types=list(types), lease_us=lease)
+        answer = await self._line.call("POST", "/v1/sessions", _written(body), again=True)
+        return self._session(answer)
+
+    async def attach_session(self, token: int) -> RemoteSession:
+        """A session that was opened with the same API key."""
+        return self._session(await self._line.call("GET", self._path(token), again=True))
+
+    # Keeper
+
+    async def renew(self, token: int) -> Renewed:
+        """Push a session's end."""
+        answer = await self._line.call("POST", f"{self._path(token)}:keep", again=True)
+        return sessions.renewed(msgspec.json.decode(answer, type=RenewAnswer))
+
+    async def held(self, token: int) -> list[Held] | None:
+        """What a session holds."""
+        answer = await self._line.call("POST", f"{self._path(token)}:held", again=True)
+        return msgspec.json.decode(answer, type=HeldAnswer).held
+
+    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+        """End a dead worker's session, once."""
+        for one in settlements:
+            after(State.RUNNING, one.verb)
+        body = BuryBody([sessions.settlement_body(one) for one in settlements])
+        answer = await self._line.call("POST", f"{self._path(token)}:bury", _encode(body))
+        return msgspec.json.decode(answer, type=BuryAnswer).settled
+
+    # Steward
+
+    async def promote(self, *, limit: int) -> Promoted:
+        """Make due jobs ready."""
+        return await self._ask("promote", limit=limit)
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        """Sessions whose lease ended, with what they held."""
+        return await self._ask("lapsed", grace=grace, limit=limit)
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        """Bury a lapsed session, once."""
+        return await self._ask(
+            "reclaim", token=token, settlements=list(settlements), grace=grace
+        )
+
+    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+        """What has come due."""
+        return await self._ask("due_schedules", limit=limit)
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        """Submit the firing's jobs and move the schedule on."""
+        return await self._ask("fire", firing=firing)
+
+    async def prune(self, retention: Retention, *, limit: int) -> int:
+        """Delete what is past its retention."""
+        return await self._ask("prune", retention=retention, limit=limit)
+
+    # Inspector
+
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """The job, or JobNotFoundError."""
+        return await self._ask("get", job_id=job_id, tenant=tenant)
+
+    async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
+        """Jobs newest first."""
+        return await self._ask("find", which=which, limit=limit, cursor=cursor)
+
+    async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
+        """The deliveries that ended."""
+        return await self._ask("attempts", job_id=job_id, tenant=tenant)
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """Every queue at a glance."""
+        return await self._ask("counts", tenant=tenant)
+
+    async def sessions(self) -> list[SessionView]:
+        """Live leases."""
+        return await self._ask("sessions")
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        """End what waits; ask the holders of what runs."""
+        return await self._ask("cancel", job_ids=list(job_ids), reason=reason, tenant=tenant)
+
+    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
+        """Make dead or cancelled jobs ready again."""
+        return await self._ask("replay", job_ids=list(job_ids), tenant=tenant)
+
+    async def retry_now(
+        self, job_ids: Sequence[JobId], *, tenant: str | None = None
+    ) -> list[Job]:
+        """Make scheduled jobs ready."""
+        return await self._ask("retry_now", job_ids=list(job_ids), tenant=tenant)
+
+    async def purge(
+        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    ) -> int:
+        """Delete finished jobs."""
+        return await self._ask("purge", job_ids=list(job_ids), who=who, tenant=tenant)
+
+    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Stop handing out."""
+        await self._ask("pause", queue=queue, type=type)
+
+    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
+        """Hand out again."""
+        await self._ask("resume", queue=queue, type=type)
+
+    async def pauses(self) -> list[Pause]:
+        """What is not handed out."""
+        return await self._ask("pauses")
+
+    async def quiet(self, token: int) -> None:
+        """Ask a worker to drain."""
+        await self._ask("quiet", token=token)
+
+    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
+        """Create a schedule, or replace its definition."""
+        return await self._ask("put_schedule", schedule=schedule, seen=seen)
+
+    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
+        """All schedules, by name."""
+        return await self._ask("schedules", tenant=tenant)
+
+    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
+        """Remove a schedule."""
+        await self._ask("delete_schedule", name=name, tenant=tenant)
+
+    # Outbox
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, in order."""
+        return await self._ask("events", after=after, limit=limit)
+
+    async def unpublished(self, *, limit: int) -> list[EventBatch]:
+        """The oldest batches that no relay has marked."""
+        return await self._ask("unpublished", limit=limit)
+
+    async def published(self, positions: Sequence[int]) -> None:
+        """Mark batches as shipped."""
+        await self._ask("published", positions=list(positions))
+
+    # Accounts
+
+    async def put_tenant(self, tenant: Tenant, *, seen: Tenant | None = None) -> bool:
+        """Create a tenant, or replace it."""
+        return await self._ask("put_tenant", tenant=tenant, seen=seen)
+
+    async def get_tenant(self, name: str) -> Tenant:
+        """The tenant, or TenantNotFoundError."""
+        return await self._ask("get_tenant", name=name)
+
+    async def tenants(self) -> list[Tenant]:
+        """Every tenant."""
+        return await self._ask("tenants")
+
+    async def delete_tenant(self, name: str) -> None:
+        """Remove a tenant with its keys."""
+        await self._ask("delete_tenant", name=name)
+
+    async def add_key(self, key: NewKey) -> ApiKey:
+        """Store a key."""
+        return await self._ask("add_key", key=key)
+
+    async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
+        """Every key."""
+        return await self._ask("keys", tenant=tenant)
+
+    async def find_access(self, key_id: str) -> Access | None:
+        """A key and its tenant."""
+        return await self._ask("find_access", key_id=key_id)
+
+    async def rotate_key(self, key_id: str, digest: bytes, *, grace: int) -> ApiKey:
+        """Give a key a new secret."""
+        return await self._ask("rotate_key", key_id=key_id, digest=digest, grace=grace)
+
+    async def revoke_key(self, key_id: str) -> ApiKey:
+        """End a key."""
+        return await self._ask("revoke_key", key_id=key_id)
+
+    async def note_use(self, key_ids: Sequence[str]) -> None:
+        """Remember that keys were used."""
+        await self._ask("note_use", key_ids=list(key_ids))
+
+    async def borrow(self, name: str, *, rate: float, burst: int, want: int) -> Borrowed:
+        """Take tokens from a bucket."""
+        return await self._ask("borrow", name=name, rate=rate, burst=burst, want=want)
+
+    # Life
+
+    async def now(self) -> int:
+        """The store's clock."""
+        return await self._ask("now")
+
+    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+        """Nothing, if the schema fits; else SchemaError: it is migrated beside its store."""
+        await self.ping()
+        return []
+
+    async def ping(self) -> None:
+        """Return if the service can write to its store."""
+        await self._ask("ping")
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._line.close()
+
+    async def _ask(self, name: str, /, **arguments: Any) -> Any:
+        method = METHODS[name]
+        body = _written(method.request(**arguments))
+        answer = await self._line.call("POST", method.path, body, again=method.is_repeatable)
+        return _decoders[name].decode(answer) if name in _decoders else None
+
+    def _session(self, answer: bytes) -> RemoteSession:
+        opened = msgspec.json.decode(answer, type=Opened)
+        return RemoteSession(self._line, token=opened.token, lease=opened.lease_us)
+
+    def _path(self, token: int) -> str:
+        return f"/v1/sessions/{sessions.session_id(token, self._line.authorization)}"
+
+
+def _written(body: msgspec.Struct) -> bytes:
+    try:
+        return _encode(body)
+    except UnicodeEncodeError as error:
+        raise SubmitError("text has half a character in it, which is no text") from error

@@ -1,0 +1,103 @@
+"""A worker's session over HTTP: exchange, renew, wait, close."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core.job import Settlement
+from longshore.core.state import State, after
+from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engines.remote.line import CALL_SECONDS, Line
+from longshore.errors import LeaseLostError
+from longshore.wire import sessions
+from longshore.wire.documents import (
+    LONGEST_WAIT,
+    ExchangeAnswer,
+    ExchangeBody,
+    RenewAnswer,
+    RenewBody,
+    WaitBody,
+)
+
+__all__ = ["RemoteSession"]
+
+_encode = msgspec.json.Encoder().encode
+_exchanged = msgspec.json.Decoder(ExchangeAnswer)
+_renewed = msgspec.json.Decoder(RenewAnswer)
+
+
+class RemoteSession:
+    """One lease, held through any of the service's processes."""
+
+    def __init__(self, line: Line, *, token: int, lease: int) -> None:
+        self._line = line
+        self._token = token
+        self._lease = lease
+        name = sessions.session_id(token, line.authorization)
+        self._path = f"/v1/sessions/{name}"
+        self._is_ended = False
+
+    @property
+    def token(self) -> int:
+        """Fences the session."""
+        return self._token
+
+    @property
+    def lease(self) -> int:
+        """How long the session lives without a renewal."""
+        return self._lease
+
+    async def exchange(
+        self,
+        number: int,
+        *,
+        started: Sequence[Reference] = (),
+        settlements: Sequence[Settlement] = (),
+        want: int = 0,
+        queues: Sequence[str] | None = None,
+    ) -> Exchanged:
+        """Record starts, settle and claim in one commit. See the contract."""
+        for one in settlements:
+            after(State.RUNNING, one.verb)
+        body = ExchangeBody(
+            number=number,
+            started=sessions.names_of(started),
+            settlements=[sessions.settlement_body(one) for one in settlements],
+            want=max(want, 0),
+            queues=list(queues) if queues else None,
+        )
+        answer = await self._call("exchange", _encode(body))
+        return sessions.exchanged(_exchanged.decode(answer))
+
+    async def renew(
+        self,
+        *,
+        number: int = 0,
+        held: Sequence[Reference] | None = None,
+        started: Sequence[Reference] = (),
+    ) -> Renewed:
+        """Push the lease's end a full lease into the future. See the contract."""
+        body = RenewBody(
+            number=number,
+            held=None if held is None else sessions.names_of(held),
+            started=sessions.names_of(started),
+        )
+        return sessions.renewed(_renewed.decode(await self._call("renew", _encode(body))))
+
+    async def wait(self, seconds: float) -> None:
+        """Return when work may have arrived, after `seconds` at the latest."""
+        patience = min(max(seconds, 0.0), LONGEST_WAIT)
+        await self._call("wait", _encode(WaitBody(patience)), seconds=patience + CALL_SECONDS)
+
+    async def close(self) -> None:
+        """End the lease; what is still held goes back to the queue, uncharged."""
+        if not self._is_ended:
+            await self._line.call("DELETE", self._path, again=True)
+            self._is_ended = True
+
+    async def _call(self, verb: str, body: bytes, *, seconds: float = CALL_SECONDS) -> bytes:
+        if self._is_ended:
+            raise LeaseLostError(self._token)
+        return await self._line.call(
+            "POST", f"{self._path}:{verb}", body, again=True, seconds=seconds
+        )

@@ -1,0 +1,291 @@
+"""Every other call of the contract as a route of its own, for Longshore's own processes.
+
+A request's fields are the parameters of the engine's method, and its answer what the method
+returns, in JSON with bytes as base64. Sessions travel as `longshore.wire.sessions` has it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
+from longshore.core.answer import Lapsed, Promoted
+from longshore.core.bucket import Borrowed
+from longshore.core.event import EventBatch
+from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engine import Retention
+
+__all__ = ["METHODS", "PATH", "Method"]
+
+PATH = "/v1/engine/"
+
+Token = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Micros = Annotated[int, Meta(ge=0, lt=2**62)]
+Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
+Ids = Annotated[list[JobId], Meta(max_length=100_000)]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The parameters of a method."""
+
+
+class Submit(Request, frozen=True):
+    """Jobs, with the ids that make sending them twice harmless."""
+
+    jobs: Annotated[list[NewJob], Meta(max_length=100_000)]
+
+
+class OfSession(Request, frozen=True):
+    """Names a session by its token."""
+
+    token: Token
+
+
+class Reclaim(Request, frozen=True):
+    """A session that lapsed, and what becomes of its jobs."""
+
+    token: Token
+    settlements: list[Settlement]
+    grace: Micros
+
+
+class Limited(Request, frozen=True):
+    """How many at most."""
+
+    limit: Limit
+
+
+class FindLapsed(Request, frozen=True):
+    """Sessions that lapsed so long ago."""
+
+    grace: Micros
+    limit: Limit
+
+
+class Fire(Request, frozen=True):
+    """What to do for a due schedule."""
+
+    firing: Firing
+
+
+class Prune(Request, frozen=True):
+    """What is past its retention."""
+
+    retention: Retention
+    limit: Limit
+
+
+class OfJob(Request, frozen=True):
+    """Names a job."""
+
+    job_id: JobId
+    tenant: str | None = None
+
+
+class Find(Request, frozen=True):
+    """Which jobs to list."""
+
+    which: JobFilter
+    limit: Limit
+    cursor: str | None = None
+
+
+class OfTenant(Request, frozen=True):
+    """Whose; null: anyone's."""
+
+    tenant: str | None = None
+
+
+class Cancel(Request, frozen=True):
+    """Jobs, and why."""
+
+    job_ids: Ids
+    reason: str
+    tenant: str | None = None
+
+
+class OfJobs(Request, frozen=True):
+    """Names jobs."""
+
+    job_ids: Ids
+    tenant: str | None = None
+
+
+class Purge(Request, frozen=True):
+    """Jobs, and who deletes them."""
+
+    job_ids: Ids
+    who: str
+    tenant: str | None = None
+
+
+class OfPause(Request, frozen=True):
+    """A queue, a type, or a type in one queue."""
+
+    queue: str | None = None
+    type: str | None = None
+
+
+class PutSchedule(Request, frozen=True):
+    """A schedule, and how it stands."""
+
+    schedule: Schedule
+    seen: Schedule | None = None
+
+
+class DeleteSchedule(Request, frozen=True):
+    """Names a schedule."""
+
+    name: str
+    tenant: str = "default"
+
+
+class Events(Request, frozen=True):
+    """Where to read on."""
+
+    after: Token
+    limit: Limit
+
+
+class Published(Request, frozen=True):
+    """The positions of batches."""
+
+    positions: Annotated[list[Token], Meta(max_length=100_000)]
+
+
+class PutTenant(Request, frozen=True):
+    """A tenant, and how it stands."""
+
+    tenant: Tenant
+    seen: Tenant | None = None
+
+
+class Named(Request, frozen=True):
+    """A name."""
+
+    name: str
+
+
+class AddKey(Request, frozen=True):
+    """A key's digest."""
+
+    key: NewKey
+
+
+class OfKey(Request, frozen=True):
+    """Names a key."""
+
+    key_id: str
+
+
+class RotateKey(Request, frozen=True):
+    """A key and the digest of its new secret."""
+
+    key_id: str
+    digest: bytes
+    grace: Micros
+
+
+class NoteUse(Request, frozen=True):
+    """Keys that were used."""
+
+    key_ids: Annotated[list[str], Meta(max_length=100_000)]
+
+
+class Borrow(Request, frozen=True):
+    """Tokens of a bucket."""
+
+    name: str
+    rate: float
+    burst: Annotated[int, Meta(lt=2**53)]
+    want: Annotated[int, Meta(lt=2**53)]
+
+
+class Empty(Request, frozen=True):
+    """No parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One call of the contract, as both ends know it."""
+
+    name: str
+    """The engine's method."""
+    request: type[Any]
+    answer: Any
+    scope: Scope
+    is_fleetwide: bool = False
+    """It concerns every tenant."""
+    is_repeatable: bool = False
+    """Asked again, it gives the same answer: an answer that was lost is asked for again."""
+
+    @property
+    def path(self) -> str:
+        """Where it is asked."""
+        return f"{PATH}{self.name}"
+
+
+def _read(name: str, request: type[Any], answer: Any, *, fleetwide: bool = False) -> Method:
+    return Method(name, request, answer, Scope.READ, fleetwide, True)
+
+
+def _operate(name: str, request: type[Any], answer: Any, *, fleetwide: bool = False) -> Method:
+    return Method(name, request, answer, Scope.OPERATE, fleetwide)
+
+
+def _work(name: str, request: type[Any], answer: Any, *, again: bool = False) -> Method:
+    return Method(name, request, answer, Scope.WORK, True, again)
+
+
+def _admin(name: str, request: type[Any], answer: Any, *, again: bool = False) -> Method:
+    return Method(name, request, answer, Scope.ADMIN, True, again)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("submit", Submit, list[Submitted], Scope.SUBMIT, False, True),
+        _work("promote", Limited, Promoted),
+        _work("lapsed", FindLapsed, list[Lapsed], again=True),
+        _work("reclaim", Reclaim, int),
+        _work("due_schedules", Limited, list[DueSchedule], again=True),
+        _work("fire", Fire, list[Submitted]),
+        _work("prune", Prune, int),
+        _read("get", OfJob, Job),
+        _read("find", Find, Page),
+        _read("attempts", OfJob, list[Attempt]),
+        _read("counts", OfTenant, list[QueueCounts]),
+        _read("sessions", Empty, list[SessionView], fleetwide=True),
+        _operate("cancel", Cancel, list[Job]),
+        _operate("replay", OfJobs, list[Job]),
+        _operate("retry_now", OfJobs, list[Job]),
+        _operate("purge", Purge, int),
+        _operate("pause", OfPause, None, fleetwide=True),
+        _operate("resume", OfPause, None, fleetwide=True),
+        _read("pauses", Empty, list[Pause]),
+        _operate("quiet", OfSession, None, fleetwide=True),
+        _operate("put_schedule", PutSchedule, bool),
+        _read("schedules", OfTenant, list[Schedule]),
+        _operate("delete_schedule", DeleteSchedule, None),
+        _read("events", Events, list[EventBatch], fleetwide=True),
+        _work("unpublished", Limited, list[EventBatch], again=True),
+        _work("published", Published, None, again=True),
+        _admin("put_tenant", PutTenant, bool, again=True),
+        _admin("get_tenant", Named, Tenant, again=True),
+        _admin("tenants", Empty, list[Tenant], again=True),
+        _admin("delete_tenant", Named, None),
+        _admin("add_key", AddKey, ApiKey, again=True),
+        _admin("keys", OfTenant, list[ApiKey], again=True),
+        _admin("find_access", OfKey, Access | None, again=True),
+        _admin("rotate_key", RotateKey, ApiKey),
+        _admin("revoke_key", OfKey, ApiKey, again=True),
+        _admin("note_use", NoteUse, None, again=True),
+        _admin("borrow", Borrow, Borrowed),
+        _read("now", Empty, int),
+        _read("ping", Empty, None),
+    )
+}
