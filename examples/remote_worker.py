@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.request
 
-BASE, LEASE_S, STOP = sys.argv[1], 30, threading.Event()
+BASE, LEASE_S, STOP = sys.argv[1] if sys.argv[1:] else "", 30, threading.Event()
 TASKS = {"add": lambda payload: payload["a"] + payload["b"]}
 
 
@@ -72,4 +72,7 @@ def main():
     call("DELETE", f"/v1/sessions/{session}")
 
 
-main()
+if BASE:
+    main()
+else:
+    print(__doc__)
