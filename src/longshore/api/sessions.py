@@ -91,6 +91,7 @@ async def exchange(call: Call[SessionPath, Nothing, ExchangeBody]) -> Answer:
             answer = await session.exchange(
                 body.number,
                 started=sessions.references_of(body.started),
+                progress=[sessions.report_of(one) for one in body.progress],
                 settlements=settlements,
                 want=body.want,
                 queues=body.queues,
@@ -125,15 +126,15 @@ async def renew(call: Call[SessionPath, Nothing, RenewBody]) -> Answer:
 
 
 async def wait(call: Call[SessionPath, Nothing, WaitBody]) -> Answer:
-    """Answered when work may have arrived, after `seconds` at the latest.
+    """Answered when work, or a cancel, may have arrived; after `seconds` at the latest.
 
-    For a worker that listens beside its exchanges. It looks once more when this was sent:
-    what came just before is not told.
+    For a worker that listens beside its exchanges. What came just before is not told.
     """
     with telling():
         session = await call.service.desk.session(_token(call))
         with call.service.desk.rest():
-            await session.wait(call.body.seconds)
+            is_for_work = call.body.until == "work"
+            await (session.wait if is_for_work else session.wait_for_cancel)(call.body.seconds)
     return Answer(204)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from longshore.api.views import FailureView
+from longshore.api.views import FailureView, ProgressView
 from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
@@ -124,3 +124,4 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     ordering_key: str | None
     trace: str | None
     tags: tuple[str, ...]
+    progress: ProgressView | None = None

@@ -27,6 +27,7 @@ __all__ = [
     "Opened",
     "RenewAnswer",
     "RenewBody",
+    "ReportBody",
     "SettlementBody",
     "SettlingVerb",
     "WaitBody",
@@ -110,6 +111,14 @@ class SettlementBody(
     """Why the job is dead or cancelled."""
 
 
+class ReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far a running handler says it is."""
+
+    claim: ClaimName
+    fraction: Annotated[float, Meta(ge=0, le=1)]
+    message: Text | None = None
+
+
 class ExchangeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What ended, what began, and how much is wanted."""
 
@@ -117,6 +126,7 @@ class ExchangeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """1 for the session's first exchange, then one more each time."""
     started: ClaimNames = []
     """Claims whose handlers have begun and run on."""
+    progress: Annotated[list[ReportBody], Meta(max_length=10_000)] = []
     settlements: Annotated[list[SettlementBody], Meta(max_length=10_000)] = []
     want: Count = 0
     queues: Queues | None = None
@@ -212,6 +222,8 @@ class BuryAnswer(msgspec.Struct, frozen=True):
 
 
 class WaitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait for work."""
+    """How long to wait, and what for."""
 
     seconds: Wait = LONGEST_WAIT
+    until: Literal["work", "cancel"] = "work"
+    """Until work may have arrived, or until a held job may have to be cancelled."""

@@ -10,13 +10,14 @@ from msgspec import UNSET, UnsetType
 
 from longshore.core import ids, settle
 from longshore.core.answer import Exchanged, Reference, Renewed
-from longshore.core.job import Claim, Failure, Settlement
+from longshore.core.job import Claim, Failure, Report, Settlement
 from longshore.core.state import Verb
 from longshore.wire.documents import (
     ClaimView,
     ExchangeAnswer,
     FailureBody,
     RenewAnswer,
+    ReportBody,
     SettlementBody,
     SettlingVerb,
 )
@@ -32,6 +33,8 @@ __all__ = [
     "references_of",
     "renew_answer",
     "renewed",
+    "report_body",
+    "report_of",
     "session_id",
     "settlement_body",
     "settlement_of",
@@ -68,6 +71,16 @@ def reference_of(name: str) -> Reference:
 def references_of(names: Sequence[str]) -> list[Reference]:
     """The same of several."""
     return [reference_of(name) for name in names]
+
+
+def report_body(one: Report) -> ReportBody:
+    """A report as it is sent."""
+    return ReportBody(f"{one.handle}.{one.delivery}", one.fraction, one.message)
+
+
+def report_of(body: ReportBody) -> Report:
+    """A report as it is applied."""
+    return Report(*reference_of(body.claim), body.fraction, body.message)
 
 
 def settlement_body(one: Settlement) -> SettlementBody:

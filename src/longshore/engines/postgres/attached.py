@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from longshore.core.job import Settlement
+from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
@@ -74,6 +74,7 @@ class AttachedSession:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -88,6 +89,7 @@ class AttachedSession:
             book = await read_book(connection, self._token)
             plan = Plan(book, _moment())
             plan.start(started)
+            plan.report(progress)
             plan.settle(settlements)
             plan.finish()
             return await self._send(connection, number, (book, plan), max(want, 0), wanted)
@@ -136,6 +138,10 @@ class AttachedSession:
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
         await self._database.waker.wait(seconds, owner=self)
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a held job may have to be cancelled, or after `seconds`."""
+        await self._database.waker.wait_for_cancel(seconds, self._token)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

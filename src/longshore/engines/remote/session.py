@@ -1,10 +1,11 @@
 """A worker's session over HTTP: exchange, renew, wait, close."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
-from longshore.core.job import Settlement
+from longshore.core.job import Report, Settlement
 from longshore.core.state import State, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.remote.line import CALL_SECONDS, Line
@@ -52,6 +53,7 @@ class RemoteSession:
         number: int,
         *,
         started: Sequence[Reference] = (),
+        progress: Sequence[Report] = (),
         settlements: Sequence[Settlement] = (),
         want: int = 0,
         queues: Sequence[str] | None = None,
@@ -62,6 +64,7 @@ class RemoteSession:
         body = ExchangeBody(
             number=number,
             started=sessions.names_of(started),
+            progress=[sessions.report_body(one) for one in progress],
             settlements=[sessions.settlement_body(one) for one in settlements],
             want=max(want, 0),
             queues=list(queues) if queues else None,
@@ -86,14 +89,22 @@ class RemoteSession:
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
-        patience = min(max(seconds, 0.0), LONGEST_WAIT)
-        await self._call("wait", _encode(WaitBody(patience)), seconds=patience + CALL_SECONDS)
+        await self._wait(seconds, "work")
+
+    async def wait_for_cancel(self, seconds: float) -> None:
+        """Return when a held job may have to be cancelled, or after `seconds`."""
+        await self._wait(seconds, "cancel")
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
         if not self._is_ended:
             await self._line.call("DELETE", self._path, again=True)
             self._is_ended = True
+
+    async def _wait(self, seconds: float, until: Literal["work", "cancel"]) -> None:
+        patience = min(max(seconds, 0.0), LONGEST_WAIT)
+        body = _encode(WaitBody(patience, until))
+        await self._call("wait", body, seconds=patience + CALL_SECONDS)
 
     async def _call(self, verb: str, body: bytes, *, seconds: float = CALL_SECONDS) -> bytes:
         if self._is_ended:
