@@ -44,7 +44,7 @@ __all__ = [
 def session_id(token: int, authorization: bytes) -> str:
     """The session's name for whoever sends this as the header Authorization.
 
-    Tokens are counted, so anyone could guess one; the rest only the key's holder can tell.
+    Tokens are counted, so anyone could guess one. An id that leaked is no use without its key.
     """
     digest = hmac.new(authorization, b"longshore session %d" % token, hashlib.sha256)
     return f"{token}-{digest.hexdigest()[:32]}"

@@ -1,0 +1,149 @@
+"""The client: one job for one submit, whatever happens to the answers."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.client import Client, Submission
+from longshore.core.state import State
+from longshore.engine import Engine, JobFilter
+from longshore.engines import open_engine
+from longshore.errors import (
+    EngineUnavailableError,
+    IdempotencyError,
+    JobNotFoundError,
+    SubmitError,
+    WaitTimeoutError,
+)
+
+UNKNOWN = "019a8a6e-7c00-7000-8000-000000000000"
+
+
+class Rough(httpx.AsyncBaseTransport):
+    """The application, behind a line that loses answers or is busy."""
+
+    def __init__(self, application: Application) -> None:
+        self._inner = httpx.ASGITransport(application, client=("127.0.0.1", 1))
+        self.lost = 0
+        """Answers to lose."""
+        self.busy = 0
+        """Requests to turn away."""
+        self.keys: list[str | None] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.keys.append(request.headers.get("idempotency-key"))
+        if self.busy:
+            self.busy -= 1
+            body = b'{"type":"x","title":"x","status":503,"detail":"x","code":"overloaded"}'
+            return httpx.Response(503, headers={"retry-after": "0"}, content=body)
+        answer = await self._inner.handle_async_request(request)
+        if self.lost:
+            self.lost -= 1
+            await answer.aread()
+            raise httpx.ReadError("cut off")
+        return answer
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    opened = open_engine("sqlite://:memory:")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def line(engine: Engine) -> Rough:
+    return Rough(Application(Service(engine)))
+
+
+@pytest.fixture
+async def client(line: Rough) -> AsyncIterator[Client]:
+    async with Client("http://localhost", transport=line) as opened:
+        yield opened
+
+
+async def test_a_submit_whose_answer_is_lost_is_one_job(
+    client: Client, line: Rough, engine: Engine
+) -> None:
+    line.lost = 2
+
+    job = await client.submit("mail", {"to": "ann"}, queue="mail", priority=2)
+
+    found = (await engine.find(JobFilter(), limit=10)).jobs
+    assert [(one.queue, one.priority) for one in found] == [("mail", 2)]
+    assert len(line.keys) == 3
+    assert len(set(line.keys)) == 1
+    assert (await client.get(job.id)).payload == {"to": "ann"}
+
+
+async def test_a_batch_whose_answer_is_lost_is_stored_once(
+    client: Client, line: Rough, engine: Engine
+) -> None:
+    line.lost = 1
+
+    outcomes = await client.submit_many(
+        [Submission("a"), Submission("b", {}, {"priority": 99}), Submission("c")]
+    )
+
+    assert [one.id is not None for one in outcomes] == [True, False, True]
+    assert isinstance(outcomes[1].error, SubmitError)
+    assert len((await engine.find(JobFilter(), limit=10)).jobs) == 2
+
+
+async def test_a_request_that_was_turned_away_is_sent_again(
+    client: Client, line: Rough
+) -> None:
+    job = await client.submit("mail")
+    line.busy = 2
+
+    cancelled = await client.cancel(job.id)
+
+    assert cancelled.state is State.CANCELLED
+
+
+async def test_a_verb_whose_answer_was_lost_is_not_sent_twice(
+    client: Client, line: Rough
+) -> None:
+    job = await client.submit("mail")
+    line.lost = 1
+
+    with pytest.raises(EngineUnavailableError):
+        await client.cancel(job.id)
+
+    assert (await client.get(job.id)).state is State.CANCELLED
+
+
+async def test_problems_become_the_usual_errors(client: Client) -> None:
+    await client.submit("mail", {"to": "ann"}, key="k")
+
+    with pytest.raises(IdempotencyError):
+        await client.submit("mail", {"to": "bob"}, key="k")
+    with pytest.raises(JobNotFoundError):
+        await client.get(UNKNOWN)
+    with pytest.raises(SubmitError):
+        await client.submit("mail", priority=99)
+
+
+async def test_waiting_for_a_result_ends(client: Client) -> None:
+    job = await client.submit("mail")
+
+    with pytest.raises(WaitTimeoutError):
+        await client.result(job.id, timeout=0.05)
+
+
+async def test_all_pages_are_walked(client: Client) -> None:
+    await client.submit_many([Submission("mail") for _ in range(60)])
+
+    found = [job.id async for job in client.jobs(type="mail")]
+
+    assert len(set(found)) == 60
+
+
+async def test_a_service_that_is_away_is_given_up_in_time() -> None:
+    async with Client("http://127.0.0.1:9", timeout=0.5) as client:
+        with pytest.raises(EngineUnavailableError):
+            await client.submit("mail")
