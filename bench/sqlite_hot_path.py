@@ -103,7 +103,7 @@ class _Turns:
         )
         self._lap("claim")
         self._commit(transaction, "commit of the worker")
-        claims = claimed(self._worker, exchange, taken)
+        claims = claimed(self._worker, taken)
         self._lap("read, outside the lock")
         self._held = {(one.handle, one.delivery): one for one in claims}
         now = _CLOCK.now()

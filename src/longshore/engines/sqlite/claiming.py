@@ -11,7 +11,7 @@ import msgspec
 from longshore.core.job import Claim, Held, JobId
 from longshore.engines.sqlite.sql import SQL
 
-__all__ = ["claim", "claimed", "handed_out", "held_by"]
+__all__ = ["Taken", "claim", "claimed", "handed_out", "held_by"]
 
 _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
@@ -26,22 +26,33 @@ _MOST_BYTES = 64 << 20
 """Payloads of one claim. They are read as one text, which SQLite ends at a gigabyte."""
 
 
-class _Claimed(msgspec.Struct, array_like=True, gc=False):
+_Past = tuple[int, int, int, int, int]
+"""Delivery, attempt, failures, crashes and lapses of a claim."""
+_FIRST: _Past = (1, 0, 0, 0, 0)
+
+
+class Taken(msgspec.Struct, gc=False):
+    """What a claim took, as it stood in the queue."""
+
+    run_ats: dict[int, int]
+    """Which jobs, in order, and when each was or became due."""
+    pasts: dict[int, _Past]
+    """Of those that were delivered before."""
+
+    def __len__(self) -> int:
+        return len(self.run_ats)
+
+
+class _Facts(msgspec.Struct, array_like=True, gc=False):
     handle: int
-    delivery: int
     type: str
     queue: str
     tenant: str
     size: int
     priority: int
-    attempt: int
-    failures: int
-    crashes: int
-    lapses: int
     max_attempts: int
     timeout: int | None
     created_at: int
-    run_at: int
     trace: str | None
     tags: str | None
 
@@ -74,18 +85,22 @@ class _Front(msgspec.Struct, gc=False):
     types: Sequence[str]
     seqs: list[int]
     """In order."""
+    run_ats: list[int]
+    pasts: list[tuple[int, _Past]]
+    """Of those that were delivered before."""
     rank: int
     """Of the last one."""
     weight: int
     """Bytes of payload."""
 
 
-_claimed_rows = msgspec.json.Decoder(list[_Claimed])
+_facts = msgspec.json.Decoder(list[_Facts])
 _held_rows = msgspec.json.Decoder(list[_Held])
-_handed_out = msgspec.json.Decoder(list[tuple[str, int, int]])
+_handed_out = msgspec.json.Decoder(list[tuple[str, int, int, int, _Past]])
 _type_heads = msgspec.json.Decoder(list[tuple[int, int, str]])
 _sizes = msgspec.json.Decoder(list[tuple[int, int]])
-_seqs = msgspec.json.Decoder(list[int])
+_numbers = msgspec.json.Decoder(list[int])
+_pasts = msgspec.json.Decoder(list[tuple[int, _Past]])
 _unhex = bytes.fromhex
 
 
@@ -96,19 +111,19 @@ def claim(
     *,
     queues: Sequence[str],
     types: frozenset[str],
-) -> tuple[list[int], bool]:
+) -> tuple[Taken, bool]:
     """Hand up to `want` jobs to this exchange (token, number).
 
-    Returns which, in order, and whether all queues are paused. `claimed` reads them.
+    Returns which, and whether all queues are paused. `claimed` reads them.
     """
     paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
     open_queues = [queue for queue in queues if (queue, "") not in paused]
+    taken = Taken({}, {})
     if want <= 0 or not open_queues:
-        return [], not open_queues
+        return taken, not open_queues
     if len(open_queues) > _MANY_QUEUES:
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
-    taken: list[int] = []
     weight = 0
     for queue in open_queues:
         present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])
@@ -129,7 +144,8 @@ def claim(
         if not is_whole:
             front = _within_weight(db, front, _MOST_BYTES - weight, least=not taken)
         _take(db, exchange, front)
-        taken += front.seqs
+        taken.run_ats.update(zip(front.seqs, front.run_ats, strict=True))
+        taken.pasts.update(front.pasts)
         weight += front.weight
         if not is_whole or len(front.seqs) == room:
             break
@@ -138,46 +154,49 @@ def claim(
 
 def handed_out(
     db: sqlite3.Connection, exchange: tuple[int, int], queues: Sequence[str]
-) -> list[int]:
+) -> Taken:
     """What this exchange handed out and is still held, in the order of its claim."""
     token, number = exchange
     body = db.execute(SQL.handed_out, {"token": token, "number": number}).fetchone()[0]
     places = {queue: place for place, queue in enumerate(queues)}
     found = sorted(
-        (places.get(queue, 0), rank, seq) for queue, rank, seq in _handed_out.decode(body)
+        (places.get(queue, 0), rank, seq, run_at, past)
+        for queue, rank, seq, run_at, past in _handed_out.decode(body)
     )
-    return [seq for _, _, seq in found]
+    return Taken(
+        {seq: run_at for _, _, seq, run_at, _ in found},
+        {seq: past for _, _, seq, _, past in found},
+    )
 
 
-def claimed(
-    db: sqlite3.Connection, exchange: tuple[int, int], seqs: Sequence[int]
-) -> list[Claim]:
-    """Those of the jobs that this exchange still holds, in their order."""
-    token, number = exchange
-    scope = {"token": token, "number": number, "seqs": _json.encode(seqs).decode()}
-    ids, payloads, body = db.execute(SQL.claimed, scope).fetchone()
+def claimed(db: sqlite3.Connection, taken: Taken) -> list[Claim]:
+    """The jobs, in their order."""
+    seqs = _json.encode(list(taken.run_ats)).decode()
+    ids, payloads, body = db.execute(SQL.claimed, {"seqs": seqs}).fetchone()
     claims: list[Claim] = []
     at = 0
-    for place, row in enumerate(_claimed_rows.decode(body)):
+    for place, row in enumerate(_facts.decode(body)):
         end = at + row.size
+        seq = row.handle
+        delivery, attempt, failures, crashes, lapses = taken.pasts.get(seq, _FIRST)
         claims.append(
             Claim(
-                row.handle,
-                row.delivery,
+                seq,
+                delivery,
                 JobId(ids[place * 16 : place * 16 + 16]),
                 row.type,
                 row.queue,
                 row.tenant,
                 payloads[at:end],
                 row.priority,
-                row.attempt,
-                row.failures,
-                row.crashes,
-                row.lapses,
+                attempt,
+                failures,
+                crashes,
+                lapses,
                 row.max_attempts,
                 row.timeout,
                 row.created_at,
-                row.run_at,
+                taken.run_ats[seq],
                 row.trace,
                 _tags.decode(row.tags) if row.tags else (),
             )
@@ -222,9 +241,11 @@ def _front(
     parameters: list[object] = []
     for type_name in types:
         parameters += (queue, type_name)
-    body, rank, weight = db.execute(_merged(len(types)), [*parameters, want]).fetchone()
-    seqs = _seqs.decode(body)
-    return _Front(queue, types, seqs, rank, weight) if seqs else None
+    found = db.execute(_merged(len(types)), [*parameters, want]).fetchone()
+    seqs, run_ats = _numbers.decode(found[0]), _numbers.decode(found[1])
+    if not seqs:
+        return None
+    return _Front(queue, types, seqs, run_ats, _pasts.decode(found[2]), *found[3:])
 
 
 def _take(db: sqlite3.Connection, exchange: tuple[int, int], front: _Front) -> None:
@@ -255,16 +276,19 @@ def _within_weight(db: sqlite3.Connection, front: _Front, most: int, *, least: b
     )
     weights = list(accumulate(size for size, _ in found))
     count = max(bisect_right(weights, most), int(least))
-    if not count:
-        return msgspec.structs.replace(front, seqs=[], weight=0)
+    seqs = front.seqs[:count]
     return msgspec.structs.replace(
-        front, seqs=front.seqs[:count], rank=found[count - 1][1], weight=weights[count - 1]
+        front,
+        seqs=seqs,
+        run_ats=front.run_ats[:count],
+        pasts=[past for past in front.pasts if past[0] in seqs],
+        rank=found[count - 1][1],
+        weight=weights[count - 1] if count else 0,
     )
 
 
 @cache
 def _merged(types: int) -> str:
-    """The claim's statement for that many types: which jobs, the last rank, the weight."""
+    """The claim's statement for that many types."""
     union = "\nunion all\n".join([SQL.claimable] * types)
-    jobs = f"\n{union}\n{SQL.claimable_end}"
-    return f"select json_group_array(seq), max(rank), sum(size) from ({jobs})"
+    return f"{SQL.front}(\n{union}\n{SQL.claimable_end})"

@@ -129,9 +129,8 @@ class SqliteSession:
     ) -> Exchanged | AfterCommit[Exchanged]:
         last, refused, _ = self._live(transaction)
         if number == last and number > 0:
-            again = (self._token, number)
-            seqs = handed_out(transaction.db, again, queues)
-            claims = claimed(transaction.db, again, seqs)
+            taken = handed_out(transaction.db, (self._token, number), queues)
+            claims = claimed(transaction.db, taken)
             self._hold(claims)
             stale, unwanted = _references.decode(refused), self._unwanted(transaction)
             _, is_paused = claim(
@@ -161,7 +160,7 @@ class SqliteSession:
         unwanted, now = self._unwanted(transaction), transaction.now
 
         def answer(db: sqlite3.Connection) -> Exchanged:
-            claims = claimed(db, (self._token, number), taken) if taken else []
+            claims = claimed(db, taken) if taken else []
             self._hold(claims)
             return Exchanged(now, claims, stale, unwanted, is_paused)
 

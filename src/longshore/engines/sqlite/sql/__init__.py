@@ -36,6 +36,7 @@ class Statements:
     fact_put: str
     firing_add: str
     firing_prune: str
+    front: str
     handed_out: str
     held: str
     idempotency_get: str
