@@ -94,9 +94,7 @@ class _Turns:
     def work(self, number: int) -> None:
         exchange = (_TOKEN, number)
         transaction = self._begin(self._worker)
-        settling.apply(
-            transaction, (_TOKEN, "w"), self._ended, lambda one: (self._held[one], False)
-        )
+        settling.apply(transaction, (_TOKEN, "w"), self._ended, self._held, ())
         self._lap("settle")
         taken, _ = claim(
             self._worker, exchange, self._batch, queues=[_QUEUE], types=frozenset({_TYPE})

@@ -147,7 +147,8 @@ class SqliteSession:
             transaction,
             (self._token, self._worker),
             settlements,
-            lambda reference: (self._held[reference], reference in begun),
+            self._held,
+            begun,
         )
         taken, is_paused = claim(
             transaction.db, (self._token, number), want, queues=queues, types=self._types
@@ -208,7 +209,8 @@ class SqliteSession:
             transaction,
             (self._token, self._worker),
             releases,
-            lambda reference: (strange[reference], strange[reference].started_at is not None),
+            strange,
+            {reference for reference, one in strange.items() if one.started_at is not None},
         )
         self._let_go(transaction, list(strange))
         return sorted(held - known), len(strange)

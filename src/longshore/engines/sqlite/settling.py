@@ -1,7 +1,7 @@
 """Apply settlements: the part that exchange, reclaim and close share."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
-__all__ = ["Known", "Lookup", "apply", "unwanted"]
+__all__ = ["Holding", "apply", "unwanted"]
 
 _succeed = BulkStatement(SQL.settle_succeeded)
 _end = BulkStatement(SQL.settle)
@@ -33,17 +33,21 @@ _SUCCEED = Verb.SUCCEED
 Known = Claim | Held
 """What the events of a settled job are told from."""
 
-Lookup = Callable[[Reference], tuple[Known, bool]]
-"""For a claim that is held: its job, and whether its start is on record."""
+Holding = Mapping[Reference, Known]
+"""The jobs of claims that are held."""
 
 
 def apply(
     transaction: Transaction,
     holder: tuple[int, str],
     settlements: Iterable[Settlement],
-    lookup: Lookup,
+    holding: Holding,
+    started: Container[Reference],
 ) -> list[Reference]:
-    """Settle what the holder (token, worker) still holds; what it does not is returned."""
+    """Settle what the holder (token, worker) still holds; what it does not is returned.
+
+    `started` are the claims whose start is on record.
+    """
     pending = {(one.handle, one.delivery): one for one in settlements}
     if not pending:
         return []
@@ -67,7 +71,7 @@ def apply(
         transaction.wakes |= any(
             after(State.RUNNING, one.verb) is State.READY for one in others
         )
-    _tell(transaction, _events(pending, lookup))
+    _tell(transaction, _events(pending, holding, started))
     return stale
 
 
@@ -167,7 +171,9 @@ def _failure(one: Settlement) -> str | int:
     return _json.encode(one.failure).decode() if one.failure is not None else ABSENT
 
 
-def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]:
+def _events(
+    pending: dict[Reference, Settlement], holding: Holding, started: Container[Reference]
+) -> list[Group]:
     """The events of these settlements. Those that share all but the job share a group.
 
     Every job's events stand in their order, because a job's later event is in a later group.
@@ -175,7 +181,7 @@ def _events(pending: dict[Reference, Settlement], lookup: Lookup) -> list[Group]
     plain: dict[tuple[bool, str, str, str], list[bytes]] = {}
     groups: list[Group] = []
     for reference, one in pending.items():
-        job, is_started = lookup(reference)
+        job, is_started = holding[reference], reference in started
         if one.verb is _SUCCEED:
             key = (is_started, job.queue, job.type, job.tenant)
             found = plain.get(key)

@@ -146,7 +146,8 @@ def _bury(
         transaction,
         (token, session[0]),
         every,
-        lambda reference: (held[reference], held[reference].started_at is not None),
+        held,
+        {reference for reference, one in held.items() if one.started_at is not None},
     )
     db.execute(SQL.session_close, {"token": token, "now": transaction.now})
     return len(every)
