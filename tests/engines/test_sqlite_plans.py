@@ -95,6 +95,23 @@ async def test_settling_and_starting_go_claim_by_claim(
 
 
 @pytest.mark.parametrize(
+    ("statement", "keys"),
+    [
+        (SQL.job_times, ["SEARCH j USING INDEX sqlite_autoindex_longshore_job_1 (id=?)"]),
+        (SQL.idempotency_get, ["SEARCH i USING PRIMARY KEY (tenant=? AND key=?)"]),
+        (SQL.unique_holder, ["SEARCH u USING PRIMARY KEY (tenant=? AND key=?)", "(id=?)"]),
+    ],
+)
+async def test_what_new_jobs_meet_is_looked_up_by_key(
+    engine: Engine, path: Path, statement: str, keys: list[str]
+) -> None:
+    plan = _plan(path, statement, [None] * statement.count("?"))
+
+    assert all(any(key in step for step in plan) for key in keys), plan
+    assert not [step for step in plan if step.startswith(("SCAN u", "SCAN i", "SCAN j"))], plan
+
+
+@pytest.mark.parametrize(
     ("states", "index"),
     [
         (SQL.in_any, "SEARCH j USING INTEGER PRIMARY KEY (rowid<?)"),

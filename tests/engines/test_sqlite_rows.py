@@ -48,6 +48,38 @@ async def test_jobs_in_runs_of_any_length_keep_their_order_and_their_attributes(
     ]
 
 
+async def test_a_batch_larger_than_any_block_is_answered_job_by_job(engine: Engine) -> None:
+    """Ids and keys are looked up in blocks, and those in front stand in the way as well."""
+    jobs = [
+        NewJob(id=ids.make(), type="a", idempotency_key=f"k{number}", fingerprint=b"1")
+        for number in range(300)
+    ]
+    await engine.submit(jobs[:2])
+    other = NewJob(id=ids.make(), type="a", idempotency_key="k299", fingerprint=b"2")
+
+    answers = await engine.submit([*jobs, jobs[7], other])
+
+    assert [one.verdict for one in answers] == [
+        *[Verdict.REPEATED] * 2,
+        *[Verdict.ACCEPTED] * 298,
+        Verdict.REPEATED,
+        Verdict.CONFLICT,
+    ]
+    assert [one.id for one in answers] == [*(job.id for job in jobs), jobs[7].id, jobs[299].id]
+    assert [one.id for one in await _claims(engine)] == [job.id for job in jobs]
+
+
+async def test_jobs_without_keys_that_are_sent_again_are_stored_once(engine: Engine) -> None:
+    jobs = [NewJob(id=ids.make(), type="a") for _ in range(600)]
+    await engine.submit(jobs[::2])
+
+    answers = await engine.submit([*jobs, jobs[1]])
+
+    expected = [Verdict.REPEATED, Verdict.ACCEPTED] * 300 + [Verdict.REPEATED]
+    assert [one.verdict for one in answers] == expected
+    assert {one.id for one in await _claims(engine)} == {job.id for job in jobs}
+
+
 async def test_a_payload_of_any_bytes_comes_back_as_it_went_in(engine: Engine) -> None:
     """They travel strung together, as if they were texts."""
     payloads = [b"", b"\x00", b"\xff\xfe\x00a", b"{}", bytes(range(256)) * 40, b"", b"\xc3"]

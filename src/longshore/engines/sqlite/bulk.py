@@ -7,7 +7,7 @@ What a parameter costs depends on its type: an int 70 ns, a text or a bytearray 
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from longshore.engines.sqlite.sql import repeated
@@ -41,11 +41,24 @@ class BulkStatement:
 
         `tail` are the parameters that follow the rows.
         """
-        touched = 0
+        return sum(done.rowcount for done in self._blocks(db, rows, tail))
+
+    def read(
+        self, db: sqlite3.Connection, rows: Sequence[tuple[object, ...]], *tail: object
+    ) -> str:
+        """What it finds for all rows, if its answer is one JSON array: all in one."""
+        found = [done.fetchone()[0] for done in self._blocks(db, rows, tail)]
+        return f"[{','.join(one[1:-1] for one in found if one != '[]')}]"
+
+    def _blocks(
+        self,
+        db: sqlite3.Connection,
+        rows: Sequence[tuple[object, ...]],
+        tail: tuple[object, ...],
+    ) -> Iterator[sqlite3.Cursor]:
         for at in range(0, len(rows), _BLOCKS[-1]):
             part = rows[at : at + _BLOCKS[-1]]
             block = next(block for block in _BLOCKS if block >= len(part))
             values = [*chain.from_iterable(part)]
             values += [0] * ((block - len(part)) * len(part[0]))
-            touched += db.execute(self._statements[block], [*values, *tail]).rowcount
-        return touched
+            yield db.execute(self._statements[block], [*values, *tail])

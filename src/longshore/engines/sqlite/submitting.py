@@ -1,5 +1,6 @@
 """Store jobs."""
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from longshore.core.event import Group, Name
-from longshore.core.job import JobId, NewJob, Submitted, UniqueUntil, Verdict
+from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.core.rank import strict_rank
 from longshore.core.submission import first_run_at
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
@@ -20,7 +21,19 @@ __all__ = ["submit"]
 
 _insert_alike = BulkStatement(SQL.job_insert_alike)
 _insert_any = BulkStatement(SQL.job_insert)
+_job_times = BulkStatement(SQL.job_times)
+_get_idempotent = BulkStatement(SQL.idempotency_get)
+_put_idempotent = BulkStatement(SQL.idempotency_put)
+_get_holders = BulkStatement(SQL.unique_holder)
+_put_unique = BulkStatement(SQL.unique_put)
+_Times = tuple[int, int]
+"""Since when a job is there, and when it is or was due."""
+_time_rows = msgspec.json.Decoder(list[tuple[int, _Times]])
+_key_rows = msgspec.json.Decoder(list[tuple[int, str, str, _Times]])
+_holder_rows = msgspec.json.Decoder(list[tuple[int, str]])
+_unhex = bytes.fromhex
 _json = msgspec.json.Encoder()
+_ACCEPTED = Verdict.ACCEPTED
 _LONG_RUN = 8
 """Jobs that are alike are stored apart from others if there are so many in a row."""
 _shared = attrgetter(
@@ -34,19 +47,25 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     if not jobs:
         return []
     newest, arrival = _arrival(transaction)
-    if any(job.idempotency_key is not None or job.unique_key is not None for job in jobs):
-        answers = [_submit_keyed(transaction, job, arrival) for job in jobs]
+    is_keyed = any(
+        job.idempotency_key is not None or job.unique_key is not None for job in jobs
+    )
+    accept = _Acceptance(transaction.now, arrival)
+    if not is_keyed and _insert_all(transaction, jobs, arrival):
+        accepted, answers = jobs, [accept(job) for job in jobs]
     else:
-        answers = _submit_plain(transaction, jobs, arrival)
+        answers = _Standing(transaction.db, jobs, accept).answers()
+        accepted = [
+            job
+            for job, answer in zip(jobs, answers, strict=True)
+            if answer.verdict is _ACCEPTED
+        ]
+        _insert(transaction, accepted, arrival)
+        _put_keys(transaction.db, accepted, accept)
     after = {"after": newest}
     transaction.db.execute(SQL.ready_add, after)
-    if any(job.delay or job.run_at is not None for job in jobs):
+    if any(job.delay or job.run_at is not None for job in accepted):
         transaction.db.execute(SQL.scheduled_add, after)
-    accepted = [
-        job
-        for job, answer in zip(jobs, answers, strict=True)
-        if answer.verdict is Verdict.ACCEPTED
-    ]
     transaction.groups += _events(accepted)
     transaction.wakes |= bool(accepted)
     return answers
@@ -58,74 +77,29 @@ def _arrival(transaction: Transaction) -> tuple[int, int]:
     return (last[0], max(transaction.now, last[1])) if last else (0, transaction.now)
 
 
-def _submit_plain(
-    transaction: Transaction, jobs: Sequence[NewJob], arrival: int
-) -> list[Submitted]:
+def _insert_all(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> bool:
+    """Store the jobs; False, and none of them, if an id is known or stands there twice."""
     if len(jobs) == 1:
-        return _submit_each(transaction, jobs, arrival)
+        return _insert(transaction, jobs, arrival) == 1
     db = transaction.db
     db.execute("savepoint plain")
-    if _insert(transaction, jobs, arrival) == len(jobs):
-        db.execute("release plain")
-        return [_accepted(transaction, job, arrival) for job in jobs]
-    # Some ids are known, or stand twice in the batch: rare enough to go one by one.
-    db.execute("rollback to plain")
+    is_whole = _insert(transaction, jobs, arrival) == len(jobs)
+    if not is_whole:
+        db.execute("rollback to plain")
     db.execute("release plain")
-    return _submit_each(transaction, jobs, arrival)
+    return is_whole
 
 
-def _submit_each(
-    transaction: Transaction, jobs: Sequence[NewJob], arrival: int
-) -> list[Submitted]:
-    return [
-        _accepted(transaction, job, arrival)
-        if _insert(transaction, [job], arrival)
-        else Submitted(job.id, Verdict.REPEATED, *(_times(transaction, job) or ()))
-        for job in jobs
-    ]
+class _Acceptance:
+    """The answers to jobs that are accepted."""
 
+    def __init__(self, now: int, arrival: int) -> None:
+        self._now = now
+        self._arrival = arrival
 
-def _submit_keyed(transaction: Transaction, job: NewJob, arrival: int) -> Submitted:
-    standing = _standing(transaction, job)
-    if standing is not None:
-        return standing
-    db = transaction.db
-    _insert(transaction, [job], arrival)
-    answer = _accepted(transaction, job, arrival)
-    scope = {"tenant": job.tenant, "id": job.id}
-    if job.idempotency_key is not None:
-        key = {"key": job.idempotency_key, "fingerprint": job.fingerprint}
-        when = {"arrival": arrival, "run_at": answer.run_at}
-        db.execute(SQL.idempotency_put, {**scope, **key, **when})
-    if job.unique_key is not None:
-        db.execute(SQL.unique_put, {**scope, "key": job.unique_key})
-    return answer
-
-
-def _standing(transaction: Transaction, job: NewJob) -> Submitted | None:
-    """The answer, if another job stands for this one or keeps it out."""
-    key = _remembered(transaction, job)
-    times = _times(transaction, job)
-    if times is not None:
-        first = key.times if key is not None and key.id == job.id else times
-        return Submitted(job.id, Verdict.REPEATED, *first)
-    if key is not None:
-        if key.fingerprint == job.fingerprint:
-            return Submitted(key.id, Verdict.REPEATED, *key.times)
-        return Submitted(key.id, Verdict.CONFLICT)
-    holder = _holder(transaction, job)
-    if holder is not None:
-        return Submitted(holder, Verdict.UNIQUE)
-    return None
-
-
-def _accepted(transaction: Transaction, job: NewJob, arrival: int) -> Submitted:
-    run_at = first_run_at(job, now=transaction.now, arrival=arrival)
-    return Submitted(job.id, Verdict.ACCEPTED, arrival, run_at)
-
-
-def _times(transaction: Transaction, job: NewJob) -> tuple[int, int] | None:
-    return transaction.db.execute(SQL.job_times, {"id": job.id}).fetchone()
+    def __call__(self, job: NewJob) -> Submitted:
+        run_at = first_run_at(job, now=self._now, arrival=self._arrival)
+        return Submitted(job.id, _ACCEPTED, self._arrival, run_at)
 
 
 class _Key(NamedTuple):
@@ -133,28 +107,102 @@ class _Key(NamedTuple):
 
     fingerprint: bytes
     id: JobId
-    times: tuple[int, int]
+    times: _Times
 
 
-def _remembered(transaction: Transaction, job: NewJob) -> _Key | None:
-    if job.idempotency_key is None:
-        return None
-    key = {"tenant": job.tenant, "key": job.idempotency_key}
-    found = transaction.db.execute(SQL.idempotency_get, key).fetchone()
-    return None if found is None else _Key(found[0], JobId(found[1]), (found[2], found[3]))
+class _Standing:
+    """What the jobs of a call meet: jobs with their ids or keys. Asked for all at once."""
+
+    def __init__(
+        self, db: sqlite3.Connection, jobs: Sequence[NewJob], accept: _Acceptance
+    ) -> None:
+        self._jobs = jobs
+        self._accept = accept
+        self._stored = _stored(db, jobs)
+        self._remembered = _remembered(db, jobs)
+        self._holders = _holders(db, jobs)
+
+    def answers(self) -> list[Submitted]:
+        """One for each, in order: whoever is accepted stands in the way of those behind."""
+        return [self._answer(job) for job in self._jobs]
+
+    def _answer(self, job: NewJob) -> Submitted:
+        place = job.tenant, job.idempotency_key or ""
+        key = self._remembered.get(place) if job.idempotency_key is not None else None
+        times = self._stored.get(job.id)
+        if times is not None:
+            first = key.times if key is not None and key.id == job.id else times
+            return Submitted(job.id, Verdict.REPEATED, *first)
+        if key is not None:
+            if key.fingerprint == job.fingerprint:
+                return Submitted(key.id, Verdict.REPEATED, *key.times)
+            return Submitted(key.id, Verdict.CONFLICT)
+        if job.unique_key is not None:
+            holder = self._holders.setdefault((job.tenant, job.unique_key), job.id)
+            if holder != job.id:
+                return Submitted(holder, Verdict.UNIQUE)
+        answer = self._accept(job)
+        times = answer.created_at, answer.run_at
+        self._stored[job.id] = times
+        if job.idempotency_key is not None:
+            self._remembered[place] = _Key(job.fingerprint, job.id, times)
+        return answer
 
 
-def _holder(transaction: Transaction, job: NewJob) -> JobId | None:
-    """The live job that keeps this one out."""
-    if job.unique_key is None:
-        return None
-    key = {"tenant": job.tenant, "key": job.unique_key}
-    found = transaction.db.execute(SQL.unique_holder, key).fetchone()
-    if found is None:
-        return None
-    holder, until, is_finished, is_running = found
-    is_held = not is_finished and (not is_running or until == UniqueUntil.FINISHED)
-    return JobId(holder) if is_held else None
+def _stored(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[JobId, _Times]:
+    """Those of the jobs that are there already."""
+    rows = [(number, blob(job.id)) for number, job in enumerate(jobs)]
+    found = _time_rows.decode(_job_times.read(db, rows))
+    return {jobs[number].id: times for number, times in found}
+
+
+def _remembered(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[tuple[str, str], _Key]:
+    """The idempotency keys that stand for a job already."""
+    found = _key_rows.decode(_get_idempotent.read(db, _keys(jobs, "idempotency_key")))
+    return {
+        (jobs[number].tenant, jobs[number].idempotency_key or ""): _Key(
+            _unhex(fingerprint), JobId(_unhex(job_id)), times
+        )
+        for number, fingerprint, job_id, times in found
+    }
+
+
+def _holders(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[tuple[str, str], JobId]:
+    """The jobs that keep others with their unique keys out."""
+    found = _holder_rows.decode(_get_holders.read(db, _keys(jobs, "unique_key")))
+    return {
+        (jobs[number].tenant, jobs[number].unique_key or ""): JobId(_unhex(job_id))
+        for number, job_id in found
+    }
+
+
+def _keys(jobs: Sequence[NewJob], name: str) -> list[tuple[object, ...]]:
+    return [
+        (number, job.tenant, key)
+        for number, job in enumerate(jobs)
+        if (key := getattr(job, name)) is not None
+    ]
+
+
+def _put_keys(db: sqlite3.Connection, jobs: Sequence[NewJob], accept: _Acceptance) -> None:
+    """Remember whose keys these are from now on."""
+    idempotent = [
+        (
+            job.tenant,
+            job.idempotency_key,
+            blob(job.fingerprint),
+            blob(job.id),
+            (answer := accept(job)).created_at,
+            answer.run_at,
+        )
+        for job in jobs
+        if job.idempotency_key is not None
+    ]
+    unique = [
+        (job.tenant, job.unique_key, blob(job.id)) for job in jobs if job.unique_key is not None
+    ]
+    _put_idempotent.run(db, idempotent)
+    _put_unique.run(db, unique)
 
 
 def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> int:

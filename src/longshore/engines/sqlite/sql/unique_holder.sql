@@ -1,9 +1,13 @@
--- unique_holder: the job that has a unique key, until when it keeps it, and how far it is.
--- :tenant :key
-select j.id, j.unique_until,
-       exists (select 1 from longshore_finished f where f.seq = j.seq),
-       exists (select 1 from longshore_held h where h.seq = j.seq and h.token in (
-                 select token from longshore_session where closed_at is null))
-  from longshore_unique u
-  join longshore_job j on j.id = u.id
- where u.tenant = :tenant and u.key = :key
+-- unique_holder: the jobs that keep others with their unique keys out, as [number, id].
+-- The line of parameters is repeated once per key.
+-- number, tenant, key
+select json_group_array(json_array(s.column1, hex(j.id)))
+  from (values
+    (?, ?, ?)
+       ) as s
+ cross join longshore_unique u on u.tenant = s.column2 and u.key = s.column3
+ cross join longshore_job j on j.id = u.id
+ where not exists (select 1 from longshore_finished f where f.seq = j.seq)
+   and (j.unique_until = 'finished' or not exists (
+        select 1 from longshore_held h where h.seq = j.seq and h.token in (
+               select token from longshore_session where closed_at is null)))
