@@ -98,8 +98,11 @@ class _Acceptance:
         self._arrival = arrival
 
     def __call__(self, job: NewJob) -> Submitted:
-        run_at = first_run_at(job, now=self._now, arrival=self._arrival)
-        return Submitted(job.id, _ACCEPTED, self._arrival, run_at)
+        arrival = self._arrival
+        if job.run_at is None and not job.delay:  # most of them: spare them a call
+            return Submitted(job.id, _ACCEPTED, arrival, arrival)
+        run_at = first_run_at(job, now=self._now, arrival=arrival)
+        return Submitted(job.id, _ACCEPTED, arrival, run_at)
 
 
 class _Key(NamedTuple):
