@@ -4,9 +4,10 @@
     python bench/sqlite_hot_path.py --binding
 
 A producer's and a worker's connection take turns on one file, in one thread: nobody waits for
-a lock, and no event loop runs beside it. So the figures differ by a few hundredths from run to
-run on a quiet machine, where those of `longshore bench` differ by half. With `--binding` it
-says what one parameter costs instead, by its type.
+a lock, and no event loop runs beside it. Processor time is counted, not what others use of it
+meanwhile. So the figures differ by a few hundredths from run to run on a quiet machine, where
+those of `longshore bench` differ by half. With `--binding` it says what one parameter costs
+instead, by its type.
 """
 
 import argparse
