@@ -27,8 +27,9 @@ pytestmark = pytest.mark.slow
 
 PATIENCE = 60.0
 # What a document cannot say of two fields together (a cron expression or an interval) is
-# refused all the same, and rightly.
-LEFT_OUT = "positive_data_acceptance"
+# refused all the same, and rightly. Wrong keys are soon answered 429, which it takes for a
+# key that was not looked at; tests of keys look closer.
+LEFT_OUT = "positive_data_acceptance,ignored_auth"
 
 
 async def operator_key(url: str) -> str:
@@ -83,7 +84,7 @@ async def test_no_answer_contradicts_the_document(tmp_path: Path):
         before = resident_kib(process.pid)
 
         said = await asyncio.to_thread(
-            ask_everything, tmp_path, port, key, examples=120, seconds=1_500
+            ask_everything, tmp_path, port, key, examples=200, seconds=1_500
         )
         grown = resident_kib(process.pid) - before
 

@@ -93,6 +93,9 @@ def read_parameters(found: Mapping[str, str], kind: type[T]) -> T:
     for name, value in found.items():
         if not value.isprintable():
             raise invalid(name if _PLAIN.fullmatch(name) else "", "is not printable")
+        # A text that msgspec would take for the absence of one: a filter would mean anything.
+        if value.lower() == "null":
+            raise invalid(name if _PLAIN.fullmatch(name) else "", "cannot be null")
     try:
         return msgspec.convert(dict(found), kind, strict=False)
     except msgspec.ValidationError as error:

@@ -84,6 +84,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._enter(_Phase.IDLE)
         super().on_response_complete()
 
+    def eof_received(self) -> Any:
+        """A client that has said all it wants to say still gets its answer."""
+        is_under_way = self._phase is _Phase.SERVED
+        if is_under_way:
+            self.cycle.keep_alive = False
+        return is_under_way
+
     def shutdown(self) -> None:
         """Take no more requests, but for the first one of whoever has just connected.
 

@@ -21,9 +21,9 @@ _TENANT = Header(
     "Whom an operator's key speaks for; of no account with a tenant's own.",
     "^[A-Za-z0-9_.:/@+-]{1,128}$",
 )
-_EVERYWHERE = ("overloaded", "internal")
+_EVERYWHERE = ("overloaded", "internal", "request_timeout", "headers_too_large")
 _WITH_STORE = ("engine_unavailable", "engine_busy", "schema")
-_WITH_KEY = ("unauthenticated", "forbidden", "quota_exceeded")
+_WITH_KEY = ("unauthenticated", "forbidden", "quota_exceeded", "invalid")
 _WITH_BODY = ("content_too_large", "unsupported_media_type", "malformed", "invalid")
 
 

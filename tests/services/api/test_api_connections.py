@@ -95,6 +95,18 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(memory: Engine):
     assert status == 200
 
 
+async def test_a_client_that_has_said_all_still_gets_its_answer(memory: Engine):
+    body = b'{"type":"a"}'
+    async with served(memory) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        writer.write_eof()
+        said = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+
+    assert b"201 Created" in said
+
+
 async def test_an_upgrade_is_not_offered(memory: Engine):
     raw = (
         b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\n"
