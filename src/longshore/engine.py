@@ -195,8 +195,7 @@ class Keeper(Protocol):
     async def renew(self, token: int) -> Renewed:
         """Push a session's end a full lease into the future, or raise LeaseLostError.
 
-        For a worker that lives but may be too busy to renew. Of cancels and claims the answer
-        tells nothing: the worker hears of them itself.
+        For a worker that may be too busy to. It hears of cancels and claims itself.
         """
         ...
 
@@ -234,8 +233,7 @@ class Steward(Protocol):
     ) -> int:
         """Bury a lapsed session and settle what it held; 0 when someone else was first.
 
-        Refused (0) when the session was renewed meanwhile. What the settlements leave out is
-        released.
+        Refused (0) when it was renewed meanwhile. What the settlements leave out is released.
         """
         ...
 
@@ -373,12 +371,7 @@ class Engine(Producer, Keeper, Steward, Inspector, Accounts, Outbox, Protocol):
         ...
 
     async def attach_session(self, token: int) -> Session:
-        """A session that was opened somewhere else, or LeaseLostError when it is not live.
-
-        Everything it knows stands in the store, so any number of processes may speak for it,
-        in turn or at once. Whoever opened it must not do so any more by what `open_session`
-        returned.
-        """
+        """A session that anyone opened, for many processes at once, or LeaseLostError."""
         ...
 
     async def now(self) -> int:
