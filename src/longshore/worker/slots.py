@@ -78,7 +78,6 @@ class Slots:
         judge: Judge,
         flight: Flight,
     ) -> None:
-        clock = standing.clock
         self._handlers = _Handlers(
             (name, handler) for name in registry.types if (handler := registry.get(name))
         )
@@ -86,7 +85,7 @@ class Slots:
         self._settler = settler
         self._judge = judge
         self._flight = flight
-        self._clock = clock
+        self._clock = standing.clock
         self._buffer = Buffer()
         self._parked: list[asyncio.Future[None]] = []
         self._coming = 0
@@ -128,8 +127,7 @@ class Slots:
 
     def attempts(self) -> list[Attempt]:
         """Every attempt whose handler runs, wanted or not."""
-        running = [slot.attempt for slot in self._slots if slot.attempt is not None]
-        return running + self.lanes.attempts
+        return [slot.attempt for slot in self._slots if slot.attempt] + self.lanes.attempts
 
     def references(self) -> list[Reference]:
         """Everything held here under the session: waiting or running."""
