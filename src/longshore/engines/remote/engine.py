@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from longshore.core.account import Access, ApiKey, NewKey, Tenant
-from longshore.core.bucket import Borrowed
+from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
+from longshore.core.bucket import Borrowed, Limit
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
@@ -229,6 +229,7 @@ class RemoteEngine:
 
     async def put_tenant(self, tenant: Tenant, *, seen: Tenant | None = None) -> bool:
         """Create a tenant, or replace it."""
+        validate_tenant(tenant)  # here already: a document cannot carry every number
         return await self._ask("put_tenant", tenant=tenant, seen=seen)
 
     async def get_tenant(self, name: str) -> Tenant:
@@ -269,6 +270,7 @@ class RemoteEngine:
 
     async def borrow(self, name: str, *, rate: float, burst: int, want: int) -> Borrowed:
         """Take tokens from a bucket."""
+        Limit(rate, burst).validate()
         return await self._ask("borrow", name=name, rate=rate, burst=burst, want=want)
 
     # Life
