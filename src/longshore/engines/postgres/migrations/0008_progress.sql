@@ -138,7 +138,8 @@ alter type longshore.known
     add attribute progress_message text,
     add attribute progress_at bigint;
 
--- As before, and with the progress.
+-- As before, and with the progress. With more than eight relations to join the server no longer
+-- looks for their best order, and `where id = …` on the view would read every segment.
 create or replace function longshore.seen(
     p_segment bigint, p_ordinal integer default null, p_payload bytea default null
 ) returns setof longshore.known language sql stable as $$
@@ -150,8 +151,14 @@ create or replace function longshore.seen(
            p.run_at, s.created_at, s.max_attempts, s.timeout, p.delivery, p.attempt,
            p.failures, p.crashes, p.lapses,
            case when p.home in ('finished', 'claim') then p.started_at
-                when not p.is_replayed then a.started_at end,
-           p.finished_at, x.result, f.failure::text, coalesce(q.reason, p.reason),
+                when not p.is_replayed then (
+                    select a.started_at from longshore.attempt a
+                     where a.segment = p.segment and a.ordinal = p.ordinal
+                     order by a.delivery desc limit 1) end,
+           p.finished_at, x.result, (
+               select a.failure from longshore.attempt a
+                where a.segment = p.segment and a.ordinal = p.ordinal and a.failure is not null
+                order by a.delivery desc limit 1)::text, coalesce(q.reason, p.reason),
            case when p.state = 'running' then p.worker end, q.reason is not null,
            y.keys ->> 'unique_key', y.keys ->> 'idempotency_key', y.keys ->> 'ordering_key',
            y.own ->> 'trace', (y.own -> 'tags')::text, p.home, p.span, p.token, p.worker,
@@ -165,14 +172,6 @@ create or replace function longshore.seen(
            select x.result from longshore.result x
             where x.segment = p.segment and x.ordinal = p.ordinal offset 0) x
         on p.state = 'succeeded'
-      left join lateral (
-           select a.started_at from longshore.attempt a
-            where a.segment = p.segment and a.ordinal = p.ordinal
-            order by a.delivery desc limit 1) a on true
-      left join lateral (
-           select a.failure from longshore.attempt a
-            where a.segment = p.segment and a.ordinal = p.ordinal and a.failure is not null
-            order by a.delivery desc limit 1) f on true
       left join lateral (
            select q.reason from longshore.request q
             where q.token = p.token and q.handle = (p.segment << 12 | p.ordinal)
