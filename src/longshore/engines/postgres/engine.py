@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from weakref import WeakSet
 
 from longshore.core.event import EventBatch
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
@@ -46,7 +45,8 @@ class PostgresEngine(PostgresAccounts):
         self._submitter = Submitter(database)
         self._callers = Callers(database)
         # One that is only ever attached to is forgotten by whoever opened it.
-        self._sessions: WeakSet[PostgresSession] = WeakSet()
+        self._sessions: set[PostgresSession] = set()
+        """Not weak: one that its holder forgot has a connection that somebody must close."""
         self._is_closed = False
 
     @property
@@ -105,7 +105,7 @@ class PostgresEngine(PostgresAccounts):
             with suppress(LongshoreError):
                 await session.close()
             raise
-        self._sessions.add(session)
+        self._sessions = {one for one in self._sessions if one.is_open} | {session}
         return session
 
     async def attach_session(self, token: int) -> AttachedSession:
