@@ -249,4 +249,5 @@ async def test_what_was_answered_is_there_after_a_restart(
 async def _heard(engine: Engine) -> None:
     """Return when a call that was made before has reached the engine, also a remote one."""
     for _ in range(5):
+        await asyncio.sleep(0)
         await engine.counts()
