@@ -221,7 +221,7 @@ def _refuse_misspelt(variable: str, known: Iterable[str]) -> None:
 
     Others are let be: a machine may well have a LONGSHORE_HOME of its own.
     """
-    suggestion = _suggestion(variable, known)
+    suggestion = _suggestion(variable, known, prefix=PREFIX)
     ours = tuple(f"{PREFIX}{section.upper()}_" for section in _sections())
     if not _KUBERNETES.search(variable) and (suggestion or variable.startswith(ours)):
         raise ConfigError(f"the environment has an unknown setting {variable}{suggestion}")
@@ -256,9 +256,11 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, known, n=1, cutoff=0.8)
-    return f"; did you mean {close[0]}?" if close else ""
+def _suggestion(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """What was probably meant. What all words begin with makes none more alike."""
+    names = [one.removeprefix(prefix) for one in known]
+    close = get_close_matches(word.removeprefix(prefix), names, n=1, cutoff=0.8)
+    return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 
 def _build(found: Mapping[str, _Found]) -> Settings:

@@ -178,7 +178,7 @@ async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rou
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.prove)])
 async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, rounds: int):
-    job_ids = await yard.submit_all("healthy", [{"n": n} for n in range(200 * rounds)])
+    job_ids = await yard.submit_all("count", [{"n": n} for n in range(200 * rounds)])
     rng = random.Random(rounds)
     for number in range(rounds):
         worker = yard.worker("--lease", "5s")
