@@ -83,7 +83,7 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
     yard: Yard, ready: Path
 ):
     hand = await a_ready_worker(yard, ready)
-    ids = await yard.submit("clutch", seconds=3.5)
+    ids = await yard.submit("clutch", seconds=6.0)
 
     stuck = await hand.logged("worker is stuck")
     was_unready = not ready.exists()
