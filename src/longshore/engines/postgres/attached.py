@@ -54,6 +54,8 @@ class AttachedSession:
         self._types: list[str] = opened["types"]
         self._era: int | None = None
         """Between two crashes of the server: the one in which the session was last heard of."""
+        self._is_waiting = False
+        """Its last exchange through here found nothing, and looks again if need be."""
 
     @property
     def _database(self) -> Database:
@@ -192,8 +194,10 @@ class AttachedSession:
             plan.undo()
             stale = _references.decode(meta.refused or "[]")
         claims = book.add(number, rows[1:], _moment())
-        if want and not claims:
+        is_waiting = bool(want) and not claims
+        if is_waiting and not (self._is_waiting and meta.clear):
             self._look_again(_SECOND_LOOK if meta.clear else _NEXT_LOOK)
+        self._is_waiting = is_waiting
         return Exchanged(meta.now, claims, stale, _unwanted(book), meta.paused)
 
     async def _check_in(self, connection: Connection) -> None:
