@@ -211,7 +211,6 @@ async def test_interrupting_a_wait_is_quiet(shell: Shell):
     # Python restores its own SIGINT handling before our code runs; what tells us that the
     # command is in its loop is that it reads the file.
     await eventually(lambda: _reads(waiting.pid, "jobs.db"), within=PATIENCE)
-    await asyncio.sleep(0.5)  # it opens the file a moment before it can be interrupted quietly
 
     waiting.send_signal(signal.SIGINT)
 
