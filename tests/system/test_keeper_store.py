@@ -55,6 +55,7 @@ async def outage(yard: Yard, server: PostgresServer) -> None:
     assert (second.delivery, second.crashes) == (2, 1)
     assert alive.lines("lease lost") == []
     assert stuck["why"] == "the engine does not answer"
+    await alive.logged("worker can claim again")
     assert len(alive.lines("worker can claim again")) == 1
 
 
