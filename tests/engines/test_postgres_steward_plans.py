@@ -75,7 +75,6 @@ async def connection(
         (SQL.prune_old, [NOW, NOW, NOW, 10], {"idempotency_age", "outbox_age", "firing_age"}),
         (SQL.outbox_after, [0, 10], {"outbox_fresh", "outbox_order"}),
         (SQL.outbox_unpublished, [10], {"outbox_fresh", "outbox_unpublished"}),
-        (SQL.outbox_published, [NOW, [1, 2, 3]], {"outbox_order"}),
     ],
     ids=lambda value: value.split()[1] if isinstance(value, str) else "",
 )
@@ -95,3 +94,18 @@ async def test_every_tick_reads_its_indexes_and_nothing_else(
         assert not re.findall(r"Seq Scan on .*|Bitmap .*|Sort  .*", plan)
         assert indexes <= set(re.findall(r"Scan using (\w+)", plan))
         assert set(unbounded(plan)) <= IN_ORDER
+
+
+async def test_marks_are_found_by_their_positions_in_whichever_index(connection: Connection):
+    plans = Plans(connection)
+    turn = connection.transaction()
+    await turn.start()
+    empty = await plans.of(SQL.outbox_published, NOW, [1, 2, 3])
+    await connection.execute(FILL)
+    filled = await plans.of(SQL.outbox_published, NOW, [1, 2, 3])
+    await turn.rollback()
+
+    for plan in (empty, filled):
+        assert not re.findall(r"Seq Scan on .*|Bitmap .*", plan)
+        assert re.findall(r"Scan using outbox_(?:order|unpublished)", plan)
+        assert unbounded(plan) == []

@@ -18,7 +18,8 @@ def leave(number, _):
         book.write(f"{number}\\n")
     if kind != "deaf" and (kind != "stubborn" or len(told) > 1):
         os._exit(0)
-signal.signal(signal.SIGTERM, leave)
+if kind != "young":
+    signal.signal(signal.SIGTERM, leave)
 signal.signal(signal.SIGINT, leave)
 with (folder / "started").open("a") as book:
     book.write(f"{os.getpid()}\\n")

@@ -75,11 +75,19 @@ def children(pid: int) -> list[int]:
 
 
 def words_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    """What a process was started with; nothing of one that has just gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    """How the kernel calls the state of a process; nothing of one that has just gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 async def test_orphans_are_reaped_and_a_signal_drains_the_worker(yard: Yard):
@@ -88,7 +96,9 @@ async def test_orphans_are_reaped_and_a_signal_drains_the_worker(yard: Yard):
     (held,) = await yard.submit("hold")
     await eventually(lambda: len(yard.runs()) == 6, within=PATIENCE)
     # The orphans have ended by then, or do so while this waits.
-    await eventually(lambda: not any("sleep" in one for one in others(container)))
+    await eventually(
+        lambda: not any("sleep" in one for one in others(container)), within=PATIENCE
+    )
 
     os.kill(container.first, signal.SIGTERM)
     await container.hand.logged("worker asked to leave")

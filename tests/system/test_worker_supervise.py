@@ -78,6 +78,15 @@ async def test_a_signal_reaches_every_child_and_all_leave(watch: Watch):
     assert len(watch.children()) == 3
 
 
+async def test_children_that_had_just_begun_leave_well_by_the_signal_itself(watch: Watch):
+    supervisor = watch.start("young")
+    await watch.has_started(2)
+
+    supervisor.terminate()
+
+    assert supervisor.wait(PATIENCE) == 0
+
+
 async def test_a_child_that_crashed_is_started_again_after_a_pause(watch: Watch):
     began = time.monotonic()
     supervisor = watch.start("crash", count=1)

@@ -196,7 +196,8 @@ class Supervisor:
         log.info(f"{self.what} ended", extra=facts)
         if is_crash and not self._received:
             self._restart_later(place, now)
-        elif code == 0:
+        elif code == 0 or (self._received and code == -signal.SIGTERM):
+            # A child that the signal met before it had a handler had begun nothing yet.
             place.is_over = True
         elif self._received or code == EXIT_CONFIG:
             place.is_over = True

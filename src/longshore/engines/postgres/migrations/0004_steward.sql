@@ -426,6 +426,7 @@ begin
 end
 $$;
 
+-- Said twice, a position bounds whichever index is read.
 create function longshore.published(p_now bigint, p_positions bigint[]) returns void
 language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -436,6 +437,7 @@ begin
      where o.ctid = any (array(
            select x.ctid from unnest(p_positions) p cross join lateral (
                   select x.ctid from longshore.outbox x
-                   where x.position = p and x.published_at is null offset 0) x));
+                   where x.position = p and x.position + 0 = p
+                     and x.published_at is null offset 0) x));
 end
 $$;
