@@ -31,8 +31,8 @@ demo: setup ## Kill workers under load and count the jobs; BREAK=fence shows wha
 dev: setup ## Run the whole queue in one process on SQLite
 	$(BIN)/longshore dev
 
-test: setup ## Every test but the long proofs, on real servers
-	$(BIN)/python -m pytest $(ARGS)
+test: setup ## Every test but the long proofs, on real servers; ARGS="-n 0 -k name" for a few
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: setup ## Format, lint, types, import rules, spelling
 	$(BIN)/ruff format --check .
