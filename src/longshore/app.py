@@ -19,6 +19,7 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
 from longshore.options import Duration, Options, Template, microseconds
+from longshore.queues import Queues
 from longshore.recurring import Times
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
@@ -82,6 +83,8 @@ class Longshore:
         """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
         self.sync = Sync(self)
         """The app for code that does not await."""
+        self.queue = Queues(self)
+        """What may run of a queue: `app.queue("mail", max_running=10, rate="100/s")`."""
         self.schedules = Schedules(self)
         """The schedules it declares; `put`, `pause` and the like for those in its store."""
 
@@ -291,6 +294,7 @@ class Longshore:
                 clock=self._clock,
                 on_ready=lambda _: worker.nudge(),
             )
+            await self.queue.store()
             await self.store_schedules()
             async with scheduler.running():
                 seconds = microseconds(horizon) / 1e6

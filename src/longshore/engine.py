@@ -1,9 +1,9 @@
 """The engine contract: what every store must do, grouped by who asks for it.
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
-people look through an Inspector, the API asks Accounts who they are, the relay reads an
-Outbox. Semantics live in `longshore.testing.contract`, which every engine must pass;
-`docs/architecture/exchange.md` walks the hard cases on paper.
+people look through an Inspector and set limits through Flow, the API asks Accounts who they
+are, the relay reads an Outbox. Semantics live in `longshore.testing.contract`, which every
+engine must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no
@@ -29,15 +29,18 @@ from longshore.core.job import (
     Settlement,
     Submitted,
 )
+from longshore.core.retention import Retention
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.traits import Traits
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.flow import Flow
 
 __all__ = [
     "Accounts",
     "Completion",
     "Engine",
     "Exchanged",
+    "Flow",
     "Inspector",
     "JobFilter",
     "Keeper",
@@ -177,16 +180,6 @@ class TransactionalProducer(Protocol):
         A connection that does not lead to this engine's store is a ConfigError.
         """
         ...
-
-
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long finished things are kept, in microseconds."""
-
-    succeeded: int = 86_400_000_000
-    cancelled: int = 86_400_000_000
-    dead: int = 14 * 86_400_000_000
-    idempotency: int = 86_400_000_000
-    outbox: int = 3_600_000_000
 
 
 class Keeper(Protocol):
@@ -351,7 +344,7 @@ class Outbox(Protocol):
         ...
 
 
-class Engine(Producer, Keeper, Steward, Inspector, Accounts, Outbox, Protocol):
+class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Protocol):
     """A store that keeps every promise above."""
 
     @property

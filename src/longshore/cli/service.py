@@ -60,6 +60,7 @@ async def work(
             clock=wiring.CLOCK,
             ticks=ticks,
         )
+        await app.queue.store()
         await app.store_schedules()
         with drained_by_signals(worker):
             if on_open is not None:
@@ -101,6 +102,7 @@ async def work_and_schedule(
             ticks=ticks,
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
+        await app.queue.store()
         await app.store_schedules()
         async with scheduler.running(), api.beside(app, settings, listening):
             with drained_by_signals(worker):

@@ -1,9 +1,9 @@
-"""Durations and sizes as people write them: `30s`, `1h30m`, `1MiB`."""
+"""Durations, rates and sizes as people write them: `30s`, `1h30m`, `100/s`, `1MiB`."""
 
 import re
 from datetime import timedelta
 
-__all__ = ["duration", "duration_text", "microseconds", "size_bytes"]
+__all__ = ["duration", "duration_text", "microseconds", "rate", "rate_text", "size_bytes"]
 
 _UNITS = (
     ("d", 86_400_000_000),
@@ -16,6 +16,8 @@ _UNITS = (
 _MICROSECONDS = {"w": 7 * 86_400_000_000, **dict(_UNITS)}
 _PART = r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d|w)"
 _DURATION = re.compile(rf"{_PART}(?:\s*{_PART})*", re.ASCII)
+
+_RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(?:/\s*([smhd]))?", re.ASCII)
 
 _BYTES = {
     "": 1,
@@ -65,6 +67,20 @@ def duration_text(value: timedelta) -> str:
 def microseconds(value: timedelta) -> int:
     """The duration as the engine counts it."""
     return value // timedelta(microseconds=1)
+
+
+def rate(text: str) -> float:
+    """`100/s`, `30/m`, `5/h` or a bare number per second, in thousandths; or ValueError."""
+    match = _RATE.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r:.80} is not a rate such as 100/s, 30/m or 5/h")
+    seconds = _MICROSECONDS[match[2] or "s"] // 1_000_000
+    return round(float(match[1]) / seconds, 3)
+
+
+def rate_text(value: float) -> str:
+    """A rate that `rate` reads back as the same value."""
+    return f"{value:.3f}".rstrip("0").rstrip(".") + "/s"
 
 
 def size_bytes(text: str) -> int:

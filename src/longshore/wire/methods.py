@@ -14,6 +14,13 @@ from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
 from longshore.core.answer import Lapsed, Promoted
 from longshore.core.bucket import Borrowed
 from longshore.core.event import EventBatch
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
@@ -157,6 +164,24 @@ class Published(Request, frozen=True):
     positions: Annotated[list[Token], Meta(max_length=100_000)]
 
 
+class PutQueue(Request, frozen=True):
+    """A layer of what is said of a queue, and how it stands."""
+
+    name: str
+    layer: Layer
+    settings: QueueSettings
+    seen: QueueSettings | None = None
+
+
+class PutBreaker(Request, frozen=True):
+    """A layer of what is said of a type's breaker, and how it stands."""
+
+    type: str
+    layer: Layer
+    settings: BreakerSettings
+    seen: BreakerSettings | None = None
+
+
 class PutTenant(Request, frozen=True):
     """A tenant, and how it stands."""
 
@@ -271,6 +296,10 @@ METHODS = {
         _operate("put_schedule", PutSchedule, bool),
         _read("schedules", OfTenant, list[Schedule]),
         _operate("delete_schedule", DeleteSchedule, None),
+        Method("put_queue", PutQueue, bool, Scope.OPERATE, True, True),
+        _read("queue_settings", Empty, list[QueueFlow]),
+        Method("put_breaker", PutBreaker, bool, Scope.OPERATE, True, True),
+        _read("breaker_settings", Empty, list[BreakerFlow]),
         _read("events", Events, list[EventBatch], fleetwide=True),
         _work("unpublished", Limited, list[EventBatch], again=True),
         _work("published", Published, None, again=True),

@@ -23,6 +23,7 @@ from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
+from longshore.engines.postgres.flowing import PostgresFlow
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
@@ -36,7 +37,7 @@ from longshore.errors import (
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresAccounts):
+class PostgresEngine(PostgresFlow, PostgresAccounts):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:

@@ -102,9 +102,10 @@ async def counts(database: Database, *, tenant: str | None = None) -> list[Queue
         elif line["state"] == State.RUNNING:
             facts["buffered"] = line["buffered"]
     paused = {one.queue for one in await pauses(database) if one.queue and not one.type}
+    said = {row["queue"] for row in await database.fetch(SQL.flows)}
     return [
         QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))
-        for queue in sorted(found.keys() | paused)
+        for queue in sorted(found.keys() | paused | said)
     ]
 
 

@@ -5,9 +5,17 @@ from typing import Any
 
 import msgspec
 
+from longshore.core import flow
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.core.event import EventBatch
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.state import State, after
@@ -210,6 +218,44 @@ class RemoteEngine:
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
         await self._ask("delete_schedule", name=name, tenant=tenant)
+
+    # Flow
+
+    async def put_queue(
+        self,
+        name: str,
+        layer: Layer,
+        settings: QueueSettings,
+        *,
+        seen: QueueSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a queue."""
+        flow.validate(name, settings)
+        return await self._ask(
+            "put_queue", name=name, layer=layer, settings=settings, seen=seen
+        )
+
+    async def queue_settings(self) -> list[QueueFlow]:
+        """All that is said of queues."""
+        return await self._ask("queue_settings")
+
+    async def put_breaker(
+        self,
+        type: str,
+        layer: Layer,
+        settings: BreakerSettings,
+        *,
+        seen: BreakerSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a type's breaker."""
+        flow.validate(type, settings)
+        return await self._ask(
+            "put_breaker", type=type, layer=layer, settings=settings, seen=seen
+        )
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """All that is said of breakers."""
+        return await self._ask("breaker_settings")
 
     # Outbox
 

@@ -35,6 +35,7 @@ from longshore.engines.sqlite import (
 from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.flowing import SqliteFlow
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
@@ -49,7 +50,7 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 
 
-class SqliteEngine(SqliteAccounts):
+class SqliteEngine(SqliteFlow, SqliteAccounts):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:

@@ -13,6 +13,7 @@ from longshore.testing.contract.cancelling import *
 from longshore.testing.contract.claiming import *
 from longshore.testing.contract.faults import *
 from longshore.testing.contract.fencing import *
+from longshore.testing.contract.flow import *
 from longshore.testing.contract.idempotency import *
 from longshore.testing.contract.inspecting import *
 from longshore.testing.contract.keeping import *

@@ -12,6 +12,7 @@ from longshore.engine import Session, Traits
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.accounts import ModelAccounts
+from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.inspector import ModelInspector
 from longshore.testing.model.keeper import ModelKeeper
 from longshore.testing.model.producer import ModelProducer
@@ -22,7 +23,9 @@ from longshore.testing.model.store import Lease, Store
 __all__ = ["ModelEngine"]
 
 
-class ModelEngine(ModelProducer, ModelKeeper, ModelSteward, ModelInspector, ModelAccounts):
+class ModelEngine(
+    ModelProducer, ModelKeeper, ModelSteward, ModelInspector, ModelFlow, ModelAccounts
+):
     """An engine that keeps every promise but the durable ones."""
 
     def __init__(self, clock: Clock | None = None) -> None:

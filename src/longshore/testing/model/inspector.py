@@ -59,7 +59,8 @@ class ModelInspector:
             row.job for row in self._store.rows.values() if tenant in (None, row.job.tenant)
         ]
         paused = {queue for queue, type_name in self._store.pauses if queue and not type_name}
-        names = sorted({job.queue for job in jobs} | paused)
+        said = {queue for queue, _ in self._store.queue_settings}
+        names = sorted({job.queue for job in jobs} | paused | said)
         return [
             _count(name, [job for job in jobs if job.queue == name], is_paused=name in paused)
             for name in names

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from longshore.core import event, ids
 from longshore.core.account import ApiKey, Tenant
 from longshore.core.event import EventBatch, Group, Name
+from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement, UniqueUntil
 from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
@@ -89,6 +90,8 @@ class Store:
         self.tenants: dict[str, Tenant] = {}
         self.api_keys: dict[str, ApiKey] = {}
         self.buckets: dict[str, int] = {}
+        self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
+        self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
         self.fired: set[tuple[str, str, int]] = set()
         self.batches: list[EventBatch] = []
         self.published: set[int] = set()

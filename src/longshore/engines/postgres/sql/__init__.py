@@ -32,6 +32,9 @@ class Statements:
     expire: str
     expire_dead: str
     firing_add: str
+    flow_delete: str
+    flow_put: str
+    flows: str
     forget: str
     forget_session: str
     hold: str
@@ -93,6 +96,11 @@ class Statements:
     session_renew: str
     session_shorten: str
     sessions: str
+    setting_delete: str
+    setting_lock: str
+    setting_put: str
+    settings: str
+    settings_of: str
     settle: str
     store: str
     submit: str

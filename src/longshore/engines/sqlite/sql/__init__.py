@@ -36,6 +36,9 @@ class Statements:
     fact_put: str
     firing_add: str
     firing_prune: str
+    flow_delete: str
+    flow_put: str
+    flows: str
     front: str
     handed_out: str
     held: str
@@ -110,6 +113,10 @@ class Statements:
     session_renew: str
     session_shorten: str
     sessions: str
+    setting_delete: str
+    setting_put: str
+    settings: str
+    settings_of: str
     settle: str
     settle_finished: str
     settle_ready: str

@@ -1,0 +1,230 @@
+"""Flow control: what may be said of a queue and of a task type, and who says it.
+
+Code declares settings, and an operator overrides them, field by field; None means that nothing
+was said. The engine stores both layers, so that people see where a value comes from.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core.backoff import LONGEST_US
+from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit
+from longshore.core.submission import fault_of_name
+from longshore.errors import ConfigError
+
+__all__ = [
+    "BURSTS",
+    "ENFORCED",
+    "LARGEST",
+    "RATES",
+    "BreakerFlow",
+    "BreakerSettings",
+    "Layer",
+    "OnDead",
+    "Order",
+    "QueueFlow",
+    "QueueSettings",
+    "breakers",
+    "effective",
+    "limit_of",
+    "may_put",
+    "queues",
+    "said",
+    "validate",
+]
+
+LARGEST = 1_000_000_000
+"""Of whatever is counted in jobs."""
+
+
+class Layer(StrEnum):
+    """Who says it; the later one counts."""
+
+    DECLARED = "declared"
+    """The code, when a worker starts."""
+    OVERRIDDEN = "overridden"
+    """An operator."""
+
+
+class Order(StrEnum):
+    """Who goes first in a queue."""
+
+    STRICT = "strict"
+    """Priority, then arrival."""
+    AGING = "aging"
+    """A priority level is worth a fixed wait."""
+    FAIR = "fair"
+    """Tenants take turns, by their weights."""
+
+
+class OnDead(StrEnum):
+    """What becomes of the jobs behind one that died, of the same ordering key."""
+
+    CONTINUE = "continue"
+    BLOCK = "block"
+    """They wait until an operator releases the key."""
+
+
+class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said of a queue. None: nothing."""
+
+    order: Order | None = None
+    aging: int | None = None
+    """With the order `aging`: microseconds that a priority level is worth."""
+    max_running: int | None = None
+    """Jobs that run at once, in the whole fleet."""
+    max_running_per_key: int | None = None
+    rate: float | None = None
+    """Jobs that start per second, in the whole fleet."""
+    burst: int | None = None
+    """Jobs that may start at once after a pause; None: what the rate brings in a second."""
+    rate_per_key: float | None = None
+    burst_per_key: int | None = None
+    max_depth: int | None = None
+    """Jobs that may wait; past it submits are refused."""
+    max_depth_per_tenant: int | None = None
+    retry_rate: float | None = None
+    """Retries that become ready per second."""
+    retry_burst: int | None = None
+    on_dead: OnDead | None = None
+
+
+class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When jobs of a type are no longer handed out, because they fail. None: not said."""
+
+    failures: int | None = None
+    """Failures in a row that open it."""
+    ratio: float | None = None
+    """The share of failures that opens it, 0 to 1."""
+    window: int | None = None
+    """Microseconds over which the ratio is taken."""
+    least: int | None = None
+    """Outcomes below which a ratio says nothing."""
+    cooldown: int | None = None
+    """Microseconds until it is tried whether they succeed again."""
+    probes: int | None = None
+    """Jobs that try it at once."""
+
+
+ENFORCED: frozenset[str] = frozenset()
+"""The fields of QueueSettings that the engines heed. Only these are offered to people, by
+`app.queue`, the command line and HTTP; the others can be stored."""
+
+RATES = frozenset({"rate", "rate_per_key", "retry_rate"})
+BURSTS = {"burst": "rate", "burst_per_key": "rate_per_key", "retry_burst": "retry_rate"}
+"""Which rate each of them belongs to."""
+
+Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
+
+
+class QueueFlow(msgspec.Struct, frozen=True):
+    """All that is said of a queue."""
+
+    queue: str
+    declared: QueueSettings = QueueSettings()
+    overridden: QueueSettings = QueueSettings()
+
+    @property
+    def effective(self) -> QueueSettings:
+        """What holds."""
+        return effective(self.declared, self.overridden)
+
+
+class BreakerFlow(msgspec.Struct, frozen=True):
+    """All that is said of a type's breaker."""
+
+    type: str
+    declared: BreakerSettings = BreakerSettings()
+    overridden: BreakerSettings = BreakerSettings()
+
+    @property
+    def effective(self) -> BreakerSettings:
+        """What holds."""
+        return effective(self.declared, self.overridden)
+
+
+def said(settings: QueueSettings | BreakerSettings) -> dict[str, object]:
+    """The fields that say something."""
+    found = msgspec.structs.asdict(settings)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def effective(declared: Settings, overridden: Settings) -> Settings:
+    """What holds where an operator may have overridden what code declares."""
+    return msgspec.structs.replace(declared, **said(overridden))
+
+
+def may_put(stored: Settings, wanted: Settings, seen: Settings | None) -> bool:
+    """Whether a layer that stands as `stored` may be put as wanted by who has seen that."""
+    return seen is None or stored in (seen, wanted)
+
+
+def queues(rows: Iterable[tuple[str, Layer, QueueSettings]]) -> list[QueueFlow]:
+    """All that is said of queues, by name, from their layers."""
+    return [QueueFlow(name, **layers) for name, layers in _by_name(rows)]
+
+
+def breakers(rows: Iterable[tuple[str, Layer, BreakerSettings]]) -> list[BreakerFlow]:
+    """All that is said of breakers, by type, from their layers."""
+    return [BreakerFlow(name, **layers) for name, layers in _by_name(rows)]
+
+
+def limit_of(rate: float | None, burst: int | None) -> Limit | None:
+    """The bucket of a rate, which holds what it brings in a second unless a burst is said."""
+    if rate is None:
+        return None
+    return Limit(rate, max(-int(-rate // 1), 1) if burst is None else burst)
+
+
+def validate(name: str, settings: QueueSettings | BreakerSettings) -> None:
+    """Return if it may be stored under this name, else a ConfigError that says why not."""
+    field = "queue" if isinstance(settings, QueueSettings) else "type"
+    if fault := fault_of_name(field, name):
+        raise ConfigError(fault)
+    for what, value in said(settings).items():
+        if fault := _fault(what, value):
+            raise ConfigError(f"{what} is {value!r}; {fault}")
+
+
+def _by_name(
+    rows: Iterable[tuple[str, Layer, Settings]],
+) -> list[tuple[str, dict[str, Settings]]]:
+    found: dict[str, dict[str, Settings]] = {}
+    for name, layer, settings in rows:
+        found.setdefault(name, {})[layer.value] = settings
+    return sorted(found.items())
+
+
+def _fault(field: str, value: object) -> str | None:
+    if kind := _CHOICES.get(field):
+        return None if value in list(kind) else f"it must be {' or '.join(kind)}"
+    least, most = _RANGES[field]
+    is_whole = isinstance(least, int)
+    kinds = (int,) if is_whole else (int, float)
+    if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
+        what = "a whole number " if is_whole else ""
+        return f"it must be {what}from {least:g} to {most:g}"
+    if field in RATES and abs(value * 1_000 - round(value * 1_000)) > 1e-6:
+        return "it is counted in thousandths, with three digits after the point"
+    return None
+
+
+_CHOICES: dict[str, type[StrEnum]] = {"order": Order, "on_dead": OnDead}
+_RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(RATES, (LOWEST_RATE, HIGHEST_RATE)),
+    **dict.fromkeys(BURSTS, (1, LARGEST_BURST)),
+    "aging": (0, LONGEST_US),
+    "max_running": (1, LARGEST),
+    "max_running_per_key": (1, LARGEST),
+    "max_depth": (1, LARGEST),
+    "max_depth_per_tenant": (1, LARGEST),
+    "failures": (1, LARGEST),
+    "ratio": (0.0, 1.0),
+    "window": (1, LONGEST_US),
+    "least": (1, LARGEST),
+    "cooldown": (1, LONGEST_US),
+    "probes": (1, LARGEST),
+}

@@ -1,0 +1,15 @@
+"""How long what is over is kept."""
+
+import msgspec
+
+__all__ = ["Retention"]
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long finished things are kept, in microseconds."""
+
+    succeeded: int = 86_400_000_000
+    cancelled: int = 86_400_000_000
+    dead: int = 14 * 86_400_000_000
+    idempotency: int = 86_400_000_000
+    outbox: int = 3_600_000_000

@@ -1,0 +1,118 @@
+"""What is said of queues and of the breakers of types."""
+
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core import flow
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.sql import SQL
+
+__all__ = ["PostgresFlow"]
+
+Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
+
+_encode = msgspec.json.Encoder().encode
+_KINDS = {QueueSettings: "queue", BreakerSettings: "breaker"}
+
+
+class PostgresFlow:
+    """Keeps both layers, and for claims what holds of them."""
+
+    @property
+    def _open(self) -> Database: ...
+
+    async def put_queue(
+        self,
+        name: str,
+        layer: Layer,
+        settings: QueueSettings,
+        *,
+        seen: QueueSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a queue."""
+        flow.validate(name, settings)
+        return await self._open.transact(partial(_put_queue, name, layer, settings, seen))
+
+    async def queue_settings(self) -> list[QueueFlow]:
+        """All that is said of queues."""
+        return flow.queues(await _all(self._open, QueueSettings))
+
+    async def put_breaker(
+        self,
+        type: str,
+        layer: Layer,
+        settings: BreakerSettings,
+        *,
+        seen: BreakerSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a type's breaker."""
+        flow.validate(type, settings)
+        return await self._open.transact(partial(_put, type, layer, settings, seen))
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """All that is said of breakers."""
+        return flow.breakers(await _all(self._open, BreakerSettings))
+
+
+async def _put_queue(
+    name: str,
+    layer: Layer,
+    settings: QueueSettings,
+    seen: QueueSettings | None,
+    connection: Connection,
+) -> bool:
+    if not await _put(name, layer, settings, seen, connection):
+        return False
+    layers = await _layers(connection, name, QueueSettings)
+    if layers:
+        (whole,) = flow.queues((name, *one) for one in layers.items())
+        await connection.execute(SQL.flow_put, name, _encode(whole.effective).decode())
+    else:
+        await connection.execute(SQL.flow_delete, name)
+    return True
+
+
+async def _put(
+    name: str,
+    layer: Layer,
+    settings: Settings,
+    seen: Settings | None,
+    connection: Connection,
+) -> bool:
+    kind = type(settings)
+    await connection.execute(SQL.setting_lock)
+    stored = (await _layers(connection, name, kind)).get(layer, kind())
+    if not flow.may_put(stored, settings, seen):
+        return False
+    where = (_KINDS[kind], name, layer.value)
+    if flow.said(settings):
+        await connection.execute(SQL.setting_put, *where, _encode(settings).decode())
+    else:
+        await connection.execute(SQL.setting_delete, *where)
+    await connection.execute(SQL.wake)
+    return True
+
+
+async def _layers(
+    connection: Connection, name: str, kind: type[Settings]
+) -> dict[Layer, Settings]:
+    rows = await connection.fetch(SQL.settings_of, _KINDS[kind], name)
+    return {
+        Layer(row["layer"]): msgspec.json.decode(row["settings"], type=kind) for row in rows
+    }
+
+
+async def _all(database: Database, kind: type[Settings]) -> list[tuple[str, Layer, Settings]]:
+    return [
+        (row["name"], Layer(row["layer"]), msgspec.json.decode(row["settings"], type=kind))
+        for row in await database.fetch(SQL.settings, _KINDS[kind])
+    ]

@@ -1,0 +1,2 @@
+-- flows: the queues of which something is said.
+select queue from longshore.flow

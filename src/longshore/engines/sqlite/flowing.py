@@ -1,0 +1,118 @@
+"""What is said of queues and of the breakers of types."""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core import flow
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction, Writer
+
+__all__ = ["SqliteFlow"]
+
+T = TypeVar("T")
+Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
+
+_encode = msgspec.json.Encoder().encode
+_KINDS = {QueueSettings: "queue", BreakerSettings: "breaker"}
+
+
+class SqliteFlow:
+    """Keeps both layers, and for claims what holds of them."""
+
+    _writer: Writer
+
+    async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T: ...
+
+    async def put_queue(
+        self,
+        name: str,
+        layer: Layer,
+        settings: QueueSettings,
+        *,
+        seen: QueueSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a queue."""
+        flow.validate(name, settings)
+        return await self._writer.call(partial(_put_queue, name, layer, settings, seen))
+
+    async def queue_settings(self) -> list[QueueFlow]:
+        """All that is said of queues."""
+        return flow.queues(await self._read(lambda db: _all(db, QueueSettings)))
+
+    async def put_breaker(
+        self,
+        type: str,
+        layer: Layer,
+        settings: BreakerSettings,
+        *,
+        seen: BreakerSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a type's breaker."""
+        flow.validate(type, settings)
+        return await self._writer.call(partial(_put, type, layer, settings, seen))
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """All that is said of breakers."""
+        return flow.breakers(await self._read(lambda db: _all(db, BreakerSettings)))
+
+
+def _put_queue(
+    name: str,
+    layer: Layer,
+    settings: QueueSettings,
+    seen: QueueSettings | None,
+    transaction: Transaction,
+) -> bool:
+    if not _put(name, layer, settings, seen, transaction):
+        return False
+    layers = _layers(transaction.db, name, QueueSettings)
+    (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
+    scope = {"queue": name, "settings": _encode(whole.effective).decode()}
+    transaction.db.execute(SQL.flow_put if layers else SQL.flow_delete, scope)
+    return True
+
+
+def _put(
+    name: str,
+    layer: Layer,
+    settings: Settings,
+    seen: Settings | None,
+    transaction: Transaction,
+) -> bool:
+    kind = type(settings)
+    stored = _layers(transaction.db, name, kind).get(layer, kind())
+    if not flow.may_put(stored, settings, seen):
+        return False
+    scope = {
+        "kind": _KINDS[kind],
+        "name": name,
+        "layer": layer,
+        "settings": _encode(settings).decode(),
+    }
+    statement = SQL.setting_put if flow.said(settings) else SQL.setting_delete
+    transaction.db.execute(statement, scope)
+    transaction.wakes = True
+    return True
+
+
+def _layers(db: sqlite3.Connection, name: str, kind: type[Settings]) -> dict[Layer, Settings]:
+    rows = db.execute(SQL.settings_of, {"kind": _KINDS[kind], "name": name})
+    return {Layer(layer): msgspec.json.decode(body, type=kind) for layer, body in rows}
+
+
+def _all(db: sqlite3.Connection, kind: type[Settings]) -> list[tuple[str, Layer, Settings]]:
+    return [
+        (name, Layer(layer), msgspec.json.decode(body, type=kind))
+        for name, layer, body in db.execute(SQL.settings, {"kind": _KINDS[kind]})
+    ]

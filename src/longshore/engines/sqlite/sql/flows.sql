@@ -1,0 +1,2 @@
+-- flows: what holds for queues.
+select queue, settings from longshore_flow

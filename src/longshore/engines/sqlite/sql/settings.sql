@@ -1,0 +1,3 @@
+-- settings: all that is said of one kind.
+-- :kind
+select name, layer, settings from longshore_setting where kind = :kind

@@ -1,0 +1,52 @@
+"""The part of the engine contract that is about flow control: what is said of queues."""
+
+from typing import Protocol
+
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
+
+__all__ = ["Flow"]
+
+
+class Flow(Protocol):
+    """Keeps what code declares and what operators override, each in a layer of its own."""
+
+    async def put_queue(
+        self,
+        name: str,
+        layer: Layer,
+        settings: QueueSettings,
+        *,
+        seen: QueueSettings | None = None,
+    ) -> bool:
+        """Replace a layer of what is said of a queue; settings that say nothing remove it.
+
+        With `seen`, only if the layer still stands exactly so: if not, and it does not stand
+        as wanted either, False, and nothing is stored. It wakes workers that wait. What makes
+        no sense is a ConfigError.
+        """
+        ...
+
+    async def queue_settings(self) -> list[QueueFlow]:
+        """Every queue of which something is said, by name."""
+        ...
+
+    async def put_breaker(
+        self,
+        type: str,
+        layer: Layer,
+        settings: BreakerSettings,
+        *,
+        seen: BreakerSettings | None = None,
+    ) -> bool:
+        """The same for the circuit breaker of a type."""
+        ...
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """Every type of whose breaker something is said, by name."""
+        ...

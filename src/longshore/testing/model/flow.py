@@ -1,0 +1,77 @@
+"""The model's answer to those who set limits."""
+
+from typing import TypeVar
+
+from longshore.core import flow
+from longshore.core.flow import (
+    BreakerFlow,
+    BreakerSettings,
+    Layer,
+    QueueFlow,
+    QueueSettings,
+)
+from longshore.testing.model.store import Store
+
+__all__ = ["ModelFlow"]
+
+Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
+
+
+class ModelFlow:
+    """Keeps what is said of queues and types."""
+
+    _store: Store
+
+    async def put_queue(
+        self,
+        name: str,
+        layer: Layer,
+        settings: QueueSettings,
+        *,
+        seen: QueueSettings | None = None,
+    ) -> bool:
+        """See `longshore.flow.Flow`."""
+        flow.validate(name, settings)
+        return self._put(self._store.queue_settings, (name, layer), settings, seen)
+
+    async def queue_settings(self) -> list[QueueFlow]:
+        """See `longshore.flow.Flow`."""
+        self._store.now()
+        return flow.queues(
+            [(name, layer, it) for (name, layer), it in self._store.queue_settings.items()]
+        )
+
+    async def put_breaker(
+        self,
+        type: str,
+        layer: Layer,
+        settings: BreakerSettings,
+        *,
+        seen: BreakerSettings | None = None,
+    ) -> bool:
+        """See `longshore.flow.Flow`."""
+        flow.validate(type, settings)
+        return self._put(self._store.breaker_settings, (type, layer), settings, seen)
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """See `longshore.flow.Flow`."""
+        self._store.now()
+        return flow.breakers(
+            [(name, layer, it) for (name, layer), it in self._store.breaker_settings.items()]
+        )
+
+    def _put(
+        self,
+        stored: dict[tuple[str, Layer], Settings],
+        key: tuple[str, Layer],
+        settings: Settings,
+        seen: Settings | None,
+    ) -> bool:
+        self._store.now()
+        if not flow.may_put(stored.get(key, type(settings)()), settings, seen):
+            return False
+        stored[key] = settings
+        if not flow.said(settings):
+            del stored[key]
+        self._store.commit()
+        return True
