@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol, TypedDict, Unpack
 
+from msgspec.structs import replace
+
 from longshore import overriding
 from longshore.core import flow, quantity
 from longshore.core.flow import QueueFlow, QueueSettings
@@ -41,10 +43,11 @@ class Queues:
 
         A rate is a number per second, or a text such as `"100/s"`, `"30/m"` or `"5/h"`.
         """
-        settings = QueueSettings(**{field: _read(field, it) for field, it in options.items()})  # pyright: ignore[reportArgumentType]  # checked below
-        flow.validate(name, settings)
-        if refused := sorted(options.keys() - flow.ENFORCED):
+        said = {field: _read(field, value) for field, value in options.items()}
+        if refused := sorted(said.keys() - flow.ENFORCED):
             raise ConfigError(f"{refused[0]} is not a setting of queues")
+        settings = replace(QueueSettings(), **said)
+        flow.validate(name, settings)
         for burst, rate in flow.BURSTS.items():
             if getattr(settings, burst) is not None and getattr(settings, rate) is None:
                 raise ConfigError(f"{burst} says nothing without {rate}; give both")

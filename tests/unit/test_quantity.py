@@ -60,3 +60,18 @@ def test_a_size_is_read_in_bytes(text: str, expected: int):
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(ValueError, match="size"):
         quantity.size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("100/s", 100.0), ("30/m", 0.5), ("90 / h", 0.025), ("2.5", 2.5), ("10/m", 0.167)],
+)
+def test_a_rate_is_so_many_per_second_in_thousandths(text: str, value: float):
+    assert quantity.rate(text) == value
+    assert quantity.rate(quantity.rate_text(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1/s", "1/w", "1/", "nan", "1e5"])
+def test_a_text_that_is_no_rate_is_refused(text: str):
+    with pytest.raises(ValueError, match="is not a rate"):
+        quantity.rate(text)
