@@ -1,5 +1,5 @@
--- What is said of queues, and of the breakers of types.
--- longshore: works-with 0005
+-- What is said of queues, and of the breakers of types. Code that does not count what runs has to
+-- leave.
 
 -- `kind` is `queue` or `breaker`, `layer` is `declared` or `overridden`; the settings are JSON.
 create table longshore_setting (
