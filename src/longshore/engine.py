@@ -358,9 +358,22 @@ class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Proto
         ...
 
     async def open_session(
-        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+        self,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        types: Sequence[str],
+        lease: int,
+        owner: str = "",
     ) -> Session:
-        """Take a lease of `lease` microseconds. Only jobs of `types` will be handed out."""
+        """Take a lease of `lease` microseconds. Only jobs of `types` will be handed out.
+
+        `owner` is whom a service speaks for; it is kept, and means nothing to the engine.
+        """
+        ...
+
+    async def owner_of(self, token: int) -> str | None:
+        """Whom the session was opened for; None when there is none with this token."""
         ...
 
     async def attach_session(self, token: int) -> Session:

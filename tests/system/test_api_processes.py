@@ -14,17 +14,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from longshore import Longshore
+from longshore.core import ids
 from longshore.core.state import State
-from longshore.engine import JobFilter
+from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 
 pytestmark = pytest.mark.slow
 
 PATIENCE = 60.0
+OFFER = {"worker": "w", "queues": ["default"], "types": ["noop"], "lease_us": 60_000_000}
 
 
 class Api:
@@ -34,6 +37,7 @@ class Api:
         self.url = url
         self._folder = folder
         self._stack = stack
+        self._log = folder / f"log-{id(self)}"
         self.port = 0
 
     async def start(self, *words: str) -> "subprocess.Popen[bytes]":
@@ -50,7 +54,7 @@ class Api:
             self.port = free.getsockname()[1]
         clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
         command = [sys.executable, "-m", "longshore", "--url", self.url, "api"]
-        log = self._stack.enter_context((self._folder / "log").open("wb"))
+        log = self._stack.enter_context(self._log.open("wb"))
         process = self._stack.enter_context(
             subprocess.Popen(
                 [*command, "--port", str(self.port), *words],
@@ -74,7 +78,7 @@ class Api:
             return answer.status
 
     def log(self) -> str:
-        return (self._folder / "log").read_text()
+        return self._log.read_text()
 
 
 @pytest.fixture
@@ -99,41 +103,88 @@ def post(key: str, *, close: bool = True) -> bytes:
     )
 
 
+async def lose_an_answer(engine: Engine, port: int) -> None:
+    """Submit one more job, and hang up once it is stored, without a look at the answer."""
+    before = len((await engine.find(JobFilter(), limit=100)).jobs)
+
+    async def is_stored() -> bool:
+        return len((await engine.find(JobFilter(), limit=100)).jobs) > before
+
+    with socket.create_connection(("127.0.0.1", port)) as lost:
+        lost.sendall(post("lost", close=False))
+        await eventually(is_stored, within=PATIENCE)
+
+
 async def test_a_key_makes_one_job_whatever_races_and_whatever_is_lost(
     store: str, tmp_path: Path, stack: ExitStack
 ):
-    api = Api(store, tmp_path, stack)
-    process = await api.start("--processes", "2")
-    streams = [await asyncio.open_connection("127.0.0.1", api.port) for _ in range(50)]
-
-    for _, writer in streams:
-        writer.write(post("race"))
-    said = await asyncio.gather(*[reader.read() for reader, _ in streams])
-    lost = socket.create_connection(("127.0.0.1", api.port))
-    lost.sendall(post("lost", close=False))
-    lost.close()
-    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(post("lost"))
-    again = await reader.read()
+    apis = [Api(store, tmp_path, stack) for _ in range(2)]
+    processes = [await api.start() for api in apis]
+    ports = [api.port for api in apis]
+    streams = [await asyncio.open_connection("127.0.0.1", port) for port in ports * 25]
+    app = Longshore(store)
+    async with app:
+        for _, writer in streams:
+            writer.write(post("race"))
+        said = await asyncio.gather(*[reader.read() for reader, _ in streams])
+        await lose_an_answer(app.engine, ports[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", ports[1])
+        writer.write(post("lost"))
+        again = await reader.read()
+        await app.work(until_idle=True)
+        jobs = (await app.engine.find(JobFilter(), limit=100)).jobs
+    for _, one in [*streams, (reader, writer)]:
+        one.close()
 
     statuses = Counter(one.split(b" ")[1] for one in said)
     assert statuses[b"201"] == 1, statuses
     assert statuses.keys() <= {b"201", b"200", b"409"}
     bodies = {one.partition(b"\r\n\r\n")[2] for one in said if b" 409 " not in one[:20]}
     assert len(bodies) == 1
-    assert again.split(b" ")[1] in (b"200", b"201")
-    for _, one in [*streams, (reader, writer)]:
-        one.close()
-    app = Longshore(store)
-    async with app:
-        await app.work(until_idle=True)
-        jobs = (await app.engine.find(JobFilter(), limit=100)).jobs
-    keys = sorted(job.idempotency_key or "" for job in jobs)
-    assert keys == ["lost", "race"]
+    assert again.startswith(b"HTTP/1.1 200 ")
+    assert b"idempotency-replayed: true" in again
+    by_key = {job.idempotency_key: job for job in jobs}
+    assert json.loads(again.partition(b"\r\n\r\n")[2])["id"] == ids.text(by_key["lost"].id)
+    assert sorted(str(job.idempotency_key) for job in jobs) == ["lost", "race"]
     assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCEEDED, 1)}
-    process.terminate()
-    assert await asyncio.to_thread(process.wait, PATIENCE) == 0
-    assert "Traceback" not in api.log()
+    for process in processes:
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    assert "Traceback" not in apis[0].log() + apis[1].log()
+
+
+async def test_waits_end_when_the_service_drains_and_go_on_elsewhere(
+    store: str, tmp_path: Path, stack: ExitStack
+):
+    leaving, staying = Api(store, tmp_path, stack), Api(store, tmp_path, stack)
+    process = await leaving.start()
+    await staying.start()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{leaving.port}") as http:
+        opened = (await http.post("/v1/sessions", json=OFFER)).json()
+        path = f"/v1/sessions/{opened['id']}"
+        for number in (1, 2):
+            # Whoever begins to wait may have missed something, and looks again.
+            body = {"number": number, "want": 1, "wait_seconds": 0.5}
+            await http.post(f"{path}:exchange", json=body)
+        waits = [
+            http.post(f"{path}:exchange", json={"number": 3, "want": 1, "wait_seconds": 20}),
+            http.post(f"{path}:wait", json={"seconds": 20, "until": "cancel"}),
+        ]
+        tasks = [asyncio.ensure_future(one) for one in waits]
+        done, _ = await asyncio.wait(tasks, timeout=0.3)
+
+        process.terminate()
+
+        async with asyncio.timeout(15):  # less than what they asked to wait
+            answers = await asyncio.gather(*tasks)
+            assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    assert not done
+    assert [one.status_code for one in answers] == [200, 204]
+    assert [one.headers["connection"] for one in answers] == ["close", "close"]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{staying.port}") as http:
+        await http.post("/v1/jobs", json={"type": "noop"})
+        again = await http.post(f"{path}:exchange", json={"number": 4, "want": 1})
+    assert len(again.json()["claims"]) == 1
 
 
 @pytest.mark.parametrize("processes", [1, 2])

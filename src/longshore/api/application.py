@@ -79,7 +79,10 @@ class Application:
             answer = await self._answered(scope, headers, receive)
         finally:
             self._under_way -= 1
-        await _send(answer, self._cors.told(headers), send)
+        told = self._cors.told(headers)
+        if self._service.desk.is_leaving:
+            told = (*told, (b"connection", b"close"))
+        await _send(answer, told, send)
 
     async def _answered(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive

@@ -32,6 +32,7 @@ class ApiServer:
 
     def __init__(self, service: Service, *, is_local: bool) -> None:
         settings = service.settings
+        self._desk = service.desk
         self.application = Application(service, is_local=is_local)
         self._server = _Uvicorn(
             uvicorn.Config(
@@ -68,11 +69,16 @@ class ApiServer:
             await asyncio.gather(*tasks)
 
     def drain(self) -> None:
-        """Take no more connections, answer what is under way, and go."""
+        """Take no more connections, answer what is under way, and go.
+
+        What only waits is answered now: it would hold us up, and can wait somewhere else.
+        """
+        self._desk.leave()
         self._server.should_exit = True
 
     def stop_now(self) -> None:
         """Go."""
+        self._desk.leave()
         self._server.should_exit = True
         self._server.force_exit = True
 

@@ -3,18 +3,19 @@
 Nothing of a session is kept here but what it was opened with: each call is carried out by the
 engine on what the store knows. So a request may land on any process that serves the store, and
 a process may be killed at any moment.
+
+A session belongs to the API key that opened it. To every other key it is one that is over.
 """
 
 import asyncio
-import hmac
-import re
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from longshore.api.desk import stopped
 from longshore.api.problems import ProblemError, of_error
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
@@ -41,8 +42,6 @@ __all__ = ["ROUTES", "telling"]
 
 assert set(SETTLING_VERBS) == SETTLING
 
-_ID = re.compile(r"(\d{1,19})-([0-9a-f]{32})")
-
 
 class SessionPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names a session."""
@@ -53,23 +52,26 @@ class SessionPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def open_session(call: Call[Nothing, Nothing, OpenBody]) -> Answer:
     """Open a session: take a lease under which jobs are claimed.
 
-    Its id is good only beside the API key that opened it.
+    It belongs to the API key that opens it: to every other key it is one that is over.
     """
     body = call.body
     with telling():
         session = await call.service.engine.open_session(
-            worker=body.worker, queues=body.queues, types=body.types, lease=body.lease_us
+            worker=body.worker,
+            queues=body.queues,
+            types=body.types,
+            lease=body.lease_us,
+            owner=call.caller.name,
         )
-    opened = Opened(
-        id=_name(session.token, call.headers), token=session.token, lease_us=session.lease
-    )
+    token = session.token
+    opened = Opened(id=sessions.session_id(token), token=token, lease_us=session.lease)
     return Answer(201, encode(opened))
 
 
 async def get_session(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
     """A live session, as it was opened."""
-    token = _token(call)
     with telling():
+        token = await _token(call)
         call.service.desk.forget(token)
         session = await call.service.desk.session(token)
     return Answer(200, encode(Opened(id=call.path.id, token=token, lease_us=session.lease)))
@@ -82,9 +84,10 @@ async def exchange(call: Call[SessionPath, Nothing, ExchangeBody]) -> Answer:
     returns the same claims and settles nothing twice. With `wait_seconds`, an answer without
     claims, refusals and cancels is held back until there may be work: then send the next.
     """
-    body, token = call.body, _token(call)
+    body = call.body
     settlements = [sessions.settlement_of(one) for one in body.settlements]
     with telling():
+        token = await _token(call)
         session = await call.service.desk.session(token)
         listener = _listen(session, body)
         try:
@@ -97,13 +100,13 @@ async def exchange(call: Call[SessionPath, Nothing, ExchangeBody]) -> Answer:
                 queues=body.queues,
             )
             if listener is not None and not _says_anything(answer):
-                with call.service.desk.rest():
-                    await listener
+                await call.service.desk.rest(listener)
         except LeaseLostError:
             call.service.desk.forget(token)
             raise
         finally:
-            await _stop(listener)
+            if listener is not None:
+                await stopped(listener)
     return Answer(200, encode(sessions.exchange_answer(answer)))
 
 
@@ -112,10 +115,11 @@ async def renew(call: Call[SessionPath, Nothing, RenewBody]) -> Answer:
 
     Send it each third of the lease, with everything the worker holds: both sides are compared.
     """
-    body, token = call.body, _token(call)
+    body = call.body
     held = None if body.held is None else sessions.references_of(body.held)
     started = sessions.references_of(body.started)
     with telling():
+        token = await _token(call)
         session = await call.service.desk.session(token)
         try:
             answer = await session.renew(number=body.number, held=held, started=started)
@@ -131,21 +135,21 @@ async def wait(call: Call[SessionPath, Nothing, WaitBody]) -> Answer:
     For a worker that listens beside its exchanges. What came just before is not told.
     """
     with telling():
-        session = await call.service.desk.session(_token(call))
-        with call.service.desk.rest():
-            is_for_work = call.body.until == "work"
-            await (session.wait if is_for_work else session.wait_for_cancel)(call.body.seconds)
+        session = await call.service.desk.session(await _token(call))
+        listen = session.wait if call.body.until == "work" else session.wait_for_cancel
+        await call.service.desk.rest(asyncio.create_task(_listening(listen, call.body.seconds)))
     return Answer(204)
 
 
 async def close(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
     """End the lease. What is still held goes back to the queue, uncharged."""
-    token = _token(call)
-    with telling():
-        with suppress(LeaseLostError):
-            session = await call.service.desk.session(token)
-            await session.close()
-        call.service.desk.forget(token)
+    desk = call.service.desk
+    with telling(), suppress(LeaseLostError):
+        token = await _token(call)
+        try:
+            await (await desk.session(token)).close()
+        finally:
+            desk.forget(token)
     return Answer(204)
 
 
@@ -155,14 +159,14 @@ async def keep(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
     For the process beside it: of cancels and claims the answer tells nothing.
     """
     with telling():
-        answer = await call.service.engine.renew(_token(call))
+        answer = await call.service.engine.renew(await _token(call))
     return Answer(200, encode(sessions.renew_answer(answer)))
 
 
 async def held(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
     """All that a session holds, live or lapsed."""
     with telling():
-        found = await call.service.engine.held(_token(call))
+        found = await call.service.engine.held(await _token(call))
     return Answer(200, encode(HeldAnswer(found)))
 
 
@@ -170,7 +174,7 @@ async def bury(call: Call[SessionPath, Nothing, BuryBody]) -> Answer:
     """End a session whose worker is known to be dead, and settle what it held."""
     settlements = [sessions.settlement_of(one) for one in call.body.settlements]
     with telling():
-        settled = await call.service.engine.bury(_token(call), settlements)
+        settled = await call.service.engine.bury(await _token(call), settlements)
     return Answer(200, encode(BuryAnswer(settled)))
 
 
@@ -185,18 +189,10 @@ def telling() -> Generator[None]:
         raise ProblemError(found.problem, (*found.headers, told)) from None
 
 
-def _name(token: int, headers: Mapping[bytes, bytes]) -> str:
-    return sessions.session_id(token, headers.get(b"authorization", b""))
-
-
-def _token(call: Call[SessionPath, Any, Any]) -> int:
-    found = _ID.fullmatch(call.path.id)
-    token = int(found[1]) if found else 0
-    expected = _name(token, call.headers)
-    if not hmac.compare_digest(expected.encode(), call.path.id.encode()) or token >= 2**63:
-        # The same as of a session that is over, so that nothing is learned from it.
-        with telling():
-            raise LeaseLostError(token)
+async def _token(call: Call[SessionPath, Any, Any]) -> int:
+    """The token of a session that is the caller's own, live or lapsed; or LeaseLostError."""
+    token = sessions.token_of(call.path.id)
+    await call.service.desk.check(token, call.caller.name)
     return token
 
 
@@ -204,17 +200,15 @@ def _listen(session: Session, body: ExchangeBody) -> asyncio.Task[None] | None:
     """Listen from before the look for work, so that nothing comes in between unheard."""
     if not body.wait_seconds or not body.want:
         return None
-    return asyncio.create_task(session.wait(body.wait_seconds))
+    return asyncio.create_task(_listening(session.wait, body.wait_seconds))
+
+
+async def _listening(listen: Callable[[float], Awaitable[None]], seconds: float) -> None:
+    await listen(seconds)
 
 
 def _says_anything(answer: Exchanged) -> bool:
     return bool(answer.claims or answer.stale or answer.cancel)
-
-
-async def _stop(listener: asyncio.Task[None] | None) -> None:
-    if listener is not None and not listener.done():
-        listener.cancel()
-        await asyncio.wait([listener])
 
 
 def _route(

@@ -285,6 +285,7 @@ METHODS = {
         _read("attempts", OfJob, list[Attempt]),
         _read("counts", OfTenant, list[QueueCounts]),
         _read("sessions", Empty, list[SessionView], fleetwide=True),
+        _read("owner_of", OfSession, str | None, fleetwide=True),
         _operate("cancel", Cancel, list[Job]),
         _operate("replay", OfJobs, list[Job]),
         _operate("retry_now", OfJobs, list[Job]),

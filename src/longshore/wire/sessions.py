@@ -1,7 +1,6 @@
 """Between the documents of the worker protocol and the contract's own words."""
 
-import hashlib
-import hmac
+import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -38,16 +37,21 @@ __all__ = [
     "session_id",
     "settlement_body",
     "settlement_of",
+    "token_of",
 ]
 
+_SESSION_ID = re.compile(r"0|[1-9][0-9]{0,18}")
 
-def session_id(token: int, authorization: bytes) -> str:
-    """The session's name for whoever sends this as the header Authorization.
 
-    Tokens are counted, so anyone could guess one. An id that leaked is no use without its key.
-    """
-    digest = hmac.new(authorization, b"longshore session %d" % token, hashlib.sha256)
-    return f"{token}-{digest.hexdigest()[:32]}"
+def session_id(token: int) -> str:
+    """The session's name in paths. No secret: a session is served to its own key only."""
+    return str(token)
+
+
+def token_of(name: str) -> int:
+    """What `session_id` was given; a name that no session has is that of none."""
+    token = int(name) if _SESSION_ID.fullmatch(name) else -1
+    return token if token < 2**63 else -1
 
 
 def name_of(reference: Reference) -> str:

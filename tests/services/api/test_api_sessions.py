@@ -34,26 +34,47 @@ def with_key(application: Application, key: str) -> Engine:
     return RemoteEngine(Line("http://localhost", key=key, transport=transport))
 
 
-async def test_a_sessions_id_is_good_only_with_the_key_it_was_given_to(
-    engine: Engine,
-) -> None:
-    mine, other = [await a_key(engine, Scope.WORK) for _ in range(2)]
+VERBS = ("exchange", "renew", "wait", "keep", "held", "bury")
+
+
+async def test_another_keys_session_looks_like_none(engine: Engine) -> None:
+    mine, other = [await a_key(engine, *Scope) for _ in range(2)]
+    beside = await engine.open_session(worker="w", queues=["q"], types=["t"], lease=10**8)
+    await engine.submit([a_job()])
     async with asking(Application(Service(engine))) as client:
         ours = {"authorization": f"Bearer {mine}"}
         theirs = {"authorization": f"Bearer {other}"}
         opened = (await client.post("/v1/sessions", json=OFFER, headers=ours)).json()
         path = f"/v1/sessions/{opened['id']}"
+        claimed = await client.post(
+            f"{path}:exchange", json={"number": 1, "want": 1}, headers=ours
+        )
 
-        answers = [
-            (await client.post(f"{path}:{verb}", json={}, headers=theirs)).status_code
-            for verb in ("renew", "bury")
-        ]
-        guessed = await client.get(f"/v1/sessions/{opened['token']}", headers=ours)
-        own = await client.post(f"{path}:renew", json={}, headers=ours)
+        async def told(name: object) -> list[tuple[int, bytes]]:
+            """What the other key is told of a session, in all ways to ask."""
+            asked = [
+                await client.post(
+                    f"/v1/sessions/{name}:{verb}",
+                    json={"number": 2} if verb == "exchange" else {},
+                    headers=theirs,
+                )
+                for verb in VERBS
+            ]
+            asked += [
+                await client.request(way, f"/v1/sessions/{name}", headers=theirs)
+                for way in ("GET", "DELETE")
+            ]
+            return [(one.status_code, one.content) for one in asked]
 
-    assert answers == [410, 410]
-    assert guessed.status_code == 410
+        missing = await told(987654321)
+        found = [await told(opened["id"]), await told(beside.token), await told("41-9f2c")]
+        own = await client.post(f"{path}:renew", json={"number": 1}, headers=ours)
+
+    assert len(claimed.json()["claims"]) == 1
+    assert [status for status, _ in missing] == [410] * 7 + [204]
+    assert found == [missing] * 3
     assert own.status_code == 200
+    assert own.json()["lost"] == []
 
 
 async def test_a_tenants_key_opens_no_session(engine: Engine) -> None:

@@ -83,14 +83,20 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
     # Worker
 
     async def open_session(
-        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+        self,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        types: Sequence[str],
+        lease: int,
+        owner: str = "",
     ) -> PostgresSession:
         """Take a lease."""
         if lease <= 0 or not queues:
             raise ConfigError(
                 "a session needs a lease longer than nothing and at least one queue"
             )
-        arguments = (worker, list(queues), list(types), lease, self._open.now())
+        arguments = (worker, list(queues), list(types), lease, self._open.now(), owner)
         rows = await self._open.fetch(SQL.session_open, *arguments)
         session = PostgresSession(
             self._database,
@@ -112,6 +118,11 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
     async def attach_session(self, token: int) -> AttachedSession:
         """A session that was opened by anyone."""
         return await attach(lambda: self._open, token)
+
+    async def owner_of(self, token: int) -> str | None:
+        """Whom the session was opened for."""
+        rows = await self._open.fetch(SQL.session_owner, token)
+        return rows[0]["owner"] if rows else None
 
     # Keeper
 

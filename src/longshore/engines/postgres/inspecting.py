@@ -3,6 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _NEWEST = 2**63 - 1
+_Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _FIRST_LOOK, _LONGEST_LOOK = 512, 16_384
 """Spans that one look of a listing goes through, at first and when it finds little."""
 _json = msgspec.json.Encoder()
@@ -371,7 +373,7 @@ def _write_cursor(handle: int, which: JobFilter) -> str:
 def _read_cursor(cursor: str, which: JobFilter) -> int:
     try:
         body = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        handle, written_for = msgspec.json.decode(body, type=tuple[int, JobFilter])
+        handle, written_for = msgspec.json.decode(body, type=tuple[_Place, JobFilter])
     except (ValueError, msgspec.MsgspecError):
         raise ConfigError("not a cursor of this listing") from None
     if written_for != which:

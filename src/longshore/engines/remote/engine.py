@@ -33,7 +33,7 @@ from longshore.engine import (
 )
 from longshore.engines.remote.line import Line
 from longshore.engines.remote.session import RemoteSession
-from longshore.errors import SubmitError
+from longshore.errors import ConfigError, LeaseLostError, SubmitError
 from longshore.wire import sessions
 from longshore.wire.documents import (
     BuryAnswer,
@@ -86,27 +86,42 @@ class RemoteEngine:
     # Worker
 
     async def open_session(
-        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+        self,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        types: Sequence[str],
+        lease: int,
+        owner: str = "",
     ) -> RemoteSession:
-        """Take a lease."""
+        """Take a lease. It belongs to the API key, whatever else is given."""
+        if owner:
+            raise ConfigError("over HTTP a session belongs to the API key that opens it")
         body = OpenBody(worker=worker, queues=list(queues), types=list(types), lease_us=lease)
         answer = await self._line.call("POST", "/v1/sessions", _written(body), again=True)
         return self._session(answer)
 
     async def attach_session(self, token: int) -> RemoteSession:
         """A session that was opened with the same API key."""
-        return self._session(await self._line.call("GET", self._path(token), again=True))
+        return self._session(await self._line.call("GET", _path(token), again=True))
+
+    async def owner_of(self, token: int) -> str | None:
+        """Whom the session was opened for."""
+        return await self._ask("owner_of", token=token)
 
     # Keeper
 
     async def renew(self, token: int) -> Renewed:
         """Push a session's end."""
-        answer = await self._line.call("POST", f"{self._path(token)}:keep", again=True)
+        answer = await self._line.call("POST", f"{_path(token)}:keep", again=True)
         return sessions.renewed(msgspec.json.decode(answer, type=RenewAnswer))
 
     async def held(self, token: int) -> list[Held] | None:
         """What a session holds."""
-        answer = await self._line.call("POST", f"{self._path(token)}:held", again=True)
+        try:
+            answer = await self._line.call("POST", f"{_path(token)}:held", again=True)
+        except LeaseLostError:
+            return None
         return msgspec.json.decode(answer, type=HeldAnswer).held
 
     async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
@@ -114,7 +129,10 @@ class RemoteEngine:
         for one in settlements:
             after(State.RUNNING, one.verb)
         body = BuryBody([sessions.settlement_body(one) for one in settlements])
-        answer = await self._line.call("POST", f"{self._path(token)}:bury", _encode(body))
+        try:
+            answer = await self._line.call("POST", f"{_path(token)}:bury", _encode(body))
+        except LeaseLostError:
+            return 0
         return msgspec.json.decode(answer, type=BuryAnswer).settled
 
     # Steward
@@ -348,8 +366,9 @@ class RemoteEngine:
         opened = msgspec.json.decode(answer, type=Opened)
         return RemoteSession(self._line, token=opened.token, lease=opened.lease_us)
 
-    def _path(self, token: int) -> str:
-        return f"/v1/sessions/{sessions.session_id(token, self._line.authorization)}"
+
+def _path(token: int) -> str:
+    return f"/v1/sessions/{sessions.session_id(token)}"
 
 
 def _written(body: msgspec.Struct) -> bytes:

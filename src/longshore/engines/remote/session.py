@@ -34,8 +34,7 @@ class RemoteSession:
         self._line = line
         self._token = token
         self._lease = lease
-        name = sessions.session_id(token, line.authorization)
-        self._path = f"/v1/sessions/{name}"
+        self._path = f"/v1/sessions/{sessions.session_id(token)}"
         self._is_ended = False
 
     @property

@@ -94,7 +94,13 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
     # Worker
 
     async def open_session(
-        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+        self,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        types: Sequence[str],
+        lease: int,
+        owner: str = "",
     ) -> SqliteSession:
         """Take a lease."""
         if lease <= 0 or not queues:
@@ -108,6 +114,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
                 "queues": _json.encode(list(queues)).decode(),
                 "types": _json.encode(list(types)).decode(),
                 "lease": lease,
+                "owner": owner,
                 "now": transaction.now,
             }
             token = transaction.db.execute(SQL.session_open, facts).lastrowid or 0
@@ -139,6 +146,12 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
             worker=worker,
             offer=(tuple(msgspec.json.decode(queues)), frozenset(msgspec.json.decode(types))),
         )
+
+    async def owner_of(self, token: int) -> str | None:
+        """Whom the session was opened for."""
+        scope = {"token": token}
+        row = await self._read(lambda db: db.execute(SQL.session_owner, scope).fetchone())
+        return None if row is None else row[0]
 
     # Keeper
 

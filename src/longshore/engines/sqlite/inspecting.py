@@ -3,6 +3,7 @@
 import base64
 import sqlite3
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -34,6 +35,7 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 _Numbered = tuple[int, Job]
 _NEWEST = 2**63 - 1
+_Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _IN = {
     None: SQL.in_any,
     State.SCHEDULED: SQL.in_scheduled,
@@ -235,7 +237,7 @@ def _write_cursor(seq: int, which: JobFilter) -> str:
 def _read_cursor(cursor: str, which: JobFilter) -> int:
     try:
         body = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        seq, written_for = msgspec.json.decode(body, type=tuple[int, JobFilter])
+        seq, written_for = msgspec.json.decode(body, type=tuple[_Place, JobFilter])
     except (ValueError, msgspec.MsgspecError):
         raise ConfigError("not a cursor of this listing") from None
     if written_for != which:

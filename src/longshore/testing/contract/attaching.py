@@ -114,3 +114,18 @@ async def test_closing_an_attached_session_gives_back_what_it_held(engine: Engin
 
     assert (await engine.get(submitted.id)).state is State.READY
     assert await engine.sessions() == []
+
+
+async def test_a_session_has_an_owner_until_it_ends(engine: Engine, clock: ManualClock) -> None:
+    worker = await a_worker(engine)
+    token = worker.session.token
+    live = await engine.owner_of(token)
+    clock.advance(LEASE + 1)
+
+    lapsed = await engine.owner_of(token)
+    await engine.bury(token, [])
+
+    assert live is not None
+    assert lapsed == live
+    assert await engine.owner_of(token) is None
+    assert await engine.owner_of(token + 1) is None

@@ -48,7 +48,13 @@ class ModelEngine(
         return "model:"
 
     async def open_session(
-        self, *, worker: str, queues: Sequence[str], types: Sequence[str], lease: int
+        self,
+        *,
+        worker: str,
+        queues: Sequence[str],
+        types: Sequence[str],
+        lease: int,
+        owner: str = "",
     ) -> Session:
         """See `longshore.engine.Engine`."""
         now = self._store.now()
@@ -62,6 +68,7 @@ class ModelEngine(
             opened_at=now,
             renewed_at=now,
             expires_at=now + lease,
+            owner=owner,
         )
         self._store.leases[opened.token] = opened
         return ModelSession(self._store, opened)
@@ -73,6 +80,11 @@ class ModelEngine(
         if known is None or known.expires_at <= now:
             raise LeaseLostError(token)
         return ModelSession(self._store, known)
+
+    async def owner_of(self, token: int) -> str | None:
+        """See `longshore.engine.Engine`."""
+        known = self._store.leases.get(token)
+        return None if known is None else known.owner
 
     def prefer(self, job_ids: Sequence[JobId]) -> None:
         """Hand out these first among jobs of the same rank, whose order is free."""

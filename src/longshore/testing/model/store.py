@@ -58,6 +58,7 @@ class Lease:
     opened_at: int
     renewed_at: int
     expires_at: int
+    owner: str = ""
     number: int = 0
     """The last exchange that was applied."""
     refused: list[Reference] = field(default_factory=list[Reference])

@@ -92,6 +92,7 @@ class Statements:
     session_lock: str
     session_of: str
     session_open: str
+    session_owner: str
     session_quiet: str
     session_renew: str
     session_shorten: str

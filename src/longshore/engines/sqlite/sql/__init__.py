@@ -109,6 +109,7 @@ class Statements:
     session_lapsed: str
     session_of: str
     session_open: str
+    session_owner: str
     session_quiet: str
     session_renew: str
     session_shorten: str
