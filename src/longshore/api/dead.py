@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api import jobs, views
+from longshore.api import jobs, paging, views
 from longshore.api.fields import Limit, Name, Tag
 from longshore.api.jobs import JobPath
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import JobList, JobView, encode
+from longshore.api.service import Service
+from longshore.api.views import JobList, JobView, WholeJob, encode
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.job import Job, JobId
@@ -72,7 +73,10 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
-    """Dead jobs that match, newest first, a page at a time."""
+    """Dead jobs that match, newest first, a page at a time.
+
+    A page of large jobs ends before `limit`, at about 4 MiB; `cursor` tells where to go on.
+    """
     asked = call.query
     which = JobFilter(
         tenant=call.caller.tenant,
@@ -86,7 +90,7 @@ async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
 
 async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """One dead job, with its last error; 409 if the job is not dead."""
-    return Answer(200, encode(views.job_view(await _dead(call, "show as dead"))))
+    return await jobs.tell(call.service, await _dead(call, "show as dead"))
 
 
 async def replay(call: Call[JobPath, Nothing, Nothing]) -> Answer:
@@ -107,8 +111,8 @@ async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
 async def replay_many(call: Call[Nothing, Nothing, ReplayBody]) -> Answer:
     """Replay the dead jobs that match, or with `dry_run` only count them.
 
-    With a `rate` they come back slowly: the answer is sent after at most 20 seconds, and tells
-    by `is_complete` whether to ask again.
+    With a `rate` they come back slowly: the answer is sent after at most 20 seconds, sooner
+    when the service is about to stop, and tells by `is_complete` whether to ask again.
     """
     body = call.body
     which = JobFilter(
@@ -118,17 +122,19 @@ async def replay_many(call: Call[Nothing, Nothing, ReplayBody]) -> Answer:
         tag=body.filter.tag,
         state=State.DEAD,
     )
-    return Answer(200, encode(await _replay_found(call.service.engine, which, body)))
+    return Answer(200, encode(await _replay_found(call.service, which, body)))
 
 
-async def _replay_found(engine: Engine, which: JobFilter, body: ReplayBody) -> ReplayResult:
+async def _replay_found(service: Service, which: JobFilter, body: ReplayBody) -> ReplayResult:
+    engine, desk = service.engine, service.desk
     matched = missed = 0
     cursor: str | None = None
     size = _BATCH if body.rate is None else max(1, min(_BATCH, int(body.rate)))
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _LONGEST_S
     while True:
-        page = await engine.find(which, limit=min(size, body.limit - matched), cursor=cursor)
+        most = min(size, body.limit - matched)
+        page = await paging.find(engine, which, limit=most, cursor=cursor)
         matched += len(page.jobs)
         cursor = page.cursor
         if page.jobs and not body.dry_run:
@@ -136,7 +142,9 @@ async def _replay_found(engine: Engine, which: JobFilter, body: ReplayBody) -> R
         pause = 0.0 if body.rate is None or body.dry_run else len(page.jobs) / body.rate
         if cursor is None or matched >= body.limit or loop.time() + pause > deadline:
             break
-        await asyncio.sleep(pause)
+        await desk.rest(asyncio.create_task(asyncio.sleep(pause)))
+        if desk.is_leaving:
+            break
     return ReplayResult(
         matched=matched,
         replayed=0 if body.dry_run else matched - missed,
@@ -176,6 +184,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         query=DeadQuery,
         answers={200: JobList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",
@@ -195,7 +204,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        answers={200: JobView},
+        answers={200: WholeJob},
         problems=("job_not_found", "illegal_transition"),
     ),
     Route(

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api import submitting, views
+from longshore.api import paging, submitting, views
 from longshore.api.decoding import Decoder, refuse_repeats
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.submitting import JobBody
-from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, encode
-from longshore.core import ids
+from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, WholeJob, encode
+from longshore.core import ids, poison
 from longshore.core.account import Scope
-from longshore.core.job import NewJob, Submitted, Verdict
+from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import JobFilter
 from longshore.errors import ConfigError, EngineBusyError
@@ -96,7 +96,7 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
         raise _busy(job, error) from None
     if answer.verdict is Verdict.ACCEPTED:
         location = b"/v1/jobs/" + ids.text(job.id).encode("ascii")
-        return Answer(201, encode(views.submitted(job)), ((b"location", location),))
+        return Answer(201, encode(views.submitted(job, answer)), ((b"location", location),))
     return await _stands(call, job, answer)
 
 
@@ -120,11 +120,14 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
 async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """One job: its state, its payload, its result and its last error."""
     job = await call.service.engine.get(ids.parse(call.path.id), tenant=call.caller.tenant)
-    return Answer(200, encode(views.job_view(job)))
+    return await tell(call.service, job)
 
 
 async def find(call: Call[Nothing, JobQuery, Nothing]) -> Answer:
-    """Jobs that match, newest first, a page at a time."""
+    """Jobs that match, newest first, a page at a time.
+
+    A page of large jobs ends before `limit`, at about 4 MiB; `cursor` tells where to go on.
+    """
     asked = call.query
     which = JobFilter(
         tenant=call.caller.tenant,
@@ -161,14 +164,20 @@ async def retry(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     return Answer(200, encode(views.job_view(job)))
 
 
+async def tell(service: Service, job: Job) -> Answer:
+    """All that is known of one job."""
+    history = await service.engine.attempts(job.id, tenant=job.tenant) if job.crashes else ()
+    return Answer(200, encode(views.whole_job(job, poison.victims(history))))
+
+
 async def list_jobs(
     service: Service, which: JobFilter, *, limit: int, cursor: str | None
 ) -> Answer:
-    """A page of jobs, or 422 for a cursor that does not fit."""
+    """A page of jobs, or 400 for a cursor that does not fit."""
     try:
-        page = await service.engine.find(which, limit=limit, cursor=cursor)
+        page = await paging.find(service.engine, which, limit=limit, cursor=cursor)
     except ConfigError:
-        raise invalid("cursor", "is not of a list with the same filter") from None
+        raise ProblemError(problem("cursor")) from None
     return Answer(200, encode(views.job_list(page)))
 
 
@@ -215,9 +224,8 @@ async def _stands(
         raise ProblemError(problem("idempotency"))
     location = (b"location", b"/v1/jobs/" + ids.text(answer.id).encode("ascii"))
     if answer.verdict is Verdict.REPEATED:
-        first = msgspec.structs.replace(job, id=answer.id)
         replayed = (b"idempotency-replayed", b"true")
-        return Answer(200, encode(views.submitted(first)), (location, replayed))
+        return Answer(200, encode(views.submitted(job, answer)), (location, replayed))
     holder = await call.service.engine.get(answer.id, tenant=job.tenant)
     duplicate = (b"longshore-duplicate", b"unique")
     return Answer(200, encode(views.standing(holder)), (location, duplicate))
@@ -267,6 +275,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         query=JobQuery,
         answers={200: JobList},
+        problems=("cursor",),
     ),
     Route(
         method="GET",
@@ -275,7 +284,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        answers={200: JobView},
+        answers={200: WholeJob},
         problems=("job_not_found",),
     ),
     Route(

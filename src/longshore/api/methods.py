@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from longshore.api import paging
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.sessions import telling
@@ -46,13 +47,19 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
             for value in arguments.values():
                 _check(value)
             owned = _owned(call.caller, arguments)
-            answer = await getattr(call.service.engine, method.name)(**owned)
+            answer = await _carry_out(call.service.engine, method.name, owned)
         if method.answer is None:
             return Answer(204)
         return Answer(200, encode(answer))
 
     handle.__doc__ = getattr(Engine, method.name).__doc__
     return handle
+
+
+async def _carry_out(engine: Engine, name: str, arguments: dict[str, Any]) -> Any:
+    if name == "find":
+        return await paging.find(engine, **arguments)
+    return await getattr(engine, name)(**arguments)
 
 
 def _owned(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -201,6 +201,12 @@ CATALOGUE = {
             "The header is too large",
             "The head of the request has more bytes than the service takes.",
         ),
+        Kind(
+            "cursor",
+            400,
+            "The cursor does not fit",
+            "It is not of a list with the same filter; begin again without one.",
+        ),
         Kind("bad_request", 400, "This is not HTTP", "The request cannot be read."),
         Kind("internal", 500, "The service has a bug", "It was written to the service's log."),
         Kind(

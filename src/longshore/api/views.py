@@ -7,7 +7,7 @@ import msgspec
 
 from longshore.api.fields import Json, instant, moment, seconds
 from longshore.core import ids
-from longshore.core.job import Attempt, Failure, Job, NewJob, Progress
+from longshore.core.job import Attempt, Failure, Job, NewJob, Progress, Submitted
 from longshore.core.state import State
 from longshore.engine import Page
 
@@ -18,12 +18,14 @@ __all__ = [
     "JobList",
     "JobView",
     "SubmittedJob",
+    "WholeJob",
     "attempt_list",
     "encode",
     "job_list",
     "job_view",
     "standing",
     "submitted",
+    "whole_job",
 ]
 
 encode = msgspec.json.Encoder().encode
@@ -57,7 +59,7 @@ class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     run_at: datetime
     """When it is or was due."""
     created_at: datetime
-    """When the service took it; the millisecond is also in the id."""
+    """When it was stored."""
     timeout_seconds: float | None
     idempotency_key: str | None
     unique_key: str | None
@@ -119,6 +121,13 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
 
 
+class WholeJob(JobView, frozen=True, kw_only=True):
+    """Everything that is known of a job, with what its attempts tell."""
+
+    victims: tuple[str, ...]
+    """Jobs that ran in the same workers when these died, as far as they are named."""
+
+
 class JobList(msgspec.Struct, frozen=True):
     """Jobs, newest first."""
 
@@ -145,25 +154,23 @@ class AttemptList(msgspec.Struct, frozen=True):
     attempts: list[AttemptView]
 
 
-def submitted(job: NewJob) -> SubmittedJob:
+def submitted(job: NewJob, answer: Submitted) -> SubmittedJob:
     """A job as its submit is answered: the same bytes whenever the same key asks again.
 
-    So it holds nothing but what is in the request and in the job's id.
+    So it holds nothing but what is in the request and what the engine keeps with the key.
     """
-    created_at = int.from_bytes(job.id[:6], "big") * 1_000
-    due = created_at + job.delay if job.run_at is None else job.run_at
     return SubmittedJob(
-        id=ids.text(job.id),
+        id=ids.text(answer.id),
         type=job.type,
         queue=job.queue,
         tenant=job.tenant,
-        state=State.SCHEDULED if due > created_at else State.READY,
+        state=answer.state,
         priority=job.priority,
         attempt=0,
         max_attempts=job.max_attempts,
         payload=msgspec.Raw(_sorted(msgspec.json.decode(job.payload))),
-        run_at=instant(max(due, created_at)),
-        created_at=instant(created_at),
+        run_at=instant(answer.run_at),
+        created_at=instant(answer.created_at),
         timeout_seconds=seconds(job.timeout),
         idempotency_key=job.idempotency_key,
         unique_key=job.unique_key,
@@ -213,6 +220,13 @@ def job_view(job: Job) -> JobView:
         trace=job.trace,
         tags=job.tags,
     )
+
+
+def whole_job(job: Job, victims: Sequence[str]) -> WholeJob:
+    """A job as it is now, and who died beside it."""
+    view = job_view(job)
+    fields = {name: getattr(view, name) for name in JobView.__struct_fields__}
+    return WholeJob(**fields, victims=tuple(victims))
 
 
 def job_list(page: Page) -> JobList:

@@ -125,3 +125,5 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     trace: str | None
     tags: tuple[str, ...]
     progress: ProgressView | None = None
+    victims: tuple[str, ...] = ()
+    """Jobs that ran in the same workers when these died; told of a single job only."""

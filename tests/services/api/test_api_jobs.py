@@ -1,12 +1,15 @@
 """Looking at jobs over HTTP, and giving them orders."""
 
+import base64
+
 import httpx
 import pytest
 from api_steps import UNKNOWN, shown
 
-from longshore.core import ids
+from longshore.core import ids, poison
 from longshore.engine import Engine
 from longshore.testing.factories import a_job
+from longshore.testing.manual import a_worker
 
 
 async def submit(client: httpx.AsyncClient, **body: object) -> str:
@@ -65,7 +68,7 @@ async def test_a_filter_takes_queue_type_state_and_tag(client: httpx.AsyncClient
 @pytest.mark.parametrize(
     "query",
     ["limit=0", "limit=1001", "limit=x", "state=odd", "colour=red", "queue=%00", "queue=%ff",
-     "queue=a&queue=b", "cursor=nonsense", "queue=null", "tag=" + "x" * 129],
+     "queue=a&queue=b", "queue=null", "tag=" + "x" * 129],
 )  # fmt: skip
 async def test_a_query_that_makes_no_sense_is_refused(client: httpx.AsyncClient, query: str):
     answer = await client.get(f"/v1/jobs?{query}")
@@ -77,10 +80,38 @@ async def test_a_cursor_is_good_for_its_own_filter_only(client: httpx.AsyncClien
     for _ in range(3):
         await submit(client, queue="q")
     cursor = (await client.get("/v1/jobs?queue=q&limit=1")).json()["cursor"]
+    written = base64.urlsafe_b64decode(cursor).decode()
+    huge = base64.urlsafe_b64encode(f"[{2**70},{written.partition(',')[2]}".encode()).decode()
 
-    answer = await client.get("/v1/jobs", params={"queue": "other", "cursor": cursor})
+    answers = [
+        await client.get("/v1/jobs", params={"queue": queue, "cursor": one})
+        for queue, one in (
+            ("other", cursor),
+            ("q", cursor[:-5]),
+            ("q", huge),
+            ("q", "nonsense"),
+        )
+    ]
+    good = await client.get("/v1/jobs", params={"queue": "q", "cursor": cursor})
 
-    assert answer.status_code == 422
+    assert [(one.status_code, one.json()["code"]) for one in answers] == [(400, "cursor")] * 4
+    assert len(good.json()["jobs"]) == 2
+
+
+async def test_a_page_of_large_jobs_ends_early_and_the_next_goes_on(
+    client: httpx.AsyncClient, engine: Engine
+):
+    large = [a_job(payload=b'{"x":"%s"}' % (b"x" * 900_000)) for _ in range(6)]
+    await engine.submit([*large, *[a_job() for _ in range(20)]])
+
+    pages = [await client.get("/v1/jobs", params={"limit": 1_000})]
+    while cursor := pages[-1].json()["cursor"]:
+        pages.append(await client.get("/v1/jobs", params={"limit": 1_000, "cursor": cursor}))
+
+    listed = [job["id"] for page in pages for job in page.json()["jobs"]]
+    assert len(listed) == len(set(listed)) == 26
+    assert len(pages) == 2
+    assert max(len(page.content) for page in pages) < 5 << 20
 
 
 async def test_a_waiting_job_is_cancelled_once(client: httpx.AsyncClient):
@@ -119,6 +150,20 @@ async def test_the_attempts_of_a_job_are_its_history(client: httpx.AsyncClient, 
 
     (told,) = answer.json()["attempts"]
     assert (told["delivery"], told["outcome"], told["worker"]) == (1, "released", "w")
+
+
+async def test_a_job_tells_who_died_beside_it(client: httpx.AsyncClient, engine: Engine):
+    first, other = [await submit(client) for _ in range(2)]
+    worker = await a_worker(engine, types=["a"])
+    claims = await worker.claim(2)
+    await worker.start(*claims)
+    held = await engine.held(worker.session.token)
+    assert held is not None
+    await engine.bury(worker.session.token, poison.unreported(held))
+
+    answer = await client.get(f"/v1/jobs/{first}")
+
+    assert (answer.json()["crashes"], answer.json()["victims"]) == (1, [other])
 
 
 async def test_orders_to_a_job_that_nobody_has_are_404(client: httpx.AsyncClient):

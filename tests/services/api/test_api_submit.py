@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import httpx
 import pytest
 from api_steps import asking
 
 from longshore.api.application import Application
+from longshore.api.fields import instant
 from longshore.api.service import Service
 from longshore.core import ids
 from longshore.core.state import State
@@ -87,6 +89,9 @@ async def test_a_repeated_key_is_answered_with_the_first_answer_byte_for_byte(
     assert again.headers["location"] == first.headers["location"]
     assert "idempotency-replayed" not in first.headers
     assert await stored(engine) == 1
+    job = await engine.get(ids.parse(first.json()["id"]))
+    told = [datetime.fromisoformat(first.json()[name]) for name in ("created_at", "run_at")]
+    assert told == [instant(job.created_at), instant(job.created_at + 5_000_000)]
 
 
 async def test_a_replay_outlives_the_job(client: httpx.AsyncClient, engine: Engine):
