@@ -3,17 +3,20 @@
     python bench/http_submit.py                     one job per request, each with a key
     python bench/http_submit.py --rate 2500         the same, paced: how long a request takes
     python bench/http_submit.py --batch 500         jobs per second in batches
+    python bench/http_submit.py --wrk [--batch 500] the same, asked by wrk, which costs less
     python bench/http_submit.py --rate 1000 --idle 10000 --slow 200
                                                     beside idle connections and slow clients
 
 Server, database and this generator share the machine. An answer that is not a 201 (or a
-200 of a batch) counts as refused.
+200 of a batch) counts as refused. A slow client sends a byte of its request each second, and
+begins again when it is sent away; every second one asks for a long list and reads none of it.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import re
 import resource
 import socket
 import statistics
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -171,14 +174,91 @@ class Run:
         }
 
 
-async def crowd(port: int, idle: int, slow: int) -> list[asyncio.StreamWriter]:
-    """Connections that only stand there, and clients that send a byte now and then."""
-    writers = [
-        (await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(idle + slow)
-    ]
-    for writer in writers[:slow]:
-        writer.write(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Le")
-    return writers
+class Crowd:
+    """Connections that only stand there, and clients that are slow."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writers: list[asyncio.StreamWriter] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.sent_away = 0
+
+    async def gather(self, idle: int, slow: int) -> None:
+        """Be there, all of them."""
+        for _ in range(idle):
+            _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._writers.append(writer)
+        for number in range(slow):
+            client = self._trickle() if number % 2 else self._ignore()
+            self._tasks.append(asyncio.create_task(client))
+        await asyncio.sleep(1 if slow else 0)
+
+    def leave(self) -> int:
+        """Go; how many of the idle ones were still connected."""
+        for task in self._tasks:
+            task.cancel()
+        standing = sum(not writer.transport.is_closing() for writer in self._writers)
+        for writer in self._writers:
+            writer.close()
+        return standing
+
+    async def _trickle(self) -> None:
+        while True:
+            _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            with suppress(OSError):
+                for byte in b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 99:
+                    writer.write(bytes((byte,)))
+                    await writer.drain()
+                    await asyncio.sleep(1)
+                    if writer.transport.is_closing():
+                        break
+            self.sent_away += 1
+            writer.close()
+
+    async def _ignore(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            with socket.socket() as deaf:
+                deaf.setblocking(False)
+                deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                await loop.sock_connect(deaf, ("127.0.0.1", self._port))
+                ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                with suppress(OSError):
+                    await loop.sock_sendall(deaf, ask * 3)
+                    await asyncio.sleep(10)
+            self.sent_away += 1
+
+
+def ask_with_wrk(port: int, asked: argparse.Namespace) -> dict[str, object]:
+    """The load of wrk, as it tells of it."""
+    done = subprocess.run(
+        [
+            *("wrk", "--latency", "-t", "1", "-c", str(asked.connections)),
+            *("-d", f"{asked.seconds:.0f}s", "-s", str(Path(__file__).with_suffix(".lua"))),
+            *(f"http://127.0.0.1:{port}", "--", os.urandom(4).hex(), str(asked.batch)),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = done.stdout
+    requests = int(re.search(r"(\d+) requests in", said)[1])
+    per_second = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    return {
+        "requests": requests,
+        "requests_per_s": round(per_second),
+        "jobs_per_s": round(per_second * (asked.batch or 1)),
+        "p50_ms": milliseconds(re.search(r"50%\s+([\d.]+\w+)", said)[1]),
+        "p99_ms": milliseconds(re.search(r"99%\s+([\d.]+\w+)", said)[1]),
+        "refused": int(refused[1]) if refused else 0,
+    }
+
+
+def milliseconds(text: str) -> float:
+    """A time as wrk writes it."""
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
+    return round(float(number) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit], 2)
 
 
 def serve(stack: ExitStack, url: str, processes: int) -> tuple[int, int]:
@@ -210,17 +290,21 @@ async def measure(
     port: int, pids: Sequence[int], asked: argparse.Namespace
 ) -> dict[str, object]:
     """One run, and what it cost the service and the database."""
-    run = Run(port, batch=asked.batch, seconds=asked.seconds, rate=asked.rate)
-    writers = await crowd(port, asked.idle, asked.slow)
+    crowd = Crowd(port)
+    await crowd.gather(asked.idle, asked.slow)
     before = [cpu_seconds(pid) for pid in pids]
-    report = await run.go(asked.connections)
+    if asked.wrk:
+        report = await asyncio.to_thread(ask_with_wrk, port, asked)
+    else:
+        run = Run(port, batch=asked.batch, seconds=asked.seconds, rate=asked.rate)
+        report = await run.go(asked.connections)
     after = [cpu_seconds(pid) for pid in pids]
-    for writer in writers:
-        writer.close()
-    each = max(len(run.times), 1)
+    if asked.idle or asked.slow:
+        report |= {"idle_left": crowd.leave(), "slow_sent_away": crowd.sent_away}
+    each = max(int(str(report["requests"])), 1)
     api, database = [round((b - a) * 1e6 / each) for a, b in zip(before, after, strict=True)]
     cost = {"api_cpu_us_per_request": api, "database_cpu_us_per_request": database}
-    return {**vars(asked), **report, **cost}
+    return {**vars(asked), **report, **cost, "load": os.getloadavg()[0]}
 
 
 def cpu_seconds(root: int) -> float:
@@ -263,6 +347,7 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=0)
     parser.add_argument("--slow", type=int, default=0)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--wrk", action="store_true")
     asked = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -8,6 +8,7 @@ Parameters are read by the same rules.
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import parse_qsl
 
@@ -25,6 +26,7 @@ _MOST_PARAMETERS = 32
 _FLAW = re.compile(r"(?P<words>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
+_DATE = re.compile(r"\d{4}-")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _UNFIT = re.compile(r"(?P<path>payload(?:\.\w+|\[\d+\])*)?.*?(?P<words>(?:has|is) [^'\"]+)")
 
@@ -96,12 +98,22 @@ def read_parameters(found: Mapping[str, str], kind: type[T]) -> T:
         # A text that msgspec would take for the absence of one: a filter would mean anything.
         if value.lower() == "null":
             raise invalid(name if _PLAIN.fullmatch(name) else "", "cannot be null")
+        # It would take a number for a time too, in seconds since 1970.
+        if name in _times(kind) and not _DATE.match(value):
+            raise invalid(name, "is not a time such as 2030-01-31T12:00:00Z")
     try:
         return msgspec.convert(dict(found), kind, strict=False)
     except msgspec.ValidationError as error:
         flaw = _flaw(str(error))
         named = Flaw(flaw.pointer.removeprefix("/"), flaw.detail)
         raise ProblemError(problem("invalid", errors=[named])) from None
+
+
+@cache
+def _times(kind: type[Any]) -> frozenset[str]:
+    """The parameters that are times."""
+    fields = msgspec.structs.fields(cast("type[msgspec.Struct]", kind))
+    return frozenset(one.name for one in fields if "datetime" in str(one.type))
 
 
 def _flaw(message: str) -> Flaw:

@@ -105,13 +105,13 @@ async def change(call: Call[QueuePath, Nothing, QueuePatch]) -> Answer:
     """Pause or resume a queue."""
     engine, queue = call.service.engine, call.path.queue
     await (engine.pause if call.body.is_paused else engine.resume)(queue=queue)
-    return Answer(200, encode(await _queue(call)))
+    return Answer(200, encode(await _queue(call, is_lenient=True)))
 
 
 async def pause(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
     """Stop handing out a queue's jobs. What runs goes on, and submitting works."""
     await call.service.engine.pause(queue=call.path.queue, type=call.body.type)
-    return Answer(200, encode(await _queue(call)))
+    return Answer(200, encode(await _queue(call, is_lenient=True)))
 
 
 async def resume(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
@@ -150,12 +150,13 @@ async def _queues(engine: Engine, caller: Caller) -> list[QueueView]:
 
 
 async def _queue(call: Call[QueuePath, Any, Any], *, is_lenient: bool = False) -> QueueView:
+    """The queue; an empty one, or 404, where the caller's tenant has no job in it."""
     name = call.path.queue
     found = await _queues(call.service.engine, call.caller)
     view = next((one for one in found if one.queue == name), None)
     if view is None and not is_lenient:
         raise QueueNotFoundError(name)
-    return view or _view(QueueCounts(queue=name), ())
+    return view or _view(QueueCounts(queue=name), await call.service.engine.pauses())
 
 
 def _view(it: QueueCounts, pauses: Sequence[Pause]) -> QueueView:
@@ -234,7 +235,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         parameters=QueuePath,
         body=QueuePatch,
         answers={200: QueueView},
-        problems=("queue_not_found",),
     ),
     _pausing("pause", pause),
     _pausing("resume", resume),

@@ -101,7 +101,10 @@ class Admission:
         until, access = self._known.get(key_id, (0, None))
         if now < until:
             return access
-        self._guesses.refuse_spent(address)
+        if access is None:
+            # Not so one that was good a moment ago: whoever guesses at the same address, behind
+            # the same proxy perhaps, must not lock it out.
+            self._guesses.refuse_spent(address)
         access = await self._engine.find_access(key_id) if key_id else None
         # Ids that nobody has could be made up without end.
         if access is not None:

@@ -229,11 +229,14 @@ async def test_an_address_that_guesses_keys_has_to_wait_and_others_do_not(memory
         theirs = await other.get("/v1/jobs", headers=bearing(mint()))
         clock.advance(6_000_000)
         later = await client.get("/v1/jobs", headers=bearing(mint()))
+        # The service has to look it up again, and the address has no guess left.
+        trusted = await client.get("/v1/jobs", headers=bearing(good))
 
     assert [one.status_code for one in guesses] == [401] * 10 + [429] * 2
     assert guesses[-1].json()["violated-policies"] == ["wrong-keys"]
     assert 1 <= int(guesses[-1].headers["retry-after"]) <= 6
     assert (known.status_code, theirs.status_code, later.status_code) == (200, 401, 401)
+    assert trusted.status_code == 200
 
 
 async def limited(engine: Engine, **facts: object) -> dict[str, str]:
