@@ -1,17 +1,18 @@
 """The ASGI application: from a request through the gates to its handler, and back."""
 
-import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import replace
 from functools import cache
+from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from longshore.api import decoding, openapi
 from longshore.api.cors import Cors
 from longshore.api.decoding import Decoder
 from longshore.api.limiting import Quotas
+from longshore.api.patience import Patience
 from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
 from longshore.api.proxies import Proxies
 from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
@@ -30,6 +31,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 _ANYONE = Caller("", frozenset(), "anyone")
+_random = Random()
 _PROBLEM = b"application/problem+json"
 _ALWAYS: RawHeaders = (
     (b"cache-control", b"no-store"),
@@ -64,7 +66,7 @@ class Application:
         self._decoders = {
             route.name: Decoder(route.body, is_outline=route.is_large) for route in table
         }
-        self._patience = service.settings.request_timeout.total_seconds()
+        self._patience = Patience(service.settings.request_timeout.total_seconds())
         self._under_way = 0
         service.document = cache(lambda: encode(openapi.document(table)))
 
@@ -88,7 +90,7 @@ class Application:
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Answer:
         try:
-            async with asyncio.timeout(self._patience):
+            with self._patience:
                 preflight = self._cors.preflight(scope["method"], headers)
                 return preflight or await self._serve(scope, headers, receive)
         except ProblemError as error:
@@ -212,7 +214,7 @@ async def _send(answer: Answer, told: RawHeaders, send: Send) -> None:
     own = (
         (b"content-type", answer.media),
         (b"content-length", b"%d" % len(answer.body)),
-        (b"x-request-id", os.urandom(8).hex().encode("ascii")),
+        (b"x-request-id", b"%016x" % _random.getrandbits(64)),
     )
     headers = [*own[0 if answer.body else 2 :], *always, *answer.headers, *told]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

@@ -70,7 +70,8 @@ class Decoder(Generic[T]):
 
 def refuse_repeats(raw: bytes) -> None:
     """Return if no object of the JSON text has a key twice."""
-    _repeats.decode(raw.decode())
+    # It was read as JSON before, so there is nothing else to look for in it.
+    _repeats.raw_decode(raw.decode().lstrip())
 
 
 def query(text: bytes, kind: type[T]) -> T:

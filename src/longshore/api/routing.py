@@ -41,8 +41,7 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _NOTHING: type[Any] = Nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, gc=False):
     """Who asks: for a tenant, with some scopes."""
 
     tenant: str | None
@@ -60,8 +59,7 @@ class Caller:
         return self.tenant or DEFAULT_TENANT
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[P, Q, B]):
+class Call(msgspec.Struct, Generic[P, Q, B], frozen=True):
     """A request that passed every gate, on its way to a handler."""
 
     service: Service
@@ -74,8 +72,7 @@ class Call(Generic[P, Q, B]):
     """The body as it was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """What goes back: a status, bytes and headers of its own."""
 
     status: int

@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from longshore.api.limiting import Guesses
 from longshore.api.problems import ProblemError, invalid, problem
@@ -19,14 +20,14 @@ _BEARER = b"bearer "
 _LOCAL = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"::1"})
 _OWN = frozenset({b"same-origin", b"none"})
 _EVERYTHING = frozenset(Scope)
+_ANYONE = Caller(None, _EVERYTHING, "loopback")
 _TRUST_US = 5_000_000
 """How long a key that was found good is taken as good without another look. A revoked key is
 let in for as long."""
 _MOST_KNOWN = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     """What decides whether a request may be served."""
 
     route: Route[Any, Any, Any]
@@ -59,7 +60,7 @@ class Admission:
         if self._is_local and await self._has_no_keys():
             _refuse_pages(request)
             tenant = named_tenant(request.headers)
-            return Caller(tenant, _EVERYTHING, "loopback")
+            return _ANYONE if tenant is None else Caller(tenant, _EVERYTHING, "loopback")
         caller = await self._caller(request)
         route = request.route
         if route.scope not in caller.scopes:

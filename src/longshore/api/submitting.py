@@ -103,9 +103,9 @@ def new_job(
         submission.validate(job)
     except SubmitError as error:
         raise ProblemError(problem("invalid", errors=[_said(str(error))])) from None
-    if job.idempotency_key is not None:
-        job = msgspec.structs.replace(job, fingerprint=codec.fingerprint(job))
-    return job
+    if job.idempotency_key is None:
+        return job
+    return msgspec.structs.replace(job, fingerprint=codec.fingerprint(job))
 
 
 def idempotency_key(headers: Mapping[bytes, bytes]) -> str | None:

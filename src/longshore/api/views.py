@@ -159,6 +159,8 @@ def submitted(job: NewJob, answer: Submitted) -> SubmittedJob:
 
     So it holds nothing but what is in the request and what the engine keeps with the key.
     """
+    created_at = instant(answer.created_at)
+    is_due = answer.run_at == answer.created_at
     return SubmittedJob(
         id=ids.text(answer.id),
         type=job.type,
@@ -169,8 +171,8 @@ def submitted(job: NewJob, answer: Submitted) -> SubmittedJob:
         attempt=0,
         max_attempts=job.max_attempts,
         payload=msgspec.Raw(_sorted(msgspec.json.decode(job.payload))),
-        run_at=instant(answer.run_at),
-        created_at=instant(answer.created_at),
+        run_at=created_at if is_due else instant(answer.run_at),
+        created_at=created_at,
         timeout_seconds=seconds(job.timeout),
         idempotency_key=job.idempotency_key,
         unique_key=job.unique_key,

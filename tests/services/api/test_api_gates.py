@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from longshore.api.settings import ApiSettings
 from longshore.api.table import ROUTES
 from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.testing.flaky import FlakyEngine
 
 
 @pytest.fixture
@@ -159,3 +161,23 @@ def test_every_problem_is_on_the_page_of_errors():
     page = (Path(__file__).parents[3] / "docs" / "reference" / "errors.md").read_text()
 
     assert [code for code in CATALOGUE if f"`{code}`" not in page] == []
+
+
+async def test_a_store_that_does_not_answer_costs_a_request_its_patience_and_no_more(
+    memory: Engine,
+):
+    flaky = FlakyEngine(memory)
+    settings = ApiSettings(request_timeout=timedelta(seconds=0.5))
+    async with asking(Application(Service(flaky.as_engine, settings))) as client:
+        await client.get("/v1/queues")
+        flaky.hang()
+        async with asyncio.timeout(20):
+            hanging = await asyncio.gather(*[client.get("/v1/queues") for _ in range(2)])
+        flaky.come_back()
+        well = await client.get("/v1/queues")
+
+    assert {(one.status_code, one.json()["code"]) for one in hanging} == {
+        (503, "engine_unavailable")
+    }
+    assert hanging[0].headers["retry-after"] == "1"
+    assert well.status_code == 200
