@@ -366,10 +366,7 @@ class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Proto
         lease: int,
         owner: str = "",
     ) -> Session:
-        """Take a lease of `lease` microseconds. Only jobs of `types` will be handed out.
-
-        `owner` is whom a service speaks for; it is kept, and means nothing to the engine.
-        """
+        """Take a lease over jobs of `types`. `owner`, for whom a service asks, is only kept."""
         ...
 
     async def owner_of(self, token: int) -> str | None:
