@@ -237,8 +237,7 @@ class Steward(Protocol):
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on, in one commit.
 
-        Empty, with nothing applied, when the schedule's next due time is no longer the
-        expected one. A due time never fires twice.
+        Empty, and nothing applied, when it is no longer due then. None fires twice.
         """
         ...
 
@@ -384,17 +383,15 @@ class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Proto
     async def migrate(self, *, patience: float = 60.0) -> list[str]:
         """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
 
-        Workers of older code that cannot go on beside a migration are asked to leave, by their
-        next `ping`. EngineBusyError when they, or anyone else in the way, are still there after
-        `patience` seconds.
+        Workers of older code that cannot go on beside it are asked to leave by their next `ping`;
+        EngineBusyError when they, or anyone in the way, are still there after `patience` seconds.
         """
         ...
 
     async def ping(self) -> None:
         """Return if this code may write to the store, else raise an EngineError.
 
-        SchemaError when it may not, because the schema is not, or will soon not be, one that
-        it can work on.
+        SchemaError when the schema is not, or will soon not be, one that it can work on.
         """
         ...
 
