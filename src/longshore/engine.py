@@ -383,8 +383,8 @@ class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Proto
     async def migrate(self, *, patience: float = 60.0) -> list[str]:
         """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
 
-        Workers of older code that cannot go on beside it are asked to leave by their next `ping`;
-        EngineBusyError when they, or anyone in the way, are still there after `patience` seconds.
+        Workers of older code that cannot go on are asked to leave by their next `ping`;
+        EngineBusyError when they, or others in the way, are there after `patience` seconds.
         """
         ...
 
