@@ -11,7 +11,6 @@ from longshore.core.settle import failure, killed
 from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
-from longshore.engines.sqlite.migrating import MIGRATIONS, _statements  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sql import SQL
 from longshore.runtime.ids import IdSource
 
@@ -209,34 +208,4 @@ async def test_large_payloads_are_handed_out_and_pruned_in_parts() -> None:
     assert sum(len(claim.payload) for claim in first) < 64 << 20
     assert (sum(pruned), min(pruned) > 0) == (70, True)
     assert await engine.counts() == []
-    await engine.close()
-
-
-async def test_a_file_of_the_first_schema_is_counted_when_it_is_migrated(path: Path) -> None:
-    db = sqlite3.connect(path)
-    for statement in (SQL.migration_table, *_statements(MIGRATIONS[0])):
-        db.execute(statement)
-    first = MIGRATIONS[0]
-    facts = {"number": 1, "name": first.name, "checksum": first.checksum, "works_with": 1}
-    db.execute(SQL.migration_add, {**facts, "now": 1})
-    for number, state in enumerate(["scheduled", "ready", "ready", "dead"]):
-        finished_at = 1 if state == "dead" else None
-        db.execute(
-            "insert into longshore_job (id, tenant, queue, type, state, priority, rank, run_at,"
-            " created_at, max_attempts, payload, finished_at)"
-            " values (?, 'x', 'q', 't', ?, 5, 1, 7, 1, 1, x'7b7d', ?)",
-            (bytes([number] * 16), state, finished_at),
-        )
-    db.execute("insert into longshore_unique values ('x', 'of a job that is gone', x'00')")
-    db.commit()
-    engine = open_engine(f"sqlite:///{path}")
-
-    applied = await engine.migrate()
-
-    (queue,) = await engine.counts()
-    assert applied == [one.name for one in MIGRATIONS[1:]]
-    assert await engine.counts(tenant="x") == [queue]
-    assert (queue.scheduled, queue.ready, queue.dead, queue.oldest_ready_at) == (1, 2, 1, 7)
-    assert db.execute("select count(*) from longshore_unique").fetchone() == (0,)
-    db.close()
     await engine.close()

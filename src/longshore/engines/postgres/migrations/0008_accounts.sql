@@ -1,4 +1,4 @@
--- longshore: works-with 0005
+-- longshore: works-with 0007
 -- Tenants, the digests of their API keys, and the buckets that processes share.
 
 create table longshore.tenant (

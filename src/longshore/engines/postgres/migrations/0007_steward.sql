@@ -1,8 +1,4 @@
 -- What the scheduler and the relay ask for: promote, expire, forget, and the outbox in order.
--- Settings pin the plans, as in the verbs.
-
--- Shipped events by age: with a relay far behind, what it has not shipped is not looked at.
-create index outbox_shipped on longshore.outbox (at) where published_at is not null;
 
 -- The first p_count jobs of a span that has more: where the rest begins, and both masks.
 create function longshore.cut(
@@ -263,7 +259,6 @@ $$;
 
 -- Remove all that is left of jobs whose spans are gone, and of segments without a job.
 -- One at a time: two that take the last spans of a segment would each leave it to the other.
--- 0008_progress.sql replaces it.
 create function longshore.forget(
     p_segment bigint[], p_lo smallint[], p_hi smallint[], p_mask bytea[]
 ) returns void language plpgsql
@@ -300,6 +295,13 @@ begin
                select x.ctid from longshore.attempt x
                 where x.segment = m.segment and x.ordinal >= m.lo and x.ordinal < m.hi
                   and longshore.has(m.mask, x.ordinal) offset 0) x));
+    delete from longshore.progress g where g.ctid = any (array(
+        select x.ctid
+          from unnest(p_segment, p_lo, p_hi, p_mask) as m (segment, lo, hi, mask)
+         cross join lateral (
+               select x.ctid from longshore.progress x
+                where x.segment = m.segment and x.ordinal >= m.lo and x.ordinal < m.hi
+                  and longshore.has(m.mask, x.ordinal) offset 0) x));
     delete from longshore.segment s
      where s.segment = any (p_segment)
        and not exists (
@@ -310,6 +312,75 @@ begin
            select from longshore.ready x where x.segment = s.segment offset 0)
        and not exists (
            select from longshore.scheduled x where x.segment = s.segment offset 0);
+end
+$$;
+
+-- Take jobs out of a locked finished span; an empty one is deleted.
+create function longshore.take_finished(p_span tid, p_ordinals integer[]) returns void
+language plpgsql
+    set enable_seqscan = off
+as $$
+declare
+    v_span     longshore.finished;
+    v_rest     bytea;
+    v_place    integer := 0;
+    v_started  bigint[] := '{}';
+    v_finished bigint[] := '{}';
+begin
+    select r.* into strict v_span from longshore.finished r where r.ctid = p_span;
+    v_rest := decode(repeat('00', (v_span.hi + 7) / 8), 'hex');
+    for i in v_span.lo .. v_span.hi - 1 loop
+        continue when not longshore.has(v_span.mask, i);
+        v_place := v_place + 1;
+        if i <> all (p_ordinals) then
+            v_rest := set_bit(v_rest, i, 1);
+            v_started := v_started || v_span.started[v_place];
+            v_finished := v_finished || v_span.finished[v_place];
+        end if;
+    end loop;
+    if v_finished = '{}' then
+        delete from longshore.finished r where r.ctid = p_span;
+    else
+        update longshore.finished r
+           set mask = v_rest, size = cardinality(v_finished), started = v_started,
+               finished = v_finished,
+               finished_at = (select min(t) from unnest(v_finished) t)
+         where r.ctid = p_span;
+    end if;
+end
+$$;
+
+-- Jobs that were deleted while the spans in which they succeeded were claimed, and which these
+-- spans brought back just now, go for good.
+create function longshore.settle_purged(p_token bigint, p_segments bigint[]) returns void
+language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_part record;
+begin
+    for v_part in
+        select f.ctid as span, f.segment, array_agg(t.ordinal) as ordinals,
+               array_agg(j.entry) as entries
+          from longshore.journal j
+         cross join lateral (
+               select j.handles[1] >> 12 as segment, (j.handles[1] & 4095)::integer as ordinal,
+                      j.deliveries[1] as delivery) t
+          join longshore.finished f
+            on f.segment = t.segment and f.delivery = t.delivery and f.state = 'succeeded'
+           and t.ordinal >= f.lo and t.ordinal < f.hi and longshore.has(f.mask, t.ordinal)
+         where j.token = p_token and j.entry < 0 and j.kinds[1] = 3
+           and t.segment = any (p_segments)
+         group by f.ctid, f.segment
+    loop
+        perform longshore.take_finished(v_part.span, v_part.ordinals);
+        delete from longshore.journal j
+         where j.token = p_token and j.entry = any (v_part.entries);
+        perform longshore.forget(array[v_part.segment], array[0::smallint],
+                                 array[0::smallint], array[null::bytea]);
+    end loop;
 end
 $$;
 

@@ -145,6 +145,17 @@ create table longshore.waiting (
     token bigint primary key
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- From one crash of the server to the next. The table is unlogged: a crash empties it, also one
+-- that the server recovers from without a restart, and so does a standby that takes over; an
+-- orderly restart does not. One row at most.
+create unlogged table longshore.era (
+    is_only  boolean primary key default true check (is_only),
+    number   bigint  not null,
+    is_clear boolean not null default false
+);
+comment on column longshore.era.is_clear is
+    'whether each session that waited before it has been heard of since, or is over';
+
 -- What a session holds. A span leaves when its last job has ended; what ended before that is in
 -- the session's journal.
 create table longshore.claim (
@@ -214,6 +225,8 @@ create table longshore.finished (
 comment on column longshore.finished.rank is 'of those that a replay may bring back';
 create index finished_segment on longshore.finished (segment);
 create index finished_age on longshore.finished (state, finished_at);
+-- Dead and cancelled jobs are few among millions that succeeded.
+create index finished_rare on longshore.finished (state, segment) where state <> 'succeeded';
 
 create table longshore.result (
     segment bigint   not null,
@@ -235,6 +248,19 @@ create table longshore.attempt (
     failure     jsonb,
     primary key (segment, ordinal, delivery)
 );
+
+-- The last report of a job, which counts as long as the job is in that delivery. In a table of
+-- its own: jobs that never report are claimed and settled as if there were none.
+create table longshore.progress (
+    segment  bigint   not null,
+    ordinal  smallint not null,
+    delivery integer  not null,
+    fraction double precision not null,
+    message  text,
+    at       bigint   not null,
+    primary key (segment, ordinal)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
 
 -- Running jobs that someone asked to stop. A row means something while that delivery is held.
 create table longshore.request (
@@ -316,6 +342,8 @@ create unique index outbox_order on longshore.outbox (position) where position i
 create index outbox_unpublished on longshore.outbox ((position + 0))
     where position is not null and published_at is null;
 create index outbox_age on longshore.outbox (at);
+-- Shipped events by age: with a relay far behind, what it has not shipped is not looked at.
+create index outbox_shipped on longshore.outbox (at) where published_at is not null;
 
 -- Single facts about the store, such as whether a relay ever read its outbox.
 create table longshore.fact (

@@ -1,8 +1,5 @@
 -- What people see: where every job is, and all that is known of it.
 
--- Dead and cancelled jobs are few among millions that succeeded.
-create index finished_rare on longshore.finished (state, segment) where state <> 'succeeded';
-
 -- Which of a span's jobs an ordinal is, counted from 1: the place of its times.
 create function longshore.nth(p_lo integer, p_mask bytea, p_ordinal integer) returns integer
 language sql immutable as $$
@@ -92,12 +89,15 @@ create type longshore.known as (
     attempt integer, failures integer, crashes integer, lapses integer, started_at bigint,
     finished_at bigint, result bytea, failure text, reason text, worker text,
     cancel_requested boolean, unique_key text, idempotency_key text, ordering_key text,
-    trace text, tags text, home text, span tid, token bigint, last_worker text
+    trace text, tags text, home text, span tid, token bigint, last_worker text,
+    progress double precision, progress_message text, progress_at bigint
 );
 
 -- All that is known of the jobs of a segment: of every one, or of that of p_ordinal, whose
 -- payload a caller may have at hand.
--- 0008_progress.sql replaces it.
+-- With more than eight relations to join the server no longer looks for their best order, and
+-- `where id = …` on the view would read every segment: hence the last failure and the last start
+-- are not joined.
 create function longshore.seen(
     p_segment bigint, p_ordinal integer default null, p_payload bytea default null
 ) returns setof longshore.known language sql stable as $$
@@ -109,11 +109,18 @@ create function longshore.seen(
            p.run_at, s.created_at, s.max_attempts, s.timeout, p.delivery, p.attempt,
            p.failures, p.crashes, p.lapses,
            case when p.home in ('finished', 'claim') then p.started_at
-                when not p.is_replayed then a.started_at end,
-           p.finished_at, x.result, f.failure::text, coalesce(q.reason, p.reason),
+                when not p.is_replayed then (
+                    select a.started_at from longshore.attempt a
+                     where a.segment = p.segment and a.ordinal = p.ordinal
+                     order by a.delivery desc limit 1) end,
+           p.finished_at, x.result, (
+               select a.failure from longshore.attempt a
+                where a.segment = p.segment and a.ordinal = p.ordinal and a.failure is not null
+                order by a.delivery desc limit 1)::text, coalesce(q.reason, p.reason),
            case when p.state = 'running' then p.worker end, q.reason is not null,
            y.keys ->> 'unique_key', y.keys ->> 'idempotency_key', y.keys ->> 'ordering_key',
-           y.own ->> 'trace', (y.own -> 'tags')::text, p.home, p.span, p.token, p.worker
+           y.own ->> 'trace', (y.own -> 'tags')::text, p.home, p.span, p.token, p.worker,
+           g.fraction, g.message, g.at
       from longshore.places(p_segment, p_ordinal) p
      cross join lateral (
            select x.* from longshore.segment x where x.segment = p.segment offset 0) s
@@ -124,26 +131,13 @@ create function longshore.seen(
             where x.segment = p.segment and x.ordinal = p.ordinal offset 0) x
         on p.state = 'succeeded'
       left join lateral (
-           select a.started_at from longshore.attempt a
-            where a.segment = p.segment and a.ordinal = p.ordinal
-            order by a.delivery desc limit 1) a on true
-      left join lateral (
-           select a.failure from longshore.attempt a
-            where a.segment = p.segment and a.ordinal = p.ordinal and a.failure is not null
-            order by a.delivery desc limit 1) f on true
-      left join lateral (
            select q.reason from longshore.request q
             where q.token = p.token and q.handle = (p.segment << 12 | p.ordinal)
               and q.delivery = p.delivery offset 0) q on p.state = 'running'
-$$;
-
--- Whether a span holds one of these jobs.
-create function longshore.has_any(
-    p_segment bigint, p_lo integer, p_hi integer, p_mask bytea, p_handles bigint[]
-) returns boolean language sql immutable as $$
-    select exists (select from unnest(p_handles) h
-                    where h >= p_segment * 4096 + p_lo and h < p_segment * 4096 + p_hi
-                      and longshore.has(p_mask, (h & 4095)::integer))
+      left join lateral (
+           select g.fraction, g.message, g.at from longshore.progress g
+            where g.segment = p.segment and g.ordinal = p.ordinal
+              and g.delivery = p.delivery offset 0) g on true
 $$;
 
 create function longshore.moment(p_at bigint) returns timestamptz language sql immutable as $$
@@ -163,80 +157,12 @@ select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
        j.timeout * interval '1 microsecond' as timeout,
        convert_from(j.result, 'UTF8') as result, j.failure::jsonb as failure, j.reason,
        j.worker, j.cancel_requested, j.unique_key, j.idempotency_key, j.ordering_key, j.trace,
-       j.tags::jsonb as tags, g.segment, j.ordinal
+       j.tags::jsonb as tags, g.segment, j.ordinal,
+       j.progress, j.progress_message, longshore.moment(j.progress_at) as progress_at
   from longshore.segment g
  cross join lateral longshore.seen(g.segment) j
   join longshore.locator l
     on l.id = j.id and l.segment + 0 = g.segment and l.ordinal = j.ordinal;
-
--- Take jobs out of a locked finished span; an empty one is deleted.
-create function longshore.take_finished(p_span tid, p_ordinals integer[]) returns void
-language plpgsql
-    set enable_seqscan = off
-as $$
-declare
-    v_span     longshore.finished;
-    v_rest     bytea;
-    v_place    integer := 0;
-    v_started  bigint[] := '{}';
-    v_finished bigint[] := '{}';
-begin
-    select r.* into strict v_span from longshore.finished r where r.ctid = p_span;
-    v_rest := decode(repeat('00', (v_span.hi + 7) / 8), 'hex');
-    for i in v_span.lo .. v_span.hi - 1 loop
-        continue when not longshore.has(v_span.mask, i);
-        v_place := v_place + 1;
-        if i <> all (p_ordinals) then
-            v_rest := set_bit(v_rest, i, 1);
-            v_started := v_started || v_span.started[v_place];
-            v_finished := v_finished || v_span.finished[v_place];
-        end if;
-    end loop;
-    if v_finished = '{}' then
-        delete from longshore.finished r where r.ctid = p_span;
-    else
-        update longshore.finished r
-           set mask = v_rest, size = cardinality(v_finished), started = v_started,
-               finished = v_finished,
-               finished_at = (select min(t) from unnest(v_finished) t)
-         where r.ctid = p_span;
-    end if;
-end
-$$;
-
--- Jobs that were deleted while the spans in which they succeeded were claimed, and which these
--- spans brought back just now, go for good.
-create function longshore.settle_purged(p_token bigint, p_segments bigint[]) returns void
-language plpgsql
-    set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off
-    set enable_hashjoin = off set enable_mergejoin = off
-as $$
-declare
-    v_part record;
-begin
-    for v_part in
-        select f.ctid as span, f.segment, array_agg(t.ordinal) as ordinals,
-               array_agg(j.entry) as entries
-          from longshore.journal j
-         cross join lateral (
-               select j.handles[1] >> 12 as segment, (j.handles[1] & 4095)::integer as ordinal,
-                      j.deliveries[1] as delivery) t
-          join longshore.finished f
-            on f.segment = t.segment and f.delivery = t.delivery and f.state = 'succeeded'
-           and t.ordinal >= f.lo and t.ordinal < f.hi and longshore.has(f.mask, t.ordinal)
-         where j.token = p_token and j.entry < 0 and j.kinds[1] = 3
-           and t.segment = any (p_segments)
-         group by f.ctid, f.segment
-    loop
-        perform longshore.take_finished(v_part.span, v_part.ordinals);
-        delete from longshore.journal j
-         where j.token = p_token and j.entry = any (v_part.entries);
-        perform longshore.forget(array[v_part.segment], array[0::smallint],
-                                 array[0::smallint], array[null::bytea]);
-    end loop;
-end
-$$;
 
 -- Where the jobs of these ids are.
 create function longshore.placed(p_ids uuid[]) returns setof longshore.locator
@@ -432,6 +358,15 @@ begin
 end
 $$;
 
+-- Whether a span holds one of these jobs.
+create function longshore.has_any(
+    p_segment bigint, p_lo integer, p_hi integer, p_mask bytea, p_handles bigint[]
+) returns boolean language sql immutable as $$
+    select exists (select from unnest(p_handles) h
+                    where h >= p_segment * 4096 + p_lo and h < p_segment * 4096 + p_hi
+                      and longshore.has(p_mask, (h & 4095)::integer))
+$$;
+
 -- Lock the spans in which these jobs wait or lie, and the sessions that hold them: they stay as
 -- they are until the transaction ends. A session is a row with its token alone.
 create function longshore.hold(p_ids uuid[])
@@ -481,176 +416,4 @@ begin
               and longshore.has_any(c.segment, c.lo, c.hi, c.mask, v_handles)))
      order by s.token for share;
 end
-$$;
-
--- How many jobs are finished, by queue, tenant and state: the sum of what every change of the
--- spans has added, a row of lists each. Rows are only ever added, so nobody waits for anybody;
--- now and then they are put together.
-create table longshore.tally (
-    queues  text[]   not null,
-    tenants text[]   not null,
-    states  text[]   not null,
-    jobs    bigint[] not null
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-
-create view longshore.tallied as
-select x.queue, x.tenant, x.state, x.jobs
-  from longshore.tally t, unnest(t.queues, t.tenants, t.states, t.jobs)
-       as x (queue, tenant, state, jobs);
-
--- Put up to p_limit rows of the tally together. Returns how many there were.
-create function longshore.fold(p_limit integer) returns integer language plpgsql as $$
-declare
-    v_count integer;
-begin
-    with gone as (
-        delete from longshore.tally t where t.ctid = any (array(
-            select x.ctid from longshore.tally x limit p_limit for update skip locked))
-        returning t.*
-    ), total as (
-        select x.queue, x.tenant, x.state, sum(x.jobs)::bigint as jobs
-          from gone g, unnest(g.queues, g.tenants, g.states, g.jobs)
-               as x (queue, tenant, state, jobs)
-         group by x.queue, x.tenant, x.state having sum(x.jobs) <> 0
-    ), kept as (
-        insert into longshore.tally
-        select array_agg(t.queue), array_agg(t.tenant), array_agg(t.state), array_agg(t.jobs)
-          from total t having count(*) > 0
-    )
-    select count(*) into v_count from gone;
-    return v_count;
-end
-$$;
-
--- How many jobs of a span are whose.
-create function longshore.owners(
-    p_segment longshore.segment, p_lo integer, p_hi integer, p_mask bytea, p_size integer
-) returns table (tenant text, jobs bigint) language sql stable as $$
-    select p_segment.tenant, p_size::bigint where p_segment.tenant <> ''
-    union all
-    select t.tenant, count(*)
-      from unnest(p_segment.tenants[p_lo + 1 : p_hi]) with ordinality as t (tenant, place)
-     where p_segment.tenant = '' and longshore.has(p_mask, p_lo + t.place::integer - 1)
-     group by t.tenant
-$$;
-
--- Whoever adds finished spans adds to the tally too; what is taken from them is counted here.
-create function longshore.count_finished() returns trigger language plpgsql
-    set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-as $$
-begin
-    if tg_op = 'DELETE' then
-        insert into longshore.tally
-        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select w.queue, w.tenant, o.state, -sum(w.jobs) as jobs
-                  from former o cross join lateral (
-                       select s.queue, w.tenant, w.jobs from longshore.segment s
-                        cross join lateral longshore.owners(s, o.lo, o.hi, o.mask, o.size) w
-                        where s.segment = o.segment offset 0) w
-                 group by w.queue, w.tenant, o.state) g
-        having count(*) > 0;
-    else
-        insert into longshore.tally
-        select array_agg(g.queue), array_agg(g.tenant), array_agg(g.state), array_agg(g.jobs)
-          from (select w.queue, w.tenant, x.state, sum(x.sign * w.jobs) as jobs
-                  from (select n.segment, n.state, n.lo, n.hi, n.mask, n.size, 1 as sign
-                          from fresh n
-                        union all
-                        select o.segment, o.state, o.lo, o.hi, o.mask, o.size, -1
-                          from former o) x
-                 cross join lateral (
-                       select s.queue, w.tenant, w.jobs from longshore.segment s
-                        cross join lateral longshore.owners(s, x.lo, x.hi, x.mask, x.size) w
-                        where s.segment = x.segment offset 0) w
-                 group by w.queue, w.tenant, x.state) g
-        having count(*) > 0;
-    end if;
-    return null;
-end
-$$;
-create trigger finished_delete after delete on longshore.finished
-    referencing old table as former
-    for each statement execute function longshore.count_finished();
-create trigger finished_update after update on longshore.finished
-    referencing old table as former new table as fresh
-    for each statement execute function longshore.count_finished();
-
--- Jobs that are in two places or in none, and spans that contradict themselves. Always empty.
-create function longshore.misplaced()
-returns table (segment bigint, ordinal integer, id uuid, places text[]) language sql stable as $$
-    with span as materialized (
-        select 'ready' as home, r.segment, r.lo, r.hi, r.size, r.mask, null::bigint as token,
-               r.delivery
-          from longshore.ready r
-        union all
-        select 'scheduled', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
-          from longshore.scheduled r
-        union all
-        select 'finished', r.segment, r.lo, r.hi, r.size, r.mask, null, r.delivery
-          from longshore.finished r
-        union all
-        select 'claim', r.segment, r.lo, r.hi, r.size, r.mask, r.token, r.delivery
-          from longshore.claim r
-    ), ended as materialized (
-        select distinct t.token, t.segment, t.ordinal, t.delivery from longshore.told t
-         where t.kind >= 2
-    ), place as (
-        select p.segment, o.ordinal, array_agg(p.home order by p.home) as places
-          from span p
-         cross join lateral generate_series(p.lo, p.hi - 1) as o (ordinal)
-         where longshore.has(p.mask, o.ordinal)
-           and not exists (
-               select from ended e
-                where e.token = p.token and e.segment = p.segment and e.ordinal = o.ordinal
-                  and e.delivery = p.delivery)
-         group by p.segment, o.ordinal
-    )
-    select coalesce(p.segment, l.segment), coalesce(p.ordinal, l.ordinal), l.id, p.places
-      from place p
-      full join longshore.locator l on l.segment = p.segment and l.ordinal = p.ordinal
-     where l.id is null or p.places is null or cardinality(p.places) <> 1
-    union all
-    select l.segment, l.ordinal, l.id, array['not in its segment']
-      from longshore.locator l left join longshore.segment s using (segment)
-     where s.segment is null
-        or encode(substring(s.ids from l.ordinal * 16 + 1 for 16), 'hex')
-           <> replace(l.id::text, '-', '')
-    union all
-    select s.segment, null, null, array['types and tenants']
-      from longshore.segment s
-     where (s.type = '') <> (s.types is not null)
-        or (s.tenant = '') <> (s.tenants is not null)
-        or cardinality(s.types) <> s.size or cardinality(s.tenants) <> s.size
-    union all
-    select r.segment, null, null, array[r.home, 'type']
-      from (select 'ready' as home, x.segment, x.lo, x.hi, x.mask, x.type, x.types
-              from longshore.ready x
-            union all
-            select 'scheduled', x.segment, x.lo, x.hi, x.mask, x.type, x.types
-              from longshore.scheduled x) r
-      join longshore.segment s using (segment)
-     where (r.type = '') <> (r.types is not null) or exists (
-           select from generate_series(r.lo, r.hi - 1) as o (ordinal)
-            where longshore.has(r.mask, o.ordinal)
-              and coalesce(s.types[o.ordinal + 1], s.type) <> all (
-                  coalesce(r.types, array[r.type])))
-    union all
-    select p.segment, null, null, array[p.home, 'size']
-      from span p
-     where p.size <> case when p.mask is null then p.hi - p.lo else bit_count(p.mask) end
-        or p.size < 1 or p.hi <= p.lo
-    union all
-    select r.segment, null, null, array['finished', 'times']
-      from longshore.finished r
-     where cardinality(r.finished) <> r.size or cardinality(r.started) <> r.size
-        or r.finished_at <> (select min(t) from unnest(r.finished) t)
-    union all
-    select null, null, null, array['tally', x.queue, x.tenant, x.state]
-      from (select s.queue, w.tenant, f.state, w.jobs
-              from longshore.finished f join longshore.segment s using (segment)
-             cross join lateral longshore.owners(s, f.lo, f.hi, f.mask, f.size) w
-            union all
-            select t.queue, t.tenant, t.state, -t.jobs from longshore.tallied t) x
-     group by x.queue, x.tenant, x.state having sum(x.jobs) <> 0
 $$;

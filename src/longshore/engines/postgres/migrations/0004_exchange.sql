@@ -1,17 +1,192 @@
+-- Exchange: settle what finished, and claim what is next.
+
+-- Apply what a session, or whoever buries it, decided: the caller holds the session's row.
+-- Members c_* are claimed spans that leave (c_rest is null) or shrink to the mask c_rest;
+-- f_* are spans that succeeded, with their times; j_* is a row of the journal; p_forget are
+-- rows of it that nobody needs any more; r_* are results; t_* is a row of the tally, of all that
+-- finishes here. p_rare is what happens to few: spans that become ready or scheduled again,
+-- that died or were cancelled, and their history.
+create function longshore.settle(
+    p_token bigint, p_now bigint, p_worker text,
+    c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
+    f_segment bigint[], f_lo smallint[], f_hi smallint[], f_mask bytea[], f_run_at bigint[],
+    f_delivery integer[], f_attempt integer[], f_failures integer[], f_crashes integer[],
+    f_lapses integer[], f_from integer[], f_to integer[],
+    p_started bigint[], p_finished bigint[],
+    j_entry bigint, j_handles bigint[], j_deliveries integer[], j_kinds smallint[],
+    j_started bigint[], j_finished bigint[], p_forget bigint[],
+    r_handle bigint[], r_result bytea[],
+    t_queue text[], t_tenant text[], t_state text[], t_jobs bigint[],
+    p_rare jsonb, p_body bytea
+) returns void language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+    v_gone       tid[];
+    v_gone_count integer;
+    v_kept       record;
+begin
+    if cardinality(c_number) > 0 then
+        -- `offset 0` keeps the order of the join: from the changes to the claims.
+        select array_agg(k.tid) into v_gone
+          from unnest(c_number, c_part, c_rest) as c (number, part, rest)
+         cross join lateral (
+               select x.ctid as tid from longshore.claim x
+                where x.token = p_token and x.number = c.number and x.part = c.part
+               offset 0) k
+         where c.rest is null;
+        delete from longshore.claim k where k.ctid = any (v_gone);
+        get diagnostics v_gone_count = row_count;
+        for v_kept in
+            select * from unnest(c_number, c_part, c_rest, c_size) as t (number, part, rest, size)
+             where t.rest is not null
+        loop
+            update longshore.claim k set mask = v_kept.rest, size = v_kept.size
+             where k.token = p_token and k.number = v_kept.number and k.part = v_kept.part;
+            if found then
+                v_gone_count := v_gone_count + 1;
+            end if;
+        end loop;
+        if v_gone_count < cardinality(c_number) then
+            raise exception 'claims are not as the session knows them' using errcode = 'LS002';
+        end if;
+    end if;
+    if cardinality(f_segment) > 0 then
+        insert into longshore.finished
+            (segment, lo, hi, size, mask, state, run_at, delivery, attempt, failures, crashes,
+             lapses, finished_at, started, finished, worker)
+        select t.segment, t.lo, t.hi, t.stop - t.start, t.mask, 'succeeded', t.run_at,
+               t.delivery, t.attempt, t.failures, t.crashes, t.lapses,
+               case when t.stop - t.start = 1 then p_finished[t.stop]
+                    else (select min(x) from unnest(p_finished[t.start + 1 : t.stop]) x) end,
+               case when t.stop - t.start = 1 then array[p_started[t.stop]]
+                    else p_started[t.start + 1 : t.stop] end,
+               case when t.stop - t.start = 1 then array[p_finished[t.stop]]
+                    else p_finished[t.start + 1 : t.stop] end,
+               p_worker
+          from unnest(f_segment, f_lo, f_hi, f_mask, f_run_at, f_delivery, f_attempt,
+                      f_failures, f_crashes, f_lapses, f_from, f_to)
+               as t (segment, lo, hi, mask, run_at, delivery, attempt, failures, crashes,
+                     lapses, start, stop);
+        if exists (select from longshore.journal j where j.token = p_token and j.entry < 0) then
+            perform longshore.settle_purged(p_token, f_segment);
+        end if;
+    end if;
+    if j_entry is not null then
+        insert into longshore.journal
+        values (p_token, j_entry, p_now, j_handles, j_deliveries, j_kinds, j_started,
+                j_finished);
+    end if;
+    if cardinality(p_forget) > 0 then
+        delete from longshore.journal where token = p_token and entry = any (p_forget);
+    end if;
+    if cardinality(r_handle) > 0 then
+        insert into longshore.result
+        select t.handle >> 12, t.handle & 4095, t.result
+          from unnest(r_handle, r_result) as t (handle, result);
+    end if;
+    if p_rare is not null then
+        perform longshore.settle_rare(p_token, p_now, p_worker, p_rare);
+    end if;
+    if cardinality(t_jobs) > 0 then
+        insert into longshore.tally values (t_queue, t_tenant, t_state, t_jobs);
+        if random() < 0.02 then
+            perform longshore.fold(512);
+        end if;
+    end if;
+    if p_body is not null then
+        insert into longshore.outbox (at, body) values (p_now, p_body);
+    end if;
+end
+$$;
+
+-- What happens to few. Of the reports of a job there is one at most.
+create function longshore.settle_rare(
+    p_token bigint, p_now bigint, p_worker text, p_rare jsonb
+) returns void language plpgsql as $$
+begin
+    insert into longshore.scheduled
+        (run_at, segment, lo, hi, size, weight, mask, queue, type, types, rank, delivery,
+         attempt, failures, crashes, lapses)
+    select p_now + t.delay, t.segment, t.lo, t.hi, t.size, t.weight, decode(t.mask, 'hex'),
+           t.queue, t.type, t.types, t.rank, t.delivery, t.attempt, t.failures, t.crashes,
+           t.lapses
+      from jsonb_to_recordset(p_rare -> 'scheduled') as t (
+           delay bigint, segment bigint, lo smallint, hi smallint, size smallint,
+           weight integer, mask text, queue text, type text, types text[], rank bigint,
+           delivery integer, attempt integer, failures integer, crashes integer,
+           lapses integer);
+    insert into longshore.ready
+        (queue, type, types, rank, segment, lo, hi, size, weight, mask, run_at, delivery,
+         attempt, failures, crashes, lapses)
+    select t.queue, t.type, t.types, t.rank, t.segment, t.lo, t.hi, t.size, t.weight,
+           decode(t.mask, 'hex'), t.run_at, t.delivery, t.attempt, t.failures, t.crashes,
+           t.lapses
+      from jsonb_to_recordset(p_rare -> 'ready') as t (
+           run_at bigint, segment bigint, lo smallint, hi smallint, size smallint,
+           weight integer, mask text, queue text, type text, types text[], rank bigint,
+           delivery integer, attempt integer, failures integer, crashes integer,
+           lapses integer);
+    if found then
+        perform pg_notify('longshore', '');
+    end if;
+    insert into longshore.finished
+        (segment, lo, hi, size, mask, state, run_at, delivery, attempt, failures, crashes,
+         lapses, finished_at, started, finished, reason, worker, rank)
+    select t.handle >> 12, t.handle & 4095, (t.handle & 4095) + 1, 1, null, t.state, t.run_at,
+           t.delivery, t.attempt, t.failures, t.crashes, t.lapses,
+           coalesce(t.finished_at, p_now),
+           array[case when t.began_now then p_now else t.started_at end],
+           array[coalesce(t.finished_at, p_now)], t.reason, p_worker, t.rank
+      from jsonb_to_recordset(p_rare -> 'finished') as t (
+           handle bigint, state text, run_at bigint, delivery integer, attempt integer,
+           failures integer, crashes integer, lapses integer, started_at bigint,
+           began_now boolean, finished_at bigint, reason text, rank bigint);
+    insert into longshore.attempt
+    select t.handle >> 12, t.handle & 4095, t.delivery, t.attempt, t.outcome, p_worker,
+           case when t.began_now then p_now else t.started_at end,
+           coalesce(t.finished_at, p_now), t.failure
+      from jsonb_to_recordset(p_rare -> 'attempts') as t (
+           handle bigint, delivery integer, attempt integer, outcome text, started_at bigint,
+           began_now boolean, finished_at bigint, failure jsonb);
+    delete from longshore.request q
+     where q.token = p_token
+       and q.handle in (select h::bigint from jsonb_array_elements_text(p_rare -> 'heard') h);
+    insert into longshore.progress
+    select t.handle >> 12, t.handle & 4095, t.delivery, t.fraction, t.message, p_now
+      from jsonb_to_recordset(p_rare -> 'progress') as t (
+           handle bigint, delivery integer, fraction double precision, message text)
+        on conflict (segment, ordinal) do update
+       set delivery = excluded.delivery, fraction = excluded.fraction,
+           message = excluded.message, at = excluded.at;
+end
+$$;
+
+-- Whether an exchange that settles nothing would change nothing: then it writes nothing, not
+-- even a lock, and need not wait for the disk.
+create function longshore.is_idle(
+    p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_want integer
+) returns boolean language plpgsql stable as $$
+begin
+    return exists (
+               select from longshore.session s
+                where s.token = p_token and s.expires_at > p_now)
+           and (p_want = 0 or exists (select from longshore.waiting w where w.token = p_token))
+           and not exists (
+               select from longshore.exchanged e where e.token = p_token and e.number >= p_number)
+           and not exists (select from longshore.request q where q.token = p_token)
+           and (p_want = 0 or not exists (
+               select from unnest(p_queues) as w (queue)
+                where exists (
+                      select from longshore.ready r where r.queue = w.queue offset 0)));
+end
+$$;
+
 -- A claim of a session that waited need not wait for the disk: what a crash of the server takes
 -- back is claimed again by the session that heard of it, before anyone else may claim.
 -- Decision 0025 has the reasons; tests/engines/test_postgres_lost_claims.py the proof.
-
--- From one crash of the server to the next. The table is unlogged: a crash empties it, also one
--- that the server recovers from without a restart, and so does a standby that takes over; an
--- orderly restart does not. One row at most.
-create unlogged table longshore.era (
-    is_only  boolean primary key default true check (is_only),
-    number   bigint  not null,
-    is_clear boolean not null default false
-);
-comment on column longshore.era.is_clear is
-    'whether each session that waited before it has been heard of since, or is over';
 
 -- The number of this era, which begins with the first call of it.
 create function longshore.current_era() returns bigint language plpgsql as $$
@@ -61,10 +236,6 @@ begin
     end if;
 end
 $$;
-
--- These knew of no era; code that would call them has left.
-drop function longshore.exchange;
-drop function longshore.complete;
 
 -- Settle what finished and claim what is next. The first row of the answer has part -1 and
 -- says, as JSON in `attributes`: `now`; `status` applied, idle (there was nothing to do),

@@ -1,4 +1,4 @@
--- longshore: works-with 0002
+-- longshore: works-with 0001
 -- Tenants, the digests of their API keys, and the buckets that processes share.
 
 create table longshore_tenant (

@@ -1,0 +1,424 @@
+-- Submit: what comes in, and what of it is known already.
+-- In this file and those behind it, the settings pin the plans: a statement planned while its
+-- table was empty would sort all of it later on. `offset 0` keeps a look-up by key apart, for the
+-- same reason: joined to a table that was empty, or vacuumed when it was, it would read all of an
+-- index later on. tests/engines/test_postgres_plans.py looks at what this leads to.
+
+create function longshore.clock(p_now bigint) returns bigint language sql volatile as $$
+    select coalesce(p_now, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+$$;
+
+-- When what comes now arrives. Order outlives clocks: if ours was set back, it still arrives
+-- after what came before.
+create function longshore.arrival(p_now bigint) returns bigint language plpgsql volatile as $$
+declare
+    v_last bigint;
+begin
+    select s.created_at into v_last from longshore.segment s order by s.segment desc limit 1;
+    return greatest(p_now, v_last);
+end
+$$;
+
+-- Whether an ordinal between a span's ends belongs to it.
+create function longshore.has(p_mask bytea, p_ordinal integer) returns boolean
+language sql immutable as $$
+    select p_mask is null or get_bit(p_mask, p_ordinal) = 1
+$$;
+
+-- Whether a job is waiting, running or finished; null when there is none. What the journal of
+-- its holder says goes before its claim.
+create function longshore.state_of(p_id uuid) returns text language sql stable as $$
+    select case
+        when exists (select from longshore.ready r
+                      where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+                        and longshore.has(r.mask, l.ordinal)) then 'ready'
+        when exists (select from longshore.scheduled r
+                      where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+                        and longshore.has(r.mask, l.ordinal)) then 'scheduled'
+        when f.state is not null then f.state
+        else (select case when exists (
+                         select from longshore.journal j, unnest(j.handles, j.kinds) as t (h, kind)
+                          where j.token = c.token and t.h = l.segment * 4096 + l.ordinal
+                            and t.kind = 1) then 'succeeded' else 'running' end
+                from longshore.claim c
+               where c.segment = l.segment and l.ordinal >= c.lo and l.ordinal < c.hi
+                 and longshore.has(c.mask, l.ordinal)
+               order by c.delivery desc limit 1)
+        end
+      from longshore.locator l left join lateral (
+           select r.state from longshore.finished r
+            where r.segment = l.segment and l.ordinal >= r.lo and l.ordinal < r.hi
+              and longshore.has(r.mask, l.ordinal) limit 1) f on true
+     where l.id = p_id
+$$;
+
+-- Store segments with their ready and scheduled spans. Members g_* are segments, s_* their
+-- spans; segment g holds the jobs from g_from (exclusive) to g_to: of p_types and p_tenants,
+-- where its own is empty, and of p_bounds, which has one more for each segment. p_arrival is
+-- null, or what `admit` told. Returns the clock and the arrival.
+-- A unique violation, with nothing stored, when an id is known or stands twice.
+create function longshore.submit(
+    p_now bigint, p_arrival bigint,
+    g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
+    g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
+    g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
+    s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
+    s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
+    p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
+) returns bigint[] language plpgsql
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    c_epoch constant bigint := 1704067200000000;
+    c_band  constant bigint := 1::bigint << 51;
+    v_now      bigint := longshore.clock(p_now);
+    v_arrival  bigint := coalesce(p_arrival, longshore.arrival(v_now));
+    v_since    bigint;
+    v_segments bigint[] := '{}';
+    v_count    integer;
+begin
+    v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    select array_agg(((v_since / 60000000) << 26)
+                     | (nextval('longshore.segment_number') & 67108863))
+      into v_segments from generate_series(1, cardinality(g_queue));
+
+    -- A known id ends it here, by the primary key: `on conflict` would write twice as much.
+    -- A bytea array is walked from its beginning for every element: hence unnest.
+    insert into longshore.locator (id, segment, ordinal)
+    select encode(substring(t.ids from i * 16 + 1 for 16), 'hex')::uuid, t.segment, i
+      from unnest(v_segments, g_ids, g_from, g_to) as t (segment, ids, start, stop),
+           generate_series(0, t.stop - t.start - 1) i;
+
+    insert into longshore.segment
+    select t.segment, t.queue, t.type, t.tenant, t.priority, t.max_attempts, t.timeout,
+           v_arrival, t.stop - t.start, t.weight, t.ids, t.payloads,
+           p_bounds[t.start + t.place : t.stop + t.place],
+           case when t.type = '' then p_types[t.start + 1 : t.stop] end,
+           case when t.tenant = '' then p_tenants[t.start + 1 : t.stop] end,
+           t.keys::jsonb, t.attributes::jsonb
+      from unnest(v_segments, g_queue, g_type, g_tenant, g_priority, g_max_attempts,
+                  g_timeout, g_weight, g_ids, g_payloads, g_from, g_to, g_keys, g_attributes)
+           with ordinality
+           as t (segment, queue, type, tenant, priority, max_attempts, timeout, weight,
+                 ids, payloads, start, stop, keys, attributes, place);
+
+    with span as materialized (
+        select v_segments[s.g] as segment, s.lo, s.hi, g_weight[s.g] as weight, s.queue, s.type,
+               s.types::text[] as types, g_priority[s.g]::bigint << 52 as urgency,
+               coalesce(s.run_at, v_now + s.delay) as due
+          from unnest(s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types)
+               as s (g, lo, hi, run_at, delay, queue, type, types)
+    ), later as (
+        insert into longshore.scheduled
+            (run_at, segment, lo, hi, size, weight, queue, type, types, rank)
+        select due, segment, lo, hi, hi - lo, weight, queue, type, types,
+               urgency + least(greatest(due - c_epoch, 0), c_band - 1)
+          from span where due > v_now
+    )
+    insert into longshore.ready
+        (queue, type, types, rank, segment, lo, hi, size, weight, run_at)
+    select queue, type, types, urgency + c_band + v_since, segment, lo, hi, hi - lo, weight,
+           v_arrival
+      from span where due <= v_now;
+    get diagnostics v_count = row_count;
+
+    if p_body is not null then
+        insert into longshore.outbox (at, body) values (v_now, p_body);
+    end if;
+    if v_count > 0 and (p_wakes or exists (select from longshore.waiting)) then
+        perform pg_notify('longshore', '');
+    end if;
+    return array[v_now, v_arrival];
+end
+$$;
+
+-- The same for one job, which is most of what waits for a person: a third of the work.
+create function longshore.submit_one(
+    p_now bigint, p_queue text, p_type text, p_tenant text, p_priority smallint,
+    p_max_attempts integer, p_timeout bigint, p_run_at bigint, p_delay bigint, p_id bytea,
+    p_payload bytea, p_keys jsonb, p_attributes jsonb, p_body bytea
+) returns bigint[] language plpgsql
+    set enable_seqscan = off
+as $$
+declare
+    c_epoch constant bigint := 1704067200000000;
+    c_band  constant bigint := 1::bigint << 51;
+    v_now     bigint := longshore.clock(p_now);
+    v_due     bigint := coalesce(p_run_at, v_now + p_delay);
+    v_urgency bigint := p_priority::bigint << 52;
+    v_weight  integer := length(p_payload);
+    v_arrival bigint := longshore.arrival(v_now);
+    v_since   bigint;
+    v_segment bigint;
+begin
+    v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    v_segment := ((v_since / 60000000) << 26)
+                 | (nextval('longshore.segment_number') & 67108863);
+    if v_due > v_now then
+        insert into longshore.scheduled
+            (run_at, segment, lo, hi, size, weight, queue, type, rank)
+        values (v_due, v_segment, 0, 1, 1, v_weight, p_queue, p_type,
+                v_urgency + least(greatest(v_due - c_epoch, 0), c_band - 1));
+    else
+        insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
+        values (p_queue, p_type, v_urgency + c_band + v_since, v_segment, 0, 1, 1, v_weight,
+                v_arrival);
+    end if;
+    with place as (
+        insert into longshore.locator (id, segment, ordinal)
+        values (encode(p_id, 'hex')::uuid, v_segment, 0)
+    ), told as (
+        insert into longshore.outbox (at, body) values (v_now, p_body)
+    )
+    insert into longshore.segment
+        (segment, queue, type, tenant, priority, max_attempts, timeout, created_at, size,
+         weight, ids, payloads, bounds, keys, attributes)
+    values (v_segment, p_queue, p_type, p_tenant, p_priority, p_max_attempts, p_timeout,
+            v_arrival, 1, v_weight, p_id, p_payload, array[0, v_weight], p_keys, p_attributes);
+    if v_due <= v_now and exists (select from longshore.waiting) then
+        perform pg_notify('longshore', '');
+    end if;
+    return array[v_now, v_arrival];
+end
+$$;
+
+-- Decide, job by job in their order, which of them may come in, and write down the keys of
+-- those that may. The times are those of the job as it was accepted; null where nothing is
+-- stored for it. `submit` takes the clock and the arrival that are told here.
+create function longshore.admit(
+    p_now bigint, p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[],
+    p_uniques text[], p_run_ats bigint[], p_delays bigint[]
+) returns table (id uuid, verdict text, created_at bigint, run_at bigint, clock bigint)
+language plpgsql
+    set lock_timeout = '200ms'
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+    v_arrival  bigint;
+    v_due      bigint;
+    v_admitted uuid[] := '{}';
+    v_dues     bigint[] := '{}';
+    v_known    record;
+    v_state    text;
+begin
+    clock := longshore.clock(p_now);
+    v_arrival := longshore.arrival(clock);
+    for i in 1 .. cardinality(p_ids) loop
+        id := p_ids[i];
+        verdict := 'accepted';
+        created_at := v_arrival;
+        v_due := coalesce(p_run_ats[i], clock + p_delays[i]);
+        run_at := case when v_due > clock then v_due else v_arrival end;
+        if id = any (v_admitted) then
+            verdict := 'repeated';
+            run_at := v_dues[array_position(v_admitted, id)];
+        elsif exists (select from longshore.locator l where l.id = p_ids[i]) then
+            verdict := 'repeated';
+            select t.created_at, t.run_at into created_at, run_at
+              from longshore.first_times(id, p_tenants[i], p_keys[i]) t;
+        end if;
+        if verdict = 'accepted' and p_keys[i] is not null then
+            loop
+                insert into longshore.idempotency
+                    (tenant, key, fingerprint, id, created_at, run_at)
+                values (p_tenants[i], p_keys[i], p_fingerprints[i], p_ids[i], v_arrival, run_at)
+                on conflict do nothing;
+                exit when found;
+                select k.id, k.fingerprint, k.created_at, k.run_at into v_known
+                  from longshore.idempotency k
+                 where k.tenant = p_tenants[i] and k.key = p_keys[i];
+                -- A key may be pruned between the two.
+                continue when not found;
+                id := v_known.id;
+                created_at := null;
+                run_at := null;
+                verdict := 'conflict';
+                if v_known.fingerprint = p_fingerprints[i] then
+                    verdict := 'repeated';
+                    created_at := v_known.created_at;
+                    run_at := v_known.run_at;
+                end if;
+                exit;
+            end loop;
+        end if;
+        if verdict = 'accepted' and p_uniques[i] is not null then
+            insert into longshore.uniqueness (tenant, key, id)
+            values (p_tenants[i], p_uniques[i], p_ids[i]) on conflict do nothing;
+            if not found then
+                select u.id into v_known from longshore.uniqueness u
+                 where u.tenant = p_tenants[i] and u.key = p_uniques[i] for update;
+                v_state := longshore.state_of(v_known.id);
+                if v_known.id = any (v_admitted) or v_state in ('ready', 'scheduled')
+                   or (v_state = 'running' and (
+                        select s.keys -> l.ordinal::text ->> 'unique_until'
+                          from longshore.locator l cross join lateral (
+                               select x.keys from longshore.segment x
+                                where x.segment = l.segment offset 0) s
+                         where l.id = v_known.id) = 'finished') then
+                    id := v_known.id;
+                    created_at := null;
+                    run_at := null;
+                    verdict := 'unique';
+                    delete from longshore.idempotency k
+                     where k.tenant = p_tenants[i] and k.key = p_keys[i]
+                       and k.id = p_ids[i];
+                else
+                    update longshore.uniqueness u set id = p_ids[i]
+                     where u.tenant = p_tenants[i] and u.key = p_uniques[i];
+                end if;
+            end if;
+        end if;
+        if verdict = 'accepted' then
+            v_admitted := v_admitted || id;
+            v_dues := v_dues || run_at;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+-- When a known job arrived, and when it was due at first if its key tells, or else now.
+create function longshore.first_times(
+    p_id uuid, p_tenant text, p_key text, out created_at bigint, out run_at bigint
+) language plpgsql stable
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+begin
+    select k.created_at, k.run_at into created_at, run_at from longshore.idempotency k
+     where k.tenant = p_tenant and k.key = p_key and k.id = p_id;
+    if not found then
+        select s.created_at, p.run_at into created_at, run_at
+          from longshore.locator l
+         cross join lateral (
+               select x.created_at from longshore.segment x
+                where x.segment = l.segment offset 0) s
+         cross join lateral longshore.places(l.segment, l.ordinal) p
+         where l.id = p_id;
+    end if;
+end
+$$;
+
+-- Submit jobs of which some have keys, members k_*, or unique keys, members u_*. Raises LS003,
+-- and stores nothing, if one of the keys is known: then `admit` has to look at each.
+-- Whoever holds one of the keys in an open transaction is not waited for longer than this.
+create function longshore.submit_keyed(
+    k_tenant text[], k_key text[], k_fingerprint bytea[], k_id uuid[], k_run_at bigint[],
+    k_delay bigint[], u_tenant text[], u_key text[], u_id uuid[], p_now bigint,
+    g_queue text[], g_type text[], g_tenant text[], g_priority smallint[],
+    g_max_attempts integer[], g_timeout bigint[], g_from integer[], g_to integer[],
+    g_weight integer[], g_ids bytea[], g_keys text[], g_attributes text[],
+    s_group integer[], s_lo smallint[], s_hi smallint[], s_run_at bigint[], s_delay bigint[],
+    s_queue text[], s_type text[], s_types text[], g_payloads bytea[], p_bounds integer[],
+    p_types text[], p_tenants text[], p_body bytea, p_wakes boolean
+) returns bigint[] language plpgsql
+    set lock_timeout = '20ms' set enable_seqscan = off
+as $$
+declare
+    v_now     bigint := longshore.clock(p_now);
+    v_arrival bigint := longshore.arrival(v_now);
+    v_count   integer;
+begin
+    -- In the order of the keys, so that two batches do not wait for each other in a circle.
+    insert into longshore.idempotency (tenant, key, fingerprint, id, created_at, run_at)
+    select t.tenant, t.key, t.fingerprint, t.id, v_arrival,
+           case when coalesce(t.run_at, v_now + t.delay) > v_now
+                then coalesce(t.run_at, v_now + t.delay) else v_arrival end
+      from unnest(k_tenant, k_key, k_fingerprint, k_id, k_run_at, k_delay)
+           as t (tenant, key, fingerprint, id, run_at, delay)
+     order by t.tenant, t.key
+    on conflict do nothing;
+    get diagnostics v_count = row_count;
+    if v_count < cardinality(k_key) then
+        raise exception 'not all may come in' using errcode = 'LS003';
+    end if;
+    insert into longshore.uniqueness (tenant, key, id)
+    select t.tenant, t.key, t.id from unnest(u_tenant, u_key, u_id) as t (tenant, key, id)
+     order by t.tenant, t.key
+    on conflict do nothing;
+    get diagnostics v_count = row_count;
+    if v_count < cardinality(u_key) then
+        raise exception 'not all may come in' using errcode = 'LS003';
+    end if;
+    return longshore.submit(v_now, v_arrival, g_queue, g_type, g_tenant, g_priority,
+                            g_max_attempts, g_timeout, g_from, g_to, g_weight, g_ids, g_keys,
+                            g_attributes, s_group, s_lo, s_hi, s_run_at, s_delay, s_queue,
+                            s_type, s_types, g_payloads, p_bounds, p_types, p_tenants, p_body,
+                            p_wakes);
+end
+$$;
+
+-- Submit on a caller's connection. Everything travels as one JSON text, so that no driver's types
+-- matter.
+
+-- Tells this store from all others. A standby that takes over is the same store; what a dump
+-- was restored into is not.
+create function longshore.store() returns text language sql stable as $$
+    select d.oid || '/' || n.oid || '/' || extract(epoch from m.applied_at)
+      from pg_catalog.pg_database d, pg_catalog.pg_namespace n, longshore.migration m
+     where d.datname = current_database() and n.nspname = 'longshore' and m.number = 1
+$$;
+
+create function longshore.texts(p_list jsonb) returns text[] language sql immutable as $$
+    select array(select jsonb_array_elements_text(p_list))
+$$;
+
+-- Store jobs in the caller's transaction, if this is the `store` that the caller means; else
+-- null. `asked` are the arguments of longshore.admit and `given` those of longshore.submit, by
+-- name; bytes are in hex. Answers with the id, the verdict and the times of each that was asked
+-- for. Unless all of them were accepted nothing is stored yet: the caller sends the accepted
+-- ones again, with nothing asked, and with `now` and `arrival` as they were told.
+create function longshore.submit_json(p_call text) returns text language plpgsql as $$
+declare
+    v_call constant jsonb := p_call;
+    a constant jsonb := v_call -> 'asked';
+    g constant jsonb := v_call -> 'given';
+    v_now      bigint := v_call ->> 'now';
+    v_arrival  bigint := v_call ->> 'arrival';
+    v_answers  jsonb := '[]';
+    v_accepted boolean := true;
+begin
+    if longshore.store() is distinct from v_call ->> 'store' then
+        return null;
+    end if;
+    if a is not null then
+        select jsonb_agg(jsonb_build_array(t.id, t.verdict, t.created_at, t.run_at)
+                         order by t.place),
+               bool_and(t.verdict = 'accepted'), max(t.clock),
+               max(t.created_at) filter (where t.verdict = 'accepted')
+          into v_answers, v_accepted, v_now, v_arrival
+          from longshore.admit(
+                   v_now, longshore.texts(a -> 'ids')::uuid[], longshore.texts(a -> 'tenants'),
+                   longshore.texts(a -> 'keys'), longshore.texts(a -> 'fingerprints')::bytea[],
+                   longshore.texts(a -> 'uniques'), longshore.texts(a -> 'run_ats')::bigint[],
+                   longshore.texts(a -> 'delays')::bigint[])
+               with ordinality as t (id, verdict, created_at, run_at, clock, place);
+    end if;
+    if v_accepted then
+        perform longshore.submit(
+            v_now, v_arrival,
+            longshore.texts(g -> 'g_queue'), longshore.texts(g -> 'g_type'),
+            longshore.texts(g -> 'g_tenant'), longshore.texts(g -> 'g_priority')::smallint[],
+            longshore.texts(g -> 'g_max_attempts')::integer[],
+            longshore.texts(g -> 'g_timeout')::bigint[],
+            longshore.texts(g -> 'g_from')::integer[], longshore.texts(g -> 'g_to')::integer[],
+            longshore.texts(g -> 'g_weight')::integer[],
+            longshore.texts(g -> 'g_ids')::bytea[], longshore.texts(g -> 'g_keys'),
+            longshore.texts(g -> 'g_attributes'),
+            longshore.texts(g -> 's_group')::integer[],
+            longshore.texts(g -> 's_lo')::smallint[], longshore.texts(g -> 's_hi')::smallint[],
+            longshore.texts(g -> 's_run_at')::bigint[],
+            longshore.texts(g -> 's_delay')::bigint[],
+            longshore.texts(g -> 's_queue'), longshore.texts(g -> 's_type'),
+            longshore.texts(g -> 's_types'),
+            longshore.texts(g -> 'g_payloads')::bytea[],
+            longshore.texts(g -> 'p_bounds')::integer[],
+            longshore.texts(g -> 'p_types'), longshore.texts(g -> 'p_tenants'),
+            (g ->> 'p_body')::bytea, true);
+    end if;
+    return jsonb_build_object('answers', v_answers, 'stored', v_accepted, 'now', v_now,
+                              'arrival', v_arrival);
+end
+$$;
