@@ -2,7 +2,7 @@
 -- In this file and those behind it, the settings pin the plans: a statement planned while its
 -- table was empty would sort all of it later on. `offset 0` keeps a look-up by key apart, for the
 -- same reason: joined to a table that was empty, or vacuumed when it was, it would read all of an
--- index later on. tests/engines/test_postgres_plans.py looks at what this leads to.
+-- index later on. tests/engines/postgres/test_postgres_plans.py looks at what this leads to.
 
 create function longshore.clock(p_now bigint) returns bigint language sql volatile as $$
     select coalesce(p_now, (extract(epoch from clock_timestamp()) * 1000000)::bigint)

@@ -186,7 +186,7 @@ $$;
 
 -- A claim of a session that waited need not wait for the disk: what a crash of the server takes
 -- back is claimed again by the session that heard of it, before anyone else may claim.
--- Decision 0025 has the reasons; tests/engines/test_postgres_lost_claims.py the proof.
+-- Decision 0025 has the reasons; tests/engines/postgres/test_postgres_lost_claims.py the proof.
 
 -- The number of this era, which begins with the first call of it.
 create function longshore.current_era() returns bigint language plpgsql as $$
