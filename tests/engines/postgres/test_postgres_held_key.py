@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.core.job import Submitted, Verdict
@@ -23,14 +22,6 @@ async def engine(empty_postgres_url: str) -> AsyncIterator[PostgresEngine]:
     assert isinstance(engine, PostgresEngine)
     yield engine
     await engine.close()
-
-
-@pytest.fixture
-async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    """The transaction of somebody else."""
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
 
 
 async def submit(engine: Engine, key: str) -> Submitted:

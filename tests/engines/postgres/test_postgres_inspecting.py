@@ -4,41 +4,18 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.core import ids, settle
 from longshore.core.job import Claim, JobId
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
-from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, SECOND, a_job
 from longshore.testing.manual import LEASE, ManualWorker, a_worker, reclaim_lapsed
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def engine(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
-    engine = open_engine(empty_postgres_url, clock=clock)
-    yield engine
-    await engine.close()
-
-
-@pytest.fixture
-async def db(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    """Someone with psql."""
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
 
 
 async def _submitted(engine: Engine, count: int) -> list[JobId]:

@@ -39,11 +39,6 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def engine(server: PostgresServer, clock: ManualClock) -> AsyncIterator[Engine]:
     """The holder's."""
     engine = open_engine(server.url("longshore"), clock=clock)

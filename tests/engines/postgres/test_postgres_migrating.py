@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.engines.postgres import migrating
@@ -26,17 +24,8 @@ SECOND = Migration(2, "0002_more", "alter table longshore.note add column more i
 
 
 @pytest.fixture
-async def database(new_postgres_url: str) -> AsyncIterator[Database]:
-    database = Database(new_postgres_url)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def other(new_postgres_url: str, database: Database) -> AsyncIterator[Connection]:
-    connection = await asyncpg.connect(new_postgres_url)
-    yield connection
-    await connection.close()
+def url(new_postgres_url: str) -> str:
+    return new_postgres_url
 
 
 async def test_the_schema_of_this_version_is_made_once(database: Database) -> None:

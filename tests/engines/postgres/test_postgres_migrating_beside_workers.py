@@ -42,17 +42,8 @@ INDEX = following(
 
 
 @pytest.fixture
-async def database(new_postgres_url: str) -> AsyncIterator[Database]:
-    database = Database(new_postgres_url)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def other(new_postgres_url: str, database: Database) -> AsyncIterator[Connection]:
-    connection = await asyncpg.connect(new_postgres_url)
-    yield connection
-    await connection.close()
+def url(new_postgres_url: str) -> str:
+    return new_postgres_url
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.core import settle
@@ -11,7 +10,6 @@ from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
-from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
@@ -22,23 +20,9 @@ KINDS = [("mail", "acme"), ("image", "acme"), ("mail", "zeta"), ("report", "zeta
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def engine(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
-    engine = open_engine(empty_postgres_url, clock=clock)
-    yield engine
-    await engine.close()
-
-
-@pytest.fixture
-async def db(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    assert await connection.fetch("select * from longshore.misplaced()") == []
-    await connection.close()
+async def db(db: Connection) -> AsyncIterator[Connection]:
+    yield db
+    assert await db.fetch("select * from longshore.misplaced()") == []
 
 
 def jobs_of(count: int, **options: int) -> list[NewJob]:

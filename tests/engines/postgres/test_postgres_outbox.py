@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
-import asyncpg
 import pytest
 
 from longshore.core.event import Group, Name, encode
@@ -20,23 +19,10 @@ READERS, WRITERS, EACH = 3, 4, 40
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def database(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Database]:
     database = Database(empty_postgres_url, clock=clock, size=READERS + WRITERS)
     yield database
     await database.close()
-
-
-@pytest.fixture
-async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    """A transaction of somebody else."""
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
 
 
 def _told(queue: str) -> bytes:

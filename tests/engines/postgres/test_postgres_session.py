@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import asyncpg
 import pytest
 from deaf_proxy import DeafProxy, Mishap, deaf_proxy
 
@@ -23,26 +22,6 @@ from longshore.testing.factories import MINUTE, SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker, reclaim_lapsed, reference
 
 WAITING = "select count(*) from pg_locks where not granted"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def engine(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
-    """Goes straight to the server."""
-    engine = open_engine(empty_postgres_url, clock=clock)
-    yield engine
-    await engine.close()
-
-
-@pytest.fixture
-async def observer(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.core import event, settle
@@ -29,39 +28,11 @@ WAITING = """
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def engine(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
-    engine = open_engine(empty_postgres_url, clock=clock)
-    yield engine
-    await engine.close()
-
-
-@pytest.fixture
 async def second(empty_postgres_url: str, clock: ManualClock) -> AsyncIterator[Engine]:
     """Another process's engine on the same database."""
     engine = open_engine(empty_postgres_url, clock=clock)
     yield engine
     await engine.close()
-
-
-@pytest.fixture
-async def other(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    """A transaction of somebody else."""
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
-
-
-@pytest.fixture
-async def observer(empty_postgres_url: str) -> AsyncIterator[Connection]:
-    """Inside a transaction the server's view of others stands still."""
-    connection = await asyncpg.connect(empty_postgres_url)
-    yield connection
-    await connection.close()
 
 
 async def _until_someone_waits(observer: Connection) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from longshore.engines.postgres.connecting import Connection
@@ -22,14 +21,6 @@ async def waker(postgres_url: str) -> AsyncIterator[Waker]:
     database = Database(postgres_url)
     yield database.waker
     await database.close()
-
-
-@pytest.fixture
-async def other(postgres_url: str) -> AsyncIterator[Connection]:
-    """Another process's connection."""
-    connection = await asyncpg.connect(postgres_url)
-    yield connection
-    await connection.close()
 
 
 async def _listening(waker: Waker) -> None:
