@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from longshore.core.state import State
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker
+from longshore.worker.worker import Worker
 
 
 @pytest.fixture
@@ -58,6 +60,23 @@ async def lost(
         await shop.engine.bury(token, unreported(held or []))
 
 
+@asynccontextmanager
+async def kept_waiting(shop: Workshop) -> AsyncIterator[tuple[Hall, Worker, JobId]]:
+    """A suspect, number 0, waits to be alone in a worker that runs number 1."""
+    hall = Hall(shop)
+    suspect = await shop.submit("wait", {"n": 0})
+    await lost(shop, suspect, 2)
+    await shop.engine.pause(queue="default")
+    await shop.submit("wait", {"n": 1}, queue="other")
+    worker = shop.worker(queues=("default", "other"))
+    async with shop.working(worker):
+        await hall.entered(1)
+        await shop.engine.resume(queue="default")
+        worker.nudge()
+        await eventually(lambda: worker._fetcher._guard.is_shut)
+        yield hall, worker, suspect
+
+
 async def test_a_suspect_runs_while_its_worker_runs_nothing_else(shop: Workshop):
     hall = Hall(shop)
     suspect = await shop.submit("wait", {"n": 0})
@@ -81,42 +100,19 @@ async def test_a_suspect_runs_while_its_worker_runs_nothing_else(shop: Workshop)
 
 
 async def test_a_suspect_waits_until_the_others_have_ended(shop: Workshop):
-    hall = Hall(shop)
-    suspect = await shop.submit("wait", {"n": 0})
-    await lost(shop, suspect, 2)
-    await shop.engine.pause(queue="default")
-    other = await shop.submit("wait", {"n": 1}, queue="other")
-
-    worker = shop.worker(queues=("default", "other"))
-    async with shop.working(worker):
-        await hall.entered(1)
-        await shop.engine.resume(queue="default")
-        worker.nudge()
-        await eventually(lambda: worker._fetcher._guard.is_shut)
+    async with kept_waiting(shop) as (hall, worker, _):
         hall.door(1).set()
         await hall.entered(0)
         hall.door(0).set()
         await eventually(lambda: worker.stats.succeeded == 2)
 
     assert hall.began == [(1, set()), (0, set())]
-    assert (await shop.job(other)).state is State.SUCCEEDED
 
 
 async def test_others_that_do_not_end_hold_a_suspect_up_for_ten_seconds_at_most(
     shop: Workshop,
 ):
-    hall = Hall(shop)
-    suspect = await shop.submit("wait", {"n": 0})
-    await lost(shop, suspect, 2)
-    await shop.engine.pause(queue="default")
-    await shop.submit("wait", {"n": 1}, queue="other")
-
-    worker = shop.worker(queues=("default", "other"))
-    async with shop.working(worker):
-        await hall.entered(1)
-        await shop.engine.resume(queue="default")
-        worker.nudge()
-        await eventually(lambda: worker._fetcher._guard.is_shut)
+    async with kept_waiting(shop) as (hall, worker, _):
         began = list(hall.began)
         shop.clock.advance(11 * SECOND)
         worker.nudge()
@@ -225,18 +221,7 @@ async def test_of_several_suspects_one_runs_and_the_others_are_put_off_uncharged
 
 
 async def test_a_worker_that_leaves_gives_back_what_waits_to_be_alone(shop: Workshop):
-    hall = Hall(shop)
-    suspect = await shop.submit("wait", {"n": 0})
-    await lost(shop, suspect, 2)
-    await shop.engine.pause(queue="default")
-    await shop.submit("wait", {"n": 1}, queue="other")
-
-    worker = shop.worker(queues=("default", "other"))
-    async with shop.working(worker):
-        await hall.entered(1)
-        await shop.engine.resume(queue="default")
-        worker.nudge()
-        await eventually(lambda: worker._fetcher._guard.is_shut)
+    async with kept_waiting(shop) as (hall, worker, suspect):
         worker.drain()
         hall.door(1).set()
 
@@ -246,18 +231,7 @@ async def test_a_worker_that_leaves_gives_back_what_waits_to_be_alone(shop: Work
 
 
 async def test_a_job_that_waits_to_be_alone_can_be_cancelled(shop: Workshop):
-    hall = Hall(shop)
-    suspect = await shop.submit("wait", {"n": 0})
-    await lost(shop, suspect, 2)
-    await shop.engine.pause(queue="default")
-    await shop.submit("wait", {"n": 1}, queue="other")
-
-    worker = shop.worker(queues=("default", "other"))
-    async with shop.working(worker):
-        await hall.entered(1)
-        await shop.engine.resume(queue="default")
-        worker.nudge()
-        await eventually(lambda: worker._fetcher._guard.is_shut)
+    async with kept_waiting(shop) as (hall, worker, suspect):
         await shop.engine.cancel([suspect], reason="enough")
         await eventually(lambda: worker.stats.cancelled == 1)
 
