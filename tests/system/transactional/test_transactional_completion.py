@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -12,9 +11,7 @@ import asyncpg
 import pytest
 from transaction_steps import (
     assert_in_order,
-    connected,
     events,
-    prepare,
     state_of,
     until,
     working,
@@ -30,25 +27,6 @@ from longshore.errors import (
     ConfigError,
     LongshoreError,
 )
-
-
-@pytest.fixture
-async def url(empty_postgres_url: str) -> str:
-    await prepare(empty_postgres_url)
-    return empty_postgres_url
-
-
-@pytest.fixture
-async def db(url: str) -> AsyncIterator[Any]:
-    async with connected(url) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def app(url: str) -> AsyncIterator[Longshore]:
-    app = Longshore(url)
-    async with app:
-        yield app
 
 
 async def test_the_writes_and_the_success_are_one_commit(app: Longshore, db: Any) -> None:

@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from transaction_steps import (
     assert_in_order,
     claimed,
     complete,
-    connected,
-    prepare,
     released,
     state_of,
     submitted,
@@ -29,25 +26,6 @@ from longshore.errors import (
 )
 
 SCRIPT = str(Path(__file__).with_name("transaction_process.py"))
-
-
-@pytest.fixture
-async def url(empty_postgres_url: str) -> str:
-    await prepare(empty_postgres_url)
-    return empty_postgres_url
-
-
-@pytest.fixture
-async def db(url: str) -> AsyncIterator[Any]:
-    async with connected(url) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def app(url: str) -> AsyncIterator[Longshore]:
-    app = Longshore(url)
-    async with app:
-        yield app
 
 
 @pytest.mark.slow

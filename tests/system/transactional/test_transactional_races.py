@@ -1,19 +1,19 @@
 """A completion beside others who end, give back or reclaim the same job."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from transaction_steps import (
-    _waiting,
     assert_in_order,
     claimed,
     complete,
-    connected,
     events,
+    lock_waits,
     outbox_is_locked,
-    prepare,
     released,
     state_of,
     submitted,
@@ -27,28 +27,33 @@ from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.job import Claim
 from longshore.core.state import State
-from longshore.errors import (
-    LeaseLostError,
-)
+from longshore.errors import LeaseLostError
+from longshore.handle import JobHandle
 
 
-@pytest.fixture
-async def url(empty_postgres_url: str) -> str:
-    await prepare(empty_postgres_url)
-    return empty_postgres_url
+@dataclass(frozen=True, slots=True)
+class Commit:
+    claim: Claim
+    task: "asyncio.Task[None]"
+    unlock: Callable[[], Awaitable[None]]
+
+    async def let_go(self) -> None:
+        """To its end."""
+        await self.unlock()
+        await self.task
 
 
-@pytest.fixture
-async def db(url: str) -> AsyncIterator[Any]:
-    async with connected(url) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def app(url: str) -> AsyncIterator[Longshore]:
-    app = Longshore(url)
-    async with app:
-        yield app
+@asynccontextmanager
+async def a_commit_under_way(
+    app: Longshore, url: str, db: Any
+) -> AsyncIterator[tuple[JobHandle[Any], Any, Commit]]:
+    """A job whose completion has passed the fence and waits to append to the outbox."""
+    (handle,) = await submitted(app)
+    session, (claim,) = await claimed(app)
+    async with outbox_is_locked(url) as unlock:
+        completing = asyncio.create_task(complete(session, claim))
+        await lock_waits(db, 1)
+        yield handle, session, Commit(claim, completing, unlock)
 
 
 @pytest.mark.parametrize("is_reclaimed", [False, True])
@@ -76,16 +81,11 @@ async def test_reclaim_waits_for_a_commit_under_way_and_heeds_it(
     app: Longshore, url: str, db: Any
 ) -> None:
     """The fence was passed, then the lease ends: the commit counts, and reclaim sees it."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
+    async with a_commit_under_way(app, url, db) as (handle, session, commit):
         await db.execute("update longshore.session set expires_at = 0")
         reclaiming = asyncio.create_task(app.engine.reclaim(session.token, [], grace=0))
-        await _waiting(db, 2)
-        await unlock()
-        await completing
+        await lock_waits(db, 2)
+        await commit.let_go()
         await reclaiming
 
     assert await written(db) == [1]
@@ -99,18 +99,13 @@ async def test_a_cancelled_handler_learns_of_it_when_its_commit_is_over(
     app: Longshore, url: str, db: Any
 ) -> None:
     """Else the worker would retry a job whose commit is still under way."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
+    async with a_commit_under_way(app, url, db) as (handle, session, commit):
         for _ in range(3):
-            completing.cancel()
-            await asyncio.wait([completing], timeout=0.01)
-        assert not completing.done()
-        await unlock()
+            commit.task.cancel()
+            await asyncio.wait([commit.task], timeout=0.01)
+        assert not commit.task.done()
         with pytest.raises(asyncio.CancelledError):
-            await completing
+            await commit.let_go()
 
     assert await written(db) == [1]
     assert await state_of(handle) is State.SUCCEEDED
@@ -122,17 +117,14 @@ async def test_a_job_is_not_given_back_while_it_is_being_committed(
     app: Longshore, url: str, db: Any
 ) -> None:
     """A worker that leaves gives back what still runs, such as a handler in its commit."""
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
-        renewed = await session.renew(number=1, held=[(claim.handle, claim.delivery)])
-        giving_back = asyncio.create_task(session.exchange(2, settlements=[released(claim)]))
+    async with a_commit_under_way(app, url, db) as (handle, session, commit):
+        held = [(commit.claim.handle, commit.claim.delivery)]
+        renewed = await session.renew(number=1, held=held)
+        settlements = [released(commit.claim)]
+        giving_back = asyncio.create_task(session.exchange(2, settlements=settlements))
         await asyncio.wait([giving_back], timeout=0.05)
         assert not giving_back.done()
-        await unlock()
-        await completing
+        await commit.let_go()
         answer = await giving_back
 
     assert (renewed.lost, answer.stale) == ([], [])
@@ -149,10 +141,10 @@ async def test_nor_when_the_commit_begins_while_that_waits_for_its_turn(
     async with outbox_is_locked(url) as unlock:
         started = [(other.handle, other.delivery)]
         before = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 1)
+        await lock_waits(db, 1)
         giving_back = asyncio.create_task(session.exchange(3, settlements=[released(claim)]))
         completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 2)
+        await lock_waits(db, 2)
         await unlock()
         await asyncio.gather(before, completing)
         answer = await giving_back
@@ -210,7 +202,7 @@ async def test_completed_jobs_leave_the_others_of_their_span_alone(
     if doubt:
         async with outbox_is_locked(url):
             lost = asyncio.create_task(session.exchange(2, settlements=settlements))
-            await _waiting(db, 1)
+            await lock_waits(db, 1)
             lost.cancel()
             await asyncio.wait([lost])
     assert (await session.exchange(2, settlements=settlements)).stale == []
@@ -238,9 +230,9 @@ async def test_a_start_that_is_on_record_is_told_once(
     async with outbox_is_locked(url) as unlock:
         # A start under way is waited for, and one of a job under way is left to its end.
         telling = asyncio.create_task(session.exchange(3, started=names[1:2]))
-        await _waiting(db, 1)
+        await lock_waits(db, 1)
         completing = [asyncio.create_task(complete(session, one)) for one in claims[1:]]
-        await _waiting(db, 2)
+        await lock_waits(db, 2)
         await unlock()
         await asyncio.gather(telling, *completing)
     await session.exchange(4, started=names)
@@ -255,15 +247,10 @@ async def test_a_start_that_is_on_record_is_told_once(
 async def test_a_start_that_a_commit_under_way_tells_is_not_told_besides(
     app: Longshore, url: str, db: Any
 ) -> None:
-    (handle,) = await submitted(app)
-    session, (claim,) = await claimed(app)
-    async with outbox_is_locked(url) as unlock:
-        completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
+    async with a_commit_under_way(app, url, db) as (handle, session, commit):
         async with asyncio.timeout(5):
-            await session.exchange(2, started=[(claim.handle, claim.delivery)])
-        await unlock()
-        await completing
+            await session.exchange(2, started=[(commit.claim.handle, commit.claim.delivery)])
+        await commit.let_go()
 
     told = await events(app.engine, handle)
     assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
@@ -279,14 +266,14 @@ async def test_a_lost_answer_beside_a_commit_disturbs_neither(
     started = [(other.handle, other.delivery)]
     async with outbox_is_locked(url) as unlock:
         completing = asyncio.create_task(complete(session, claim))
-        await _waiting(db, 1)
+        await lock_waits(db, 1)
         lost = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 2)
+        await lock_waits(db, 2)
         lost.cancel()
         await asyncio.wait([lost])
-        await _waiting(db, 1)
+        await lock_waits(db, 1)
         again = asyncio.create_task(session.exchange(2, started=started))
-        await _waiting(db, 2)
+        await lock_waits(db, 2)
         await unlock()
         await asyncio.gather(completing, again)
 

@@ -121,7 +121,7 @@ async def outbox_is_locked(url: str) -> AsyncIterator[Any]:
         await blocker.close()
 
 
-async def _waiting(db: Any, count: int) -> None:
+async def lock_waits(db: Any, count: int) -> None:
     statement = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
 
     async def reached() -> bool:
