@@ -6,91 +6,21 @@ at work by itself.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import asyncpg
-import msgspec
 import pytest
+from postgres_yard import BACK_WITHIN, Field, Trouble, a_server, asked, faced
 
-from longshore.engine import Engine
-from longshore.engines import open_engine
-from longshore_lab.fleet import Fleet
-from longshore_lab.kill import Runner
-from longshore_lab.ledger import Ledger, now
-from longshore_lab.records import FaultKind, Record, Settled, SubmitAcknowledged
 from longshore_lab.servers import PostgresServer
-from longshore_lab.trial import Trial
-from longshore_lab.verdict import judge
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("postgres_server")]
 log = logging.getLogger(__name__)
 
-BACK_WITHIN = 10.0
-"""Seconds in which everyone works again."""
 OURS = "application_name like 'longshore%' and datname = current_database()"
-
-_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-
-
-@dataclass(slots=True)
-class Progress:
-    """Who got an answer from the queue, and when: the newest, by process."""
-
-    folder: Path
-    _read: dict[Path, int] = field(default_factory=dict[Path, int])
-    last: dict[str, int] = field(default_factory=dict[str, int])
-
-    def look(self) -> dict[str, int]:
-        for path in self.folder.glob("*.jsonl"):
-            with path.open("rb") as file:
-                file.seek(self._read.get(path, 0))
-                whole, end, _ = file.read().rpartition(b"\n")
-            self._read[path] = self._read.get(path, 0) + len(whole) + len(end)
-            for line in whole.splitlines():
-                record = _decoder.decode(line)
-                is_settled = isinstance(record, Settled) and record.is_accepted
-                if is_settled or isinstance(record, SubmitAcknowledged):
-                    self.last[path.stem] = record.at
-        return self.last
-
-
-@dataclass(slots=True)
-class Field:
-    """Workers, schedulers and a producer at work on one database."""
-
-    trial: Trial
-    fleet: Fleet
-    runner: Runner
-    progress: Progress
-    server: PostgresServer
-    back_after: list[float] = field(default_factory=list[float])
-    """Seconds until everyone worked again, fault by fault."""
-
-    async def everyone_works(self) -> float:
-        """Wait until each process got an answer; the seconds that took."""
-        since = now()
-        names = [one.name for one in self.fleet.alive() if one.role != "scheduler"]
-        async with asyncio.timeout(BACK_WITHIN):
-            while not all(self.progress.look().get(name, 0) > since for name in names):
-                self.fleet.check()
-                await asyncio.sleep(0.02)
-        seconds = (max(self.progress.last[name] for name in names) - since) / 1e6
-        self.back_after.append(seconds)
-        return seconds
-
-    @asynccontextmanager
-    async def observer(self) -> AsyncIterator[asyncpg.Connection]:
-        """Someone else's connection."""
-        connection = await asyncpg.connect(self.trial.url)
-        try:
-            yield connection
-        finally:
-            await connection.close(timeout=2)
 
 
 @pytest.fixture(scope="module")
@@ -99,75 +29,22 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def a_server(**settings: str) -> PostgresServer:
-    return PostgresServer(durable=True, settings=settings)
+@asynccontextmanager
+async def soon(rng: Random, _: Field) -> AsyncIterator[None]:
+    await asyncio.sleep(rng.uniform(0.3, 1.0))
+    yield
 
 
-async def faced(
-    server: PostgresServer,
-    folder: Path,
-    trouble: Callable[[Field], Awaitable[None]],
-    *,
-    prepared_by: str = "select",
-    **load: Any,
-) -> Field:
-    """Make trouble under load; then nothing may be wrong, neither outside nor inside."""
-    url = await asyncio.to_thread(server.create, folder.name)
-    # No lease ends meanwhile, so no job may run a second time without having failed.
-    usual: dict[str, Any] = {"jobs": 100_000, "batch": 50, "pace": 0.05, "keyed_every": 5}
-    trial = Trial(
-        url=url, folder=str(folder), lease_seconds=60.0, long_share=0.0, concurrency=64,
-        drain_seconds=5.0, **{**usual, **load},
-    )  # fmt: skip
-    engine = open_engine(url)
-    book = Ledger(trial.ledgers, "runner", role="runner")
-    try:
-        await engine.migrate()
-        await asked(url, prepared_by)
-        async with Fleet(trial, book) as fleet:
-            runner = Runner(trial, fleet, engine)
-            site = Field(trial, fleet, runner, Progress(trial.ledgers), server)
-            await runner.man(workers=2, schedulers=1)
-            await site.everyone_works()
-            site.back_after.clear()
-            await trouble(site)
-            await site.everyone_works()
-            (producer,) = fleet.alive("producer")
-            fleet.do(FaultKind.KILL, producer)
-            assert await runner.quiesce(within=30)
-            await fleet.dismiss(within=15)
-            fleet.check()
-        await assert_sound(trial, engine)
-    finally:
-        book.close()
-        await engine.close()
-    log.info("back after %s s", [round(one, 2) for one in site.back_after])
-    return site
+def crashes(
+    times: int, *, when: Callable[[Random, Field], AbstractAsyncContextManager[None]] = soon
+) -> Trouble:
+    """Crash the server inside of that, again and again, and let it be down for a while."""
 
-
-async def assert_sound(trial: Trial, engine: Engine) -> None:
-    verdict = await judge(trial, engine)
-    log.info("%s", verdict.figures)
-    assert {k: one.examples for k, one in verdict.findings.items() if not one.holds} == {}
-    assert verdict.figures.accepted > 100
-    assert verdict.figures.redelivered == 0
-    assert await asked(trial.url, "select * from longshore.misplaced()") == "SELECT 0"
-
-
-async def asked(url: str, statement: str) -> str:
-    connection = await asyncpg.connect(url)
-    try:
-        return await connection.execute(statement)
-    finally:
-        await connection.close()
-
-
-def crashes(times: int) -> Callable[[Field], Awaitable[None]]:
     async def trouble(site: Field) -> None:
         rng = Random(times)
         for _ in range(times):
-            await asyncio.sleep(rng.uniform(0.3, 1.0))
-            await asyncio.to_thread(site.server.stop, immediate=True)
+            async with when(rng, site):
+                await asyncio.to_thread(site.server.stop, immediate=True)
             await asyncio.sleep(rng.uniform(0.0, 2.0))
             await asyncio.to_thread(site.server.start)
             await site.everyone_works()
@@ -210,20 +87,14 @@ create trigger note after insert on longshore.claim referencing new table as fre
 UNWRITTEN = "select count(*) from public.claimed where position > pg_current_wal_flush_lsn()"
 
 
-def crashes_that_take_claims_back(times: int) -> Callable[[Field], Awaitable[None]]:
-    async def trouble(site: Field) -> None:
-        rng = Random(times)
-        for _ in range(times):
-            await asyncio.sleep(rng.uniform(0.0, 0.3))
-            async with site.observer() as observer, asyncio.timeout(20):
-                while not await observer.fetchval(UNWRITTEN):
-                    await asyncio.sleep(0.002)
-                await asyncio.to_thread(site.server.stop, immediate=True)
-            await asyncio.sleep(rng.uniform(0.0, 1.0))
-            await asyncio.to_thread(site.server.start)
-            await site.everyone_works()
-
-    return trouble
+@asynccontextmanager
+async def once_a_claim_is_unwritten(rng: Random, site: Field) -> AsyncIterator[None]:
+    await asyncio.sleep(rng.uniform(0.0, 0.3))
+    async with site.observer() as observer:
+        async with asyncio.timeout(20):
+            while not await observer.fetchval(UNWRITTEN):
+                await asyncio.sleep(0.002)
+        yield
 
 
 @pytest.mark.prove
@@ -231,7 +102,7 @@ async def test_twenty_crashes_that_take_claims_back_let_no_job_run_twice(tmp_pat
     """The server writes a claim when something else has to be written, and not before."""
     with a_server(wal_writer_delay="10s", autovacuum="off") as server:
         site = await faced(
-            server, tmp_path, crashes_that_take_claims_back(20), prepared_by=CLAIMS,
+            server, tmp_path, crashes(20, when=once_a_claim_is_unwritten), prepared_by=CLAIMS,
             batch=3, pace=0.15, slow_scale=0.5,
         )  # fmt: skip
         restored = await asked(site.trial.url, "select from public.restored")
@@ -250,7 +121,7 @@ HIT = f"""
 HOWS = ("pg_terminate_backend", "pg_cancel_backend")
 
 
-def hits(times: int, *hows: str) -> Callable[[Field], Awaitable[None]]:
+def hits(times: int, *hows: str) -> Trouble:
     """End or interrupt single connections, idle ones and those in the middle of a call."""
 
     async def trouble(site: Field) -> None:
@@ -404,7 +275,7 @@ async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, t
     await faced(server, tmp_path, trouble)
 
 
-def pinned(seconds: float) -> Callable[[Field], Awaitable[None]]:
+def pinned(seconds: float) -> Trouble:
     """Somebody keeps a snapshot, so that nothing which is deleted can be cleaned up."""
 
     async def trouble(site: Field) -> None:
