@@ -6,18 +6,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from longshore import tenancy
 from longshore.api.fields import Name, instant, moment
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
-from longshore.core.account import DEFAULT_TENANT, ApiKey, NewKey, Scope, Tenant
+from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope, Tenant
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
-from longshore.errors import ConfigError, EngineBusyError
-from longshore.runtime.keys import mint
+from longshore.errors import ConfigError
 
 __all__ = ["ROUTES", "KeyView", "MintedView", "TenantView"]
 
-_TRIES = 20
 _DAY_S = 86_400
 
 Rate = Annotated[float, Meta(ge=LOWEST_RATE, le=HIGHEST_RATE)]
@@ -164,18 +163,17 @@ async def get_tenant(call: Call[TenantPath, Nothing, Nothing]) -> Answer:
 
 async def change_tenant(call: Call[TenantPath, Nothing, TenantPatch]) -> Answer:
     """Change what the body names of a tenant. It is heeded everywhere within seconds."""
-    engine, name = call.service.engine, call.path.tenant
     given = {
         field: value
         for field in TenantPatch.__struct_fields__
         if (value := getattr(call.body, field)) is not UNSET
     }
-    for _ in range(_TRIES):
-        seen = await engine.get_tenant(name)
-        wanted = _checked(msgspec.structs.replace(seen, **given))
-        if await engine.put_tenant(wanted, seen=seen):
-            return Answer(200, encode(_tenant(await engine.get_tenant(name))))
-    raise EngineBusyError("the tenant changes too often to be changed")
+    changed = await tenancy.change(
+        call.service.engine,
+        call.path.tenant,
+        lambda seen: _checked(msgspec.structs.replace(seen, **given)),
+    )
+    return Answer(200, encode(_tenant(changed)))
 
 
 async def delete_tenant(call: Call[TenantPath, Nothing, Nothing]) -> Answer:
@@ -194,18 +192,15 @@ async def list_keys(call: Call[Nothing, KeyQuery, Nothing]) -> Answer:
 
 async def create_key(call: Call[Nothing, Nothing, KeyBody]) -> Answer:
     """Make an API key. The answer is the only place where it is ever shown."""
-    body, minted = call.body, mint()
-    lifetime = body.lifetime_seconds
-    wanted = NewKey(
-        id=minted.id,
-        digest=minted.digest,
-        tenant=body.tenant,
-        scopes=body.scopes,
-        label=body.label,
-        lifetime=None if lifetime is None else round(lifetime * 1e6),
-    )
+    body, lifetime = call.body, call.body.lifetime_seconds
     try:
-        stored = await call.service.engine.add_key(wanted)
+        minted, stored = await tenancy.make_key(
+            call.service.engine,
+            tenant=body.tenant,
+            scopes=body.scopes,
+            label=body.label,
+            lifetime=None if lifetime is None else round(lifetime * 1e6),
+        )
     except ConfigError:
         detail = "reach all tenants with `work` and `admin`: such a key has the tenant null"
         raise invalid("/scopes", detail) from None
@@ -214,9 +209,8 @@ async def create_key(call: Call[Nothing, Nothing, KeyBody]) -> Answer:
 
 async def rotate_key(call: Call[KeyPath, Nothing, RotateBody]) -> Answer:
     """Give a key a new secret. The one before stays good for a while, for whoever has it."""
-    minted = mint(call.path.id)
     grace = round(call.body.grace_seconds * 1e6)
-    stored = await call.service.engine.rotate_key(call.path.id, minted.digest, grace=grace)
+    minted, stored = await tenancy.rotate_key(call.service.engine, call.path.id, grace=grace)
     return Answer(200, encode(MintedView(key=minted.text, about=_key(stored))))
 
 

@@ -20,6 +20,7 @@ from longshore.errors import PayloadError
 from longshore.wire.problems import error_of_problem
 
 __all__ = [
+    "MOST_JOBS",
     "Ask",
     "Page",
     "attempts",
@@ -41,6 +42,9 @@ __all__ = [
     "submit_many",
     "workers",
 ]
+
+MOST_JOBS = 1_000
+"""Jobs of one request of those who bring many."""
 
 T = TypeVar("T")
 

@@ -32,8 +32,6 @@ __all__ = ["Client"]
 
 T = TypeVar("T")
 
-_CHUNK = 1_000
-
 
 class Client:
     """Jobs over HTTP.
@@ -55,10 +53,7 @@ class Client:
         self._url = retrying.place_of(url)
         self._timeout = timeout
         self._http = httpx.AsyncClient(
-            base_url=self._url,
-            headers=retrying.headers(key, tenant),
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
-            transport=transport,
+            **retrying.connection(self._url, key, tenant, timeout), transport=transport
         )
 
     async def __aenter__(self) -> Self:
@@ -94,7 +89,7 @@ class Client:
         """Submit many jobs, a thousand per request. Good ones go in beside bad ones."""
         found: list[Outcome] = []
         waiting = iter(jobs)
-        while chunk := list(islice(waiting, _CHUNK)):
+        while chunk := list(islice(waiting, asks.MOST_JOBS)):
             found += await self._send(asks.submit_many(chunk))
         return found
 

@@ -31,8 +31,6 @@ __all__ = ["SyncClient"]
 
 T = TypeVar("T")
 
-_CHUNK = 1_000
-
 
 class SyncClient:
     """Jobs over HTTP, for plain functions and threads.
@@ -54,10 +52,7 @@ class SyncClient:
         self._url = retrying.place_of(url)
         self._timeout = timeout
         self._http = httpx.Client(
-            base_url=self._url,
-            headers=retrying.headers(key, tenant),
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
-            transport=transport,
+            **retrying.connection(self._url, key, tenant, timeout), transport=transport
         )
 
     def __enter__(self) -> Self:
@@ -93,7 +88,7 @@ class SyncClient:
         """Submit many jobs, a thousand per request. Good ones go in beside bad ones."""
         found: list[Outcome] = []
         waiting = iter(jobs)
-        while chunk := list(islice(waiting, _CHUNK)):
+        while chunk := list(islice(waiting, asks.MOST_JOBS)):
             found += self._send(asks.submit_many(chunk))
         return found
 

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import httpx
 import msgspec
@@ -18,7 +18,7 @@ from longshore.errors import (
 from longshore.wire import errors
 from longshore.wire.problems import error_of_problem
 
-__all__ = ["Retrying", "error_of", "headers", "headers_of", "place_of"]
+__all__ = ["Connection", "Retrying", "connection", "error_of", "headers_of", "place_of"]
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -83,14 +83,26 @@ def place_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.decode('ascii')}{parts.path.rstrip('/')}"
 
 
-def headers(key: str | None, tenant: str | None) -> dict[str, str]:
-    """What goes with every request."""
+class Connection(TypedDict):
+    """What httpx's clients, both of them, need to know of a service."""
+
+    base_url: str
+    headers: dict[str, str]
+    timeout: httpx.Timeout
+
+
+def connection(url: str, key: str | None, tenant: str | None, timeout: float) -> Connection:
+    """Requests to this place, for that long; one that cannot even connect fails sooner."""
     found = {"user-agent": "longshore"}
     if key:
         found["authorization"] = f"Bearer {key}"
     if tenant:
         found["longshore-tenant"] = tenant
-    return found
+    return {
+        "base_url": url,
+        "headers": found,
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, 5.0)),
+    }
 
 
 def headers_of(ask: Ask[Any]) -> dict[str, str]:

@@ -1,17 +1,14 @@
 """What people and APIs ask for and order."""
 
-import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated
-
-import msgspec
 
 from longshore.core import event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engines.cursor import read_cursor, write_cursor
 from longshore.engines.postgres import rows, stewarding
 from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.securing import Part, parts, secure, take
@@ -35,10 +32,8 @@ __all__ = [
 ]
 
 _NEWEST = 2**63 - 1
-_Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _FIRST_LOOK, _LONGEST_LOOK = 512, 16_384
 """Spans that one look of a listing goes through, at first and when it finds little."""
-_json = msgspec.json.Encoder()
 
 
 async def get(database: Database, job_id: JobId, *, tenant: str | None = None) -> Job:
@@ -50,7 +45,7 @@ async def find(
     database: Database, which: JobFilter, *, limit: int, cursor: str | None = None
 ) -> Page:
     """Jobs newest first. Each look is short, however many jobs there are."""
-    before: int | None = _NEWEST if cursor is None else _read_cursor(cursor, which)
+    before: int | None = _NEWEST if cursor is None else read_cursor(cursor, which)
     scope = (which.state, which.queue, which.type, which.tenant, which.tag)
     found: list[Record] = []
     look = _FIRST_LOOK
@@ -62,7 +57,7 @@ async def find(
         before = None if beyond is None else (beyond + 1) << 12
         look = min(look * 2, _LONGEST_LOOK)
     shown = found[:limit]
-    more = _write_cursor(shown[-1]["handle"], which) if len(found) > limit and shown else None
+    more = write_cursor(shown[-1]["handle"], which) if len(found) > limit and shown else None
     return Page([rows.job(row) for row in shown], more)
 
 
@@ -364,18 +359,3 @@ def _alone(job: Record) -> Mapping[str, object]:
 def _event(name: Name, job: Record, details: dict[str, object]) -> Group:
     where = (job["queue"], job["type"], job["tenant"])
     return Group(name, *where, job["id"], [details] if details else [])
-
-
-def _write_cursor(handle: int, which: JobFilter) -> str:
-    return base64.urlsafe_b64encode(_json.encode((handle, which))).decode()
-
-
-def _read_cursor(cursor: str, which: JobFilter) -> int:
-    try:
-        body = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        handle, written_for = msgspec.json.decode(body, type=tuple[_Place, JobFilter])
-    except (ValueError, msgspec.MsgspecError):
-        raise ConfigError("not a cursor of this listing") from None
-    if written_for != which:
-        raise ConfigError("the cursor belongs to a listing with another filter")
-    return handle

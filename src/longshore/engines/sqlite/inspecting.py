@@ -1,9 +1,7 @@
 """What people and APIs ask for and order."""
 
-import base64
 import sqlite3
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 
@@ -12,6 +10,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engines.cursor import read_cursor, write_cursor
 from longshore.engines.sqlite import rows
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
@@ -35,7 +34,6 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 _Numbered = tuple[int, Job]
 _NEWEST = 2**63 - 1
-_Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _IN = {
     None: SQL.in_any,
     State.SCHEDULED: SQL.in_scheduled,
@@ -54,11 +52,11 @@ def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
 
 def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """Jobs newest first."""
-    before = _NEWEST if cursor is None else _read_cursor(cursor, which)
+    before = _NEWEST if cursor is None else read_cursor(cursor, which)
     scope = {**msgspec.structs.asdict(which), "before": before, "limit": limit + 1}
     found = db.execute(SQL.job_columns + _IN[which.state] + SQL.job_find, scope).fetchall()
     shown = found[:limit]
-    more = _write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
+    more = write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
     return Page([rows.job(row) for row in shown], more)
 
 
@@ -228,18 +226,3 @@ def _event(name: Name, job: Job, details: dict[str, object]) -> Group:
 
 def _array(seqs: list[int]) -> str:
     return _json.encode(seqs).decode()
-
-
-def _write_cursor(seq: int, which: JobFilter) -> str:
-    return base64.urlsafe_b64encode(_json.encode((seq, which))).decode()
-
-
-def _read_cursor(cursor: str, which: JobFilter) -> int:
-    try:
-        body = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        seq, written_for = msgspec.json.decode(body, type=tuple[_Place, JobFilter])
-    except (ValueError, msgspec.MsgspecError):
-        raise ConfigError("not a cursor of this listing") from None
-    if written_for != which:
-        raise ConfigError("the cursor belongs to a listing with another filter")
-    return seq
