@@ -217,66 +217,38 @@ declare
     v_more     integer[];
     v_last     bigint;
 begin
-    -- A size of 0 says that the segment does not fit.
     if p_state is null then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select s.segment,
-                       case when longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                            then s.size else 0 end as size
-                  from longshore.segment s
+          from (select s.segment, s.size from longshore.segment s
                  where s.segment <= p_before
                  order by s.segment desc limit p_scan) x;
     elsif p_state = 'ready' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select r.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = r.segment)
-                            then r.size else 0 end as size
-                  from longshore.ready r
+          from (select r.segment, r.size from longshore.ready r
                  where r.segment <= p_before
                  order by r.segment desc limit p_scan) x;
     elsif p_state = 'scheduled' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select r.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = r.segment)
-                            then r.size else 0 end as size
-                  from longshore.scheduled r
+          from (select r.segment, r.size from longshore.scheduled r
                  where r.segment <= p_before
                  order by r.segment desc limit p_scan) x;
     elsif p_state = 'running' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select c.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = c.segment)
-                            then c.size else 0 end as size
-                  from longshore.claim c
+          from (select c.segment, c.size from longshore.claim c
                  where c.segment <= p_before
                  order by c.segment desc limit p_scan) x;
     elsif p_state = 'succeeded' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select f.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = f.segment)
-                            then f.size else 0 end as size
-                  from longshore.finished f
+          from (select f.segment, f.size from longshore.finished f
                  where f.segment <= p_before and f.state = 'succeeded'
                  order by f.segment desc limit p_scan) x;
         select array_agg(x.segment), array_agg(x.size) into v_told, v_more
-          from (select t.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = t.segment)
-                            then t.size else 0 end as size
-                  from (select t.segment, count(*)::integer as size from longshore.told t
-                         where t.segment <= p_before and t.kind = 1 group by t.segment) t
-                 order by t.segment desc limit p_scan) x;
+          from (select t.segment, count(*)::integer as size from longshore.told t
+                 where t.segment <= p_before and t.kind = 1
+                 group by t.segment order by t.segment desc limit p_scan) x;
     else
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
-          from (select f.segment,
-                       case when (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
-                                    from longshore.segment s where s.segment = f.segment)
-                            then f.size else 0 end as size
-                  from longshore.finished f
+          from (select f.segment, f.size from longshore.finished f
                  where f.segment <= p_before and f.state = p_state and f.state <> 'succeeded'
                  order by f.segment desc limit p_scan) x;
     end if;
@@ -290,7 +262,9 @@ begin
     with found as (
         select t.segment, sum(t.size) as size
           from unnest(v_segments || v_told, v_sizes || v_more) as t (segment, size)
-         where t.size > 0 and (v_last is null or t.segment >= v_last)
+         where (v_last is null or t.segment >= v_last)
+           and (select longshore.fits(s, p_queue, p_type, p_tenant, p_tag)
+                  from longshore.segment s where s.segment = t.segment)
          group by t.segment
     ), counted as materialized (
         select f.segment, sum(f.size) over (order by f.segment desc) - f.size as before
