@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from plans import Plans, forget_statistics, tell_plans, unbounded
 
 from longshore.core import settle
@@ -18,6 +19,7 @@ from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.holding import Book
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.submitting import asked, submit_in
 from longshore.testing.factories import a_job
 
 CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"
@@ -108,6 +110,24 @@ async def test_submits_read_no_whole_table(connection: Connection, plans: Plans)
         assert whole_tables(plan) == []
         assert set(unbounded(plan)) <= SMALL
         assert "segment_pkey" in plan
+
+
+async def test_what_is_sent_again_is_looked_up_for_all_of_it_at_once(
+    connection: Connection, plans: Plans
+) -> None:
+    first = [a_job(idempotency_key=f"k{n}", fingerprint=b"f") for n in range(50)]
+    await submit_in(connection, first, None, wakes=False)
+    again = [a_job(idempotency_key=one.idempotency_key, fingerprint=b"f") for one in first]
+    keyless = [replace(one, idempotency_key=None) for one in first]
+
+    for jobs in (first, again, keyless):
+        few = await plans.of(SQL.admit, None, *asked(jobs[:2]))
+        many = await plans.of(SQL.admit, None, *asked(jobs))
+
+        assert many.count("Query Text") == few.count("Query Text")
+        assert "idempotency_pkey" in many
+        assert whole_tables(many) == []
+        assert set(unbounded(many)) <= SMALL | {"segment_pkey"}
 
 
 async def test_claims_and_settles_read_no_whole_table(

@@ -25,7 +25,7 @@ from longshore.errors import (
     LongshoreError,
 )
 
-__all__ = ["Submitter", "submit_in"]
+__all__ = ["Submitter", "asked", "submit_in"]
 
 MOST_JOBS = 2_000
 """Jobs of one commit, unless a single call brings more."""
@@ -71,7 +71,7 @@ async def submit_in(
     extra: Sequence[Group] = (),
 ) -> list[Submitted]:
     """Submit inside the caller's transaction; `extra` events go into the same outbox row."""
-    found = await connection.fetch(SQL.admit, now, *_asked(jobs))
+    found = await connection.fetch(SQL.admit, now, *asked(jobs))
     answers = [
         Submitted(
             JobId(row["id"]),
@@ -224,7 +224,7 @@ class _Stream:
         except LongshoreError as error:
             if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
                 raise
-            # Rare enough to ask job by job.
+            # Some of them are known: ask which.
             return await lane.transact(
                 lambda connection: submit_in(connection, jobs, now, wakes=False)
             )
@@ -288,7 +288,7 @@ def _keyed(jobs: Sequence[NewJob]) -> list[str]:
     return [*packed_columns(once, 6), *packed_columns(unique, 3)]
 
 
-def _asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
+def asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
     """The arguments of `longshore.admit` behind the clock."""
     return (
         [job.id for job in jobs],

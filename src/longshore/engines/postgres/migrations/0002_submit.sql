@@ -183,9 +183,47 @@ begin
 end
 $$;
 
+-- What is known of jobs that come, a row each: the one that came first, whether it is the same,
+-- and its times. No verdict where nothing is known, or where another of these jobs decides.
+-- A key tells when the job was due as it was accepted; without one it is due when it is due now.
+create function longshore.recall(
+    p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[]
+) returns table (place bigint, id uuid, verdict text, created_at bigint, run_at bigint)
+language plpgsql stable
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+as $$
+begin
+    return query
+    select t.place, coalesce(l.id, k.id),
+           case when l.id is not null then 'repeated'
+                when k.id is null or count(*) over (partition by t.id) > 1 then null
+                when k.is_first then 'repeated' else 'conflict' end,
+           case when k.is_first then k.created_at else s.created_at end,
+           case when k.is_first then k.run_at else s.run_at end
+      from unnest(p_ids, p_tenants, p_keys, p_fingerprints) with ordinality
+           as t (id, tenant, key, fingerprint, place)
+      left join lateral (
+           select x.* from longshore.locator x where x.id = t.id offset 0) l on true
+      left join lateral (
+           select x.*, case when l.id is null then x.fingerprint = t.fingerprint
+                            else x.id = t.id end as is_first
+             from longshore.idempotency x
+            where x.tenant = t.tenant and x.key = t.key offset 0) k on true
+      left join lateral (
+           select x.created_at, p.run_at
+             from longshore.segment x
+            cross join lateral longshore.places(l.segment, l.ordinal) p
+            where x.segment = l.segment and k.is_first is not true
+            limit 1) s on true
+     order by t.place;
+end
+$$;
+
 -- Decide, job by job in their order, which of them may come in, and write down the keys of
 -- those that may. The times are those of the job as it was accepted; null where nothing is
 -- stored for it. `submit` takes the clock and the arrival that are told here.
+-- A batch that is sent again is answered at once.
 create function longshore.admit(
     p_now bigint, p_ids uuid[], p_tenants text[], p_keys text[], p_fingerprints bytea[],
     p_uniques text[], p_run_ats bigint[], p_delays bigint[]
@@ -196,46 +234,70 @@ language plpgsql
     set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
-    v_arrival  bigint;
-    v_due      bigint;
-    v_admitted uuid[] := '{}';
-    v_dues     bigint[] := '{}';
-    v_known    record;
-    v_state    text;
+    v_now       constant bigint := longshore.clock(p_now);
+    v_arrival   constant bigint := longshore.arrival(v_now);
+    v_firsts    uuid[];
+    v_verdicts  text[];
+    v_arrivals  bigint[];
+    v_first_due bigint[];
+    v_due       bigint;
+    v_admitted  uuid[] := '{}';
+    v_dues      bigint[] := '{}';
+    v_job       record;
+    v_known     record;
+    v_state     text;
 begin
-    clock := longshore.clock(p_now);
-    v_arrival := longshore.arrival(clock);
-    for i in 1 .. cardinality(p_ids) loop
-        id := p_ids[i];
+    select array_agg(r.id), array_agg(r.verdict), array_agg(r.created_at), array_agg(r.run_at)
+      into v_firsts, v_verdicts, v_arrivals, v_first_due
+      from longshore.recall(p_ids, p_tenants, p_keys, p_fingerprints) r;
+    if array_position(v_verdicts, null) is null then
+        return query
+        select t.*, v_now from unnest(v_firsts, v_verdicts, v_arrivals, v_first_due) t;
+        return;
+    end if;
+    clock := v_now;
+    for v_job in
+        select t.*
+          from unnest(p_ids, p_tenants, p_keys, p_fingerprints, p_uniques, p_run_ats, p_delays,
+                      v_firsts, v_verdicts, v_arrivals, v_first_due) with ordinality
+               as t (id, tenant, key, fingerprint, unique_key, run_at, delay, first, verdict,
+                     first_created_at, first_run_at, place)
+         order by t.place
+    loop
+        if v_job.verdict is not null then
+            id := v_job.first;
+            verdict := v_job.verdict;
+            created_at := v_job.first_created_at;
+            run_at := v_job.first_run_at;
+            return next;
+            continue;
+        end if;
+        id := v_job.id;
         verdict := 'accepted';
         created_at := v_arrival;
-        v_due := coalesce(p_run_ats[i], clock + p_delays[i]);
-        run_at := case when v_due > clock then v_due else v_arrival end;
+        v_due := coalesce(v_job.run_at, v_now + v_job.delay);
+        run_at := case when v_due > v_now then v_due else v_arrival end;
         if id = any (v_admitted) then
             verdict := 'repeated';
             run_at := v_dues[array_position(v_admitted, id)];
-        elsif exists (select from longshore.locator l where l.id = p_ids[i]) then
-            verdict := 'repeated';
-            select t.created_at, t.run_at into created_at, run_at
-              from longshore.first_times(id, p_tenants[i], p_keys[i]) t;
         end if;
-        if verdict = 'accepted' and p_keys[i] is not null then
+        if verdict = 'accepted' and v_job.key is not null then
             loop
                 insert into longshore.idempotency
                     (tenant, key, fingerprint, id, created_at, run_at)
-                values (p_tenants[i], p_keys[i], p_fingerprints[i], p_ids[i], v_arrival, run_at)
+                values (v_job.tenant, v_job.key, v_job.fingerprint, v_job.id, v_arrival, run_at)
                 on conflict do nothing;
                 exit when found;
                 select k.id, k.fingerprint, k.created_at, k.run_at into v_known
                   from longshore.idempotency k
-                 where k.tenant = p_tenants[i] and k.key = p_keys[i];
+                 where k.tenant = v_job.tenant and k.key = v_job.key;
                 -- A key may be pruned between the two.
                 continue when not found;
                 id := v_known.id;
                 created_at := null;
                 run_at := null;
                 verdict := 'conflict';
-                if v_known.fingerprint = p_fingerprints[i] then
+                if v_known.fingerprint = v_job.fingerprint then
                     verdict := 'repeated';
                     created_at := v_known.created_at;
                     run_at := v_known.run_at;
@@ -243,12 +305,12 @@ begin
                 exit;
             end loop;
         end if;
-        if verdict = 'accepted' and p_uniques[i] is not null then
+        if verdict = 'accepted' and v_job.unique_key is not null then
             insert into longshore.uniqueness (tenant, key, id)
-            values (p_tenants[i], p_uniques[i], p_ids[i]) on conflict do nothing;
+            values (v_job.tenant, v_job.unique_key, v_job.id) on conflict do nothing;
             if not found then
                 select u.id into v_known from longshore.uniqueness u
-                 where u.tenant = p_tenants[i] and u.key = p_uniques[i] for update;
+                 where u.tenant = v_job.tenant and u.key = v_job.unique_key for update;
                 v_state := longshore.state_of(v_known.id);
                 if v_known.id = any (v_admitted) or v_state in ('ready', 'scheduled')
                    or (v_state = 'running' and (
@@ -262,11 +324,10 @@ begin
                     run_at := null;
                     verdict := 'unique';
                     delete from longshore.idempotency k
-                     where k.tenant = p_tenants[i] and k.key = p_keys[i]
-                       and k.id = p_ids[i];
+                     where k.tenant = v_job.tenant and k.key = v_job.key and k.id = v_job.id;
                 else
-                    update longshore.uniqueness u set id = p_ids[i]
-                     where u.tenant = p_tenants[i] and u.key = p_uniques[i];
+                    update longshore.uniqueness u set id = v_job.id
+                     where u.tenant = v_job.tenant and u.key = v_job.unique_key;
                 end if;
             end if;
         end if;
@@ -276,28 +337,6 @@ begin
         end if;
         return next;
     end loop;
-end
-$$;
-
--- When a known job arrived, and when it was due at first if its key tells, or else now.
-create function longshore.first_times(
-    p_id uuid, p_tenant text, p_key text, out created_at bigint, out run_at bigint
-) language plpgsql stable
-    set plan_cache_mode = force_generic_plan
-    set enable_seqscan = off set enable_bitmapscan = off
-as $$
-begin
-    select k.created_at, k.run_at into created_at, run_at from longshore.idempotency k
-     where k.tenant = p_tenant and k.key = p_key and k.id = p_id;
-    if not found then
-        select s.created_at, p.run_at into created_at, run_at
-          from longshore.locator l
-         cross join lateral (
-               select x.created_at from longshore.segment x
-                where x.segment = l.segment offset 0) s
-         cross join lateral longshore.places(l.segment, l.ordinal) p
-         where l.id = p_id;
-    end if;
 end
 $$;
 
