@@ -8,12 +8,12 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.cursor import read_cursor, write_cursor
 from longshore.engines.postgres import rows, stewarding
 from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.securing import Part, parts, secure, take
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.runtime.cursor import read_cursor, write_cursor
 
 __all__ = [
     "attempts",

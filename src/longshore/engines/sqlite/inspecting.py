@@ -10,12 +10,12 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.cursor import read_cursor, write_cursor
 from longshore.engines.sqlite import rows
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.writer import Transaction
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.runtime.cursor import read_cursor, write_cursor
 
 __all__ = [
     "attempts",
