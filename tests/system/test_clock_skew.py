@@ -92,6 +92,7 @@ def a_fleet(url: str, lines: Path) -> Iterator[Fleet]:
         yield Fleet(url, lines, stack)
 
 
+@pytest.mark.prove
 async def test_clocks_that_are_minutes_off_start_nothing_early_and_lose_no_lease(
     engine: Engine, empty_postgres_url: str, skew: Skew, tmp_path: Path
 ):

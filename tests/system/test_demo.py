@@ -19,6 +19,7 @@ def demo(*arguments: str) -> tuple[int, dict[str, Any]]:
     return ended.returncode, json.loads(ended.stdout)
 
 
+@pytest.mark.prove  # CI runs the demo as a stage of its own
 def test_the_demo_kills_and_freezes_workers_and_every_promise_holds():
     status, figures = demo()
 
@@ -35,7 +36,7 @@ def test_the_demo_kills_and_freezes_workers_and_every_promise_holds():
 @pytest.mark.parametrize(
     ("plant", "checker"),
     [
-        ("loss", "lost"),
+        pytest.param("loss", "lost", marks=pytest.mark.prove),
         # CI runs the demo without its fence as a stage of its own.
         pytest.param("fence", "stale", marks=pytest.mark.prove),
         pytest.param("effects", "effects", marks=pytest.mark.prove),

@@ -88,7 +88,7 @@ LONG_DRAIN, SHORT_DRAIN = 3.0, 0.3
 @pytest.mark.parametrize(
     ("url", "times", "drain"),
     [
-        ("sqlite", 2, LONG_DRAIN),
+        pytest.param("sqlite", 2, LONG_DRAIN, marks=pytest.mark.prove),
         ("postgres", 2, SHORT_DRAIN),
         pytest.param("sqlite", 50, LONG_DRAIN, marks=pytest.mark.prove),
         pytest.param("postgres", 50, LONG_DRAIN, marks=pytest.mark.prove),

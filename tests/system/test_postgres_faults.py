@@ -150,6 +150,7 @@ async def test_thousands_of_hits_on_connections_lose_and_double_nothing(
     await faced(server, tmp_path, hits(3_000, how))
 
 
+@pytest.mark.prove
 async def test_a_server_without_free_connections_holds_up_the_work_and_no_more(
     tmp_path: Path,
 ):
@@ -239,6 +240,7 @@ LOCKS = (
 )
 
 
+@pytest.mark.prove
 async def test_locks_that_others_hold_for_a_while_hold_up_the_work_and_no_more(
     server: PostgresServer, tmp_path: Path
 ):
@@ -299,6 +301,7 @@ def pinned(seconds: float) -> Trouble:
 FINISHED = "select coalesce(sum(size), 0)::bigint from longshore.finished"
 
 
+@pytest.mark.prove
 async def test_a_pinned_snapshot_does_not_slow_the_work_down(
     server: PostgresServer, tmp_path: Path
 ):

@@ -67,6 +67,7 @@ async def test_workers_of_this_version_go_on_under_load_while_the_next_one_migra
         log.info("%.0f jobs/s, longest gap %.3f s", *site.flow(began, migrated))
 
 
+@pytest.mark.prove
 async def test_workers_that_cannot_follow_finish_and_leave_before_the_schema_changes(
     old: Release, port: Opener, tmp_path: Path
 ):

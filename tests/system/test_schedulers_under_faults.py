@@ -47,7 +47,7 @@ async def test_schedulers_killed_and_stopped_fire_each_due_time_once_on_sqlite(t
     assert verdict.due > 100
 
 
-@pytest.mark.slow
+@pytest.mark.prove
 async def test_schedulers_killed_and_stopped_fire_each_due_time_once_on_postgres(
     empty_postgres_url: str, tmp_path: Path
 ):
