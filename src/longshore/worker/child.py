@@ -1,9 +1,9 @@
 """A child process: imports the worker's tasks and runs one job after another, alone.
 
-Started by `worker.spawned` as `python -m longshore.worker.child SOCKET LIFELINE PARENT`. The
-handler has the main thread, so that a signal can interrupt it: SIGTERM is how the worker tells
-it to stop, and raises CancelledError in it, once. Whatever the handler then does, the worker
-kills this process afterwards.
+Forked by `worker.standin`, which is its parent in its worker's place. The handler has the
+main thread, so that a signal can interrupt it: SIGTERM is how the worker tells it to stop, and
+raises CancelledError in it, once. Whatever the handler then does, the worker kills this
+process afterwards.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
 from longshore.running import COMPLETER, CURRENT, REPORTER, Slot
-from longshore.worker import lifeline, origin, wire
+from longshore.worker import origin, wire
 from longshore.worker.outcome import describe
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.telling import Teller
@@ -239,10 +239,8 @@ class Child:
         return {"rss_bytes": held, "is_last": not self._is_fit}
 
 
-def main() -> None:
-    """Serve the worker at the other end of the socket."""
-    fd, line, parent = map(int, sys.argv[1:4])
-    lifeline.hold(line, parent)
+def main(fd: int, line: int) -> None:
+    """Serve the worker at the other end of the socket; `line` is the lifeline."""
     _volunteer()
     connection = socket.socket(fileno=fd)
     connection.set_inheritable(False)
@@ -253,7 +251,6 @@ def main() -> None:
         # What was printed must not be lost with a process that is killed.
         if stream is not None:
             cast("Any", stream).reconfigure(line_buffering=True)
-    sys.argv[1:] = []
     orders = _Orders(connection)
     with ExitStack() as stack:
         try:
@@ -265,7 +262,7 @@ def main() -> None:
             connection.sendall(wire.encode(_refusal(error)))
             return
         signal.signal(signal.SIGTERM, child.interrupt)
-        connection.sendall(wire.encode(wire.Ready()))
+        connection.sendall(wire.encode(wire.Ready(os.getpid())))
         _serve(child, orders)
 
 
@@ -333,7 +330,3 @@ def _volunteer() -> None:
 
 def _bounded(error: BaseException) -> str:
     return describe(error).message
-
-
-if __name__ == "__main__":
-    main()

@@ -67,7 +67,7 @@ class Crew:
     def pids(self) -> list[int]:
         """Of all children, those on their way out included."""
         everyone = (*self._starting, *self._idle, *self._busy, *self._leaving)
-        return [child.pid for child in everyone]
+        return [child.runs_as for child in everyone]
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this loop."""
@@ -143,6 +143,7 @@ class Crew:
 
     def _heard(self, child: Spawned, message: wire.FromChild) -> None:
         if isinstance(message, wire.Ready):
+            child.runs_as = message.pid
             self._is_ready(child)
         elif isinstance(message, wire.Refused):
             self._is_refused(child, message)

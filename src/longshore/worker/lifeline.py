@@ -22,7 +22,8 @@ _PR_SET_PDEATHSIG = 1
 def hold(fd: int, parent: int) -> None:
     """Have this process and its group killed when the other end of the pipe is closed.
 
-    The process has to be the leader of its group, and `parent` the one that started it.
+    Nobody else may be in its group but what it has started, or who started it for this; and
+    `parent` has to be the process that started it.
     """
     if not _ask_kernel(fd):
         threading.Thread(target=_await_end, args=(fd,), daemon=True).start()
@@ -40,7 +41,7 @@ def _ask_kernel(fd: int) -> bool:
     signal.signal(signal.SIGRTMAX, _kill_group)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGRTMAX)
     try:
-        fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpid())
+        fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
     except OSError:

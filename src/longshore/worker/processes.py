@@ -274,7 +274,7 @@ class Processes:
             if (limit := self._memory_limit(seat)) is not None
         ]
         for child, seat, limit in limited:
-            if (held := rss_bytes(child.pid)) > limit and not seat.excess_bytes:
+            if (held := rss_bytes(child.runs_as)) > limit and not seat.excess_bytes:
                 seat.excess_bytes = held
                 child.kill()
         if limited:

@@ -60,7 +60,9 @@ class Spawned:
         finally:
             theirs.close()
             os.close(line)
-        self.pid = self._process.pid
+        # The first is of the stand-in, which leads the group of all that the child consists of;
+        # the second, once it is ready, of the process in which handlers run.
+        self.pid = self.runs_as = self._process.pid
         self._socket.setblocking(False)
         loop.add_reader(self._socket, self._read)
         self._watch()
@@ -204,7 +206,7 @@ class Spawned:
 def _start(fd: int, line: int) -> subprocess.Popen[bytes]:
     # -P: a module of the user's in the working directory must not stand in for one of Python's.
     flags = ["-P", *(f"-W{one}" for one in sys.warnoptions), *["-O"] * sys.flags.optimize]
-    module = ["-m", "longshore.worker.child"]
+    module = ["-m", "longshore.worker.standin"]
     words = [str(number) for number in (fd, line, os.getpid())]
     return subprocess.Popen(
         [sys.executable, *flags, *module, *words],

@@ -76,6 +76,9 @@ class Order(msgspec.Struct, tag=True, frozen=True):
 class Ready(msgspec.Struct, tag=True, frozen=True):
     """The tasks are imported; orders may come."""
 
+    pid: int
+    """The process that has imported them."""
+
 
 class Refused(msgspec.Struct, tag=True, frozen=True):
     """The child cannot serve, and leaves."""
