@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby, islice
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
+from longshore.core.poison import MAX_CRASHES
 from longshore.core.schedule import Schedule
 from longshore.engine import Engine, TransactionalProducer
 from longshore.engines import open_engine
@@ -128,12 +128,7 @@ class Longshore:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._opened is not None:
             await self._leave(self._opened)
 
@@ -255,15 +250,19 @@ class Longshore:
         return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
 
     def registry(
-        self, child_logs: LogStyle | None = None, *, is_isolating: bool = False
+        self,
+        child_logs: LogStyle | None = None,
+        *,
+        is_isolating: bool = False,
+        max_crashes: int = MAX_CRASHES,
     ) -> Registry:
         """Its tasks as a worker runs them. ConfigError if one cannot be run.
 
         `child_logs` is how the worker's child processes log, if not as their code says. With
         `is_isolating` suspects run in such processes: for a program that has set up nothing
-        but what a child gets by importing the app.
+        but what a child gets by importing the app. `max_crashes` is for tasks that do not say.
         """
-        handlers = (task.handler() for task in self.tasks.values())
+        handlers = (task.handler(max_crashes=max_crashes) for task in self.tasks.values())
         isolated = self._tasks if is_isolating else ()
         origin = partial(self._origin, child_logs)
         return Registry(handlers, origin=origin, isolated=isolated)
@@ -286,7 +285,8 @@ class Longshore:
         """
         settings = self._worker_settings(queues, concurrency)
         async with self:
-            worker = Worker(self.engine, self.registry(), settings, clock=self._clock)
+            registry = self.registry(max_crashes=settings.max_crashes)
+            worker = Worker(self.engine, registry, settings, clock=self._clock)
             scheduler = Scheduler(
                 self.engine,
                 retention=self.settings.scheduler.retention,

@@ -52,7 +52,8 @@ class Declaration(TaskOptions, total=False):
     """The most memory that a job with `execution="process"` may hold: bytes, or `512MiB`."""
     max_crashes: int
     """A job that was there when so many processes died, and alone in the last, is dead, for the
-    reason poison; 3. One crash before that it runs in a child process. With 1 all jobs do.
+    reason poison; without it, what the worker allows, `worker.max_crashes`. One crash before
+    that it runs in a child process. With 1 all jobs do.
     """
     retry_base: Duration
     """The delay after the first failure is twice this; it doubles with each. 250 ms."""
@@ -105,7 +106,7 @@ class Definition:
     backoff: Backoff
     retry_delay: Callable[[int], Duration] | None
     keep_result: bool
-    max_crashes: int
+    max_crashes: int | None
     memory_bytes: int | None
     on_cancelled: list[Hook]
 
@@ -181,8 +182,11 @@ class Task(Generic[P, R]):
         definition.on_cancelled.append(Hook(run, inspect.iscoroutinefunction(function)))
         return function
 
-    def handler(self) -> Handler:
-        """The task as a worker runs it. ConfigError if its annotations make no sense."""
+    def handler(self, *, max_crashes: int = MAX_CRASHES) -> Handler:
+        """The task as a worker runs it. ConfigError if its annotations make no sense.
+
+        `max_crashes` is for a task that does not say.
+        """
         definition = self._definition
         delay = definition.retry_delay
         return Handler(
@@ -195,7 +199,7 @@ class Task(Generic[P, R]):
             retry_delay=None
             if delay is None
             else lambda failures: microseconds(delay(failures)),
-            max_crashes=definition.max_crashes,
+            max_crashes=definition.max_crashes or max_crashes,
             memory_bytes=definition.memory_bytes,
             is_async=inspect.iscoroutinefunction(definition.function),
             on_cancelled=tuple(definition.on_cancelled),
@@ -336,9 +340,9 @@ def _memory_bytes(declaration: Declaration, execution: Execution) -> int | None:
     return size
 
 
-def _max_crashes(declaration: Declaration) -> int:
-    most = declaration.get("max_crashes", MAX_CRASHES)
-    if most < 1:
+def _max_crashes(declaration: Declaration) -> int | None:
+    most = declaration.get("max_crashes")
+    if most is not None and most < 1:
         raise ValueError("max_crashes must be at least 1")
     return most
 

@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import itertools
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -29,16 +30,17 @@ def go_wrong(how: str) -> None:
             raise ValueError(how)
         case "exit":
             sys.exit(1)
-        case "vanish":
-            os._exit(0)
-        case "refuse":
-            os._exit(2)
+        case "vanish" | "refuse":
+            os._exit(0 if how == "vanish" else 2)
         case "segfault":
             ctypes.string_at(0)
         case "hoard":
             hoarded = bytearray(160 << 20)
             time.sleep(10)
             del hoarded
+        case "parricide":
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(10)
         case "hang":
             sum(itertools.repeat(0))
 
@@ -57,6 +59,9 @@ for most in range(1, 6):
         retry_base=0.01,
         retry_cap=0.1,
     )(_poison)
+
+
+app.task(name="poison_0", execution="process", retry_base=0.01)(_poison)
 
 
 @app.task(retry_base=0.01, retry_cap=0.1)

@@ -55,7 +55,11 @@ async def work(
         ticks = [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
         worker = Worker(
             engine,
-            app.registry(logs.style(settings.log), is_isolating=True),
+            app.registry(
+                logs.style(settings.log),
+                is_isolating=True,
+                max_crashes=settings.worker.max_crashes,
+            ),
             settings.worker,
             clock=wiring.CLOCK,
             ticks=ticks,
@@ -96,6 +100,7 @@ async def work_and_schedule(
             app.registry(
                 logs.style(settings.log),
                 is_isolating=app.engine.traits.shared_between_processes,
+                max_crashes=settings.worker.max_crashes,
             ),
             settings.worker,
             clock=wiring.CLOCK,

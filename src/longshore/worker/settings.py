@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from longshore.core import quantity
+from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError
 from longshore.runtime.process import available_cores
 
@@ -17,6 +18,7 @@ _COUNTS = (
     "child_memory_bytes",
     "child_recycle_bytes",
     "child_jobs",
+    "max_crashes",
     "claim_batch",
     "flush_batch",
 )
@@ -75,6 +77,9 @@ class WorkerSettings:
     """A child process with nothing to do leaves after this long."""
     child_grace: timedelta = timedelta(seconds=1)
     """A handler in a child process that was told to stop is killed after this long."""
+    max_crashes: int = MAX_CRASHES
+    """A job that was there when so many processes died, and alone in the last, is dead, for the
+    reason poison. A task may have a limit of its own."""
     claim_batch: int = 1_000
     """The most jobs that one exchange with the engine claims."""
     lease: timedelta = timedelta(seconds=30)

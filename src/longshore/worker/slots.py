@@ -41,7 +41,7 @@ _TURN = 0.004
 """Seconds in which slots begin jobs without asking whether the loop has been with others. A
 slot that comes late in one turn may go on into the next, so it is twice that at most."""
 _EARLIER = -1
-_CLOSING = 0.2
+_CLOSING = 0.1
 
 
 class _Slot:
