@@ -10,11 +10,13 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["drained_by_signals", "leave_with_parent", "run_to_end"]
+__all__ = ["drained_by_signals", "leave", "leave_with_parent", "run_to_end"]
 
 log = logging.getLogger("longshore.worker")
 
@@ -25,6 +27,10 @@ _PR_SET_PDEATHSIG = 1
 _ECHO = 0.02
 """Seconds within which a signal is the same one again: `timeout` and some shells send it to the
 process and then to its group."""
+_PARTING = 0.05
+"""Seconds in which tasks and threads may end once all has been done; they were told before."""
+_left: list[asyncio.Task[Any] | threading.Thread] = []
+"""Those that did not. Never freed: a task that is destroyed while it waits makes a fuss."""
 
 
 class Leaver(Protocol):
@@ -76,21 +82,67 @@ def run_to_end(
     """Like `asyncio.run`, but outlives a SystemExit raised in a task that a handler started.
 
     asyncio lets the SystemExit of any task out of the loop. The task that raised it keeps it,
-    and so whoever awaits that task hears of it; so the loop can go on.
+    and so whoever awaits that task hears of it; so the loop can go on. Nor does it wait for
+    tasks and threads that handlers have left behind: see `leave`.
     """
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        loop = runner.get_loop()
-        task = loop.create_task(main)
-        while True:
-            try:
-                return loop.run_until_complete(task)
-            except SystemExit as error:
-                if task.done():
-                    raise
-                log.error("task of a handler raised SystemExit", exc_info=error)  # noqa: TRY400
-            except KeyboardInterrupt:
-                if not task.cancel():
-                    raise
+    known = set(threading.enumerate())
+    runner = asyncio.Runner(loop_factory=loop_factory)
+    loop = runner.get_loop()
+    task = loop.create_task(main)
+    try:
+        return _result(loop, task)
+    finally:
+        with suppress(SystemExit, KeyboardInterrupt):
+            _left.extend(loop.run_until_complete(_parted()))
+        _left.extend(_lasting(set(threading.enumerate()) - known))
+        if not _left:
+            runner.close()
+
+
+def leave(code: int) -> None:
+    """End the process at once if what handlers left behind would keep it; else do nothing.
+
+    For the end of a command: what else is to be done has been done.
+    """
+    if _left:
+        log.warning("handlers left behind, process ended", extra={"left": len(_left)})
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
+def _result(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except SystemExit as error:
+            if task.done():
+                raise
+            log.error("task of a handler raised SystemExit", exc_info=error)  # noqa: TRY400
+        except KeyboardInterrupt:
+            if not task.cancel():
+                raise
+
+
+def _lasting(threads: set[threading.Thread]) -> list[threading.Thread]:
+    """Those for which Python would wait, and that do not end."""
+    awaited = [one for one in threads if not one.daemon]
+    deadline = monotonic() + _PARTING
+    for one in awaited:
+        one.join(max(deadline - monotonic(), 0.0))
+    return [one for one in awaited if one.is_alive()]
+
+
+async def _parted() -> set[asyncio.Task[Any]]:
+    """Cancel every task; those that do not heed it, the wait for busy threads included."""
+    loop = asyncio.get_running_loop()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    # Not to be cancelled: it would wait for the threads in the middle of the loop.
+    threads = loop.create_task(loop.shutdown_default_executor())
+    return (await asyncio.wait([*tasks, threads], timeout=_PARTING))[1]
 
 
 def leave_with_parent() -> None:

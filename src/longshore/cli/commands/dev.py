@@ -7,9 +7,11 @@ import click
 
 from longshore.app import Longshore
 from longshore.cli import api, render, service, wiring
+from longshore.cli.exits import Exit
 from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
 from longshore.settings import Settings
+from longshore.worker.signals import leave
 
 
 @click.command("dev", cls=Command)
@@ -35,6 +37,7 @@ def command(
         if not shared.as_json:
             _greet(shared, app, settings, listening)
         service.run(service.work_and_schedule(app, settings, listening))
+    leave(Exit.DONE)
 
 
 def _greet(

@@ -22,7 +22,7 @@ from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.init import step_aside_if_first
-from longshore.worker.signals import leave_with_parent
+from longshore.worker.signals import leave, leave_with_parent
 from longshore.worker.signs import ReadyFile, ServiceManager
 from longshore.worker.supervise import Supervisor
 
@@ -69,7 +69,9 @@ def command(
         on_open = None if supervised else announce
         signs = _signs(settings, is_supervised=supervised)
         ending = service.run(service.work(app, settings, signs=signs, on_open=on_open))
-    context.exit(_EXITS.get(ending, Exit.DONE))
+    code = _EXITS.get(ending, Exit.DONE)
+    leave(code)
+    context.exit(code)
 
 
 _EXITS = {Ending.WORN_OUT: Exit.WORN_OUT, Ending.STUCK: Exit.STUCK}

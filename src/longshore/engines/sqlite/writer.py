@@ -14,6 +14,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
@@ -133,7 +134,7 @@ class Writer:
             thread, self._thread = self._thread, None
         if thread is not None:
             self._calls.put(None)
-            await asyncio.to_thread(thread.join)
+            await _joined(thread)
 
     async def _enqueue(self, call: _Call) -> Any:
         self._store.check_process()
@@ -305,3 +306,12 @@ def _resolve(calls: list[_Call]) -> None:
             call.future.set_exception(call.error)
         else:
             call.future.set_result(call.result)
+
+
+async def _joined(thread: threading.Thread) -> None:
+    # Not in the loop's own threads: handlers may hold all of those, and for ever.
+    waiter = ThreadPoolExecutor(1)
+    try:
+        await asyncio.get_running_loop().run_in_executor(waiter, thread.join)
+    finally:
+        waiter.shutdown(wait=False)
