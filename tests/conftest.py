@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from longshore_lab.emptying import empty
 from longshore_lab.servers import PostgresServer, postgres_binaries
 
 pytest.register_assert_rewrite("longshore.testing.contract")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every
+# process that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # CI repeats the same examples, so a red build is red for everyone; at home they vary, and a
 # counterexample found there is kept in .hypothesis until it is fixed.

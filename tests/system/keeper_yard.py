@@ -22,7 +22,7 @@ from longshore.errors import EngineError
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
 
-__all__ = ["LONG", "PATIENCE", "SHORT", "Hand", "Run", "Yard", "is_alive", "open_yard"]
+__all__ = ["LONG", "PATIENCE", "SHORT", "Hand", "Run", "Yard", "is_alive", "open_yard", "stop"]
 
 HERE = Path(__file__).parent
 PATIENCE = 20.0
@@ -140,24 +140,7 @@ class Yard:
         return runs if n is None else [run for run in runs if run.n == n]
 
     async def stop(self, *hands: Hand) -> None:
-        """Stop them at a moment when none of them keeps a SQLite file from the others."""
-        for _ in range(500):
-            for hand in hands:
-                hand.kill(signal.SIGSTOP)
-            if await self._is_writable():
-                return
-            for hand in hands:
-                hand.kill(signal.SIGCONT)
-            await asyncio.sleep(0.003)
-        raise AssertionError("someone always writes")
-
-    async def _is_writable(self) -> bool:
-        try:
-            async with asyncio.timeout(0.3):
-                await self.engine.ping()
-        except (TimeoutError, EngineError):
-            return False
-        return True
+        await stop(self.engine, *(hand.pid for hand in hands))
 
     def aborted(self) -> set[tuple[int, int]]:
         """Handlers that were stopped from outside: process and job number."""
@@ -201,6 +184,28 @@ async def open_yard(url: str, folder: Path) -> AsyncIterator[Yard]:
     finally:
         yard.close()
         await engine.close()
+
+
+async def stop(engine: Engine, *pids: int) -> None:
+    """Stop them at a moment when none of them keeps a SQLite file from the others."""
+    for _ in range(500):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        if await _is_writable(engine):
+            return
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        await asyncio.sleep(0.003)
+    raise AssertionError("someone always writes")
+
+
+async def _is_writable(engine: Engine) -> bool:
+    try:
+        async with asyncio.timeout(0.3):
+            await engine.ping()
+    except (TimeoutError, EngineError):
+        return False
+    return True
 
 
 def is_alive(pid: int) -> bool:

@@ -21,6 +21,10 @@ pytestmark = [
 ]
 
 
+HERE_AND_PROVED = ["sqlite", pytest.param("postgres", marks=pytest.mark.prove)]
+"""Where what is tested is the worker's and the keeper's own, and not their store's."""
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
@@ -41,11 +45,9 @@ async def test_the_job_of_a_killed_worker_runs_elsewhere_at_once(yard: Yard):
     await yard.started("hold")
 
     first.kill()
-    killed = time.monotonic()
+    # Long before the lease is over: nobody here waits for that.
     (job,) = await yard.settled([job_id])
 
-    again = yard.runs()[1]
-    assert again.at - killed < 5.0
     assert (job.attempt, job.crashes, job.failures, job.lapses) == (2, 1, 0, 0)
     outcomes = [one.outcome for one in await yard.engine.attempts(job_id)]
     assert outcomes == ["crashed", "succeeded"]
@@ -67,6 +69,7 @@ async def test_a_crash_charges_what_ran_and_nothing_else(yard: Yard):
     assert {(job.failures, job.lapses) for job in after} == {(0, 0)}
 
 
+@pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_jobs_that_had_ended_do_not_run_again(yard: Yard):
     """At full speed hundreds have ended of which the engine has not heard."""
     ids = await yard.submit("quick", 4_000)
@@ -85,6 +88,7 @@ async def test_jobs_that_had_ended_do_not_run_again(yard: Yard):
     assert Counter(job.attempt for job in jobs)[1] >= 3_999
 
 
+@pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_a_job_that_kills_its_worker_is_charged_alone(yard: Yard):
     (fatal,) = await yard.submit("fatal")
     waiting = await yard.submit("quick", 20)
@@ -97,16 +101,15 @@ async def test_a_job_that_kills_its_worker_is_charged_alone(yard: Yard):
     assert [(job.attempt, job.crashes) for job in after] == [(1, 1)] + [(0, 0)] * 20
 
 
-async def test_a_killed_keeper_is_replaced_within_a_second(yard: Yard):
+@pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
+async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(yard: Yard):
     hand = await yard.started("hold")
     (job_id,) = await yard.submit("hold")
     await yard.ran(1)
     keeper = await hand.keeper()
 
     os.kill(keeper, signal.SIGKILL)
-    killed = time.monotonic()
     second = await hand.keeper(2)
-    replaced_after = time.monotonic() - killed
     (session,) = await yard.engine.sessions()
 
     async def is_kept() -> bool:
@@ -118,7 +121,6 @@ async def test_a_killed_keeper_is_replaced_within_a_second(yard: Yard):
     hand.kill()
     (job,) = await yard.settled([job_id])
 
-    assert replaced_after < 5.0
     assert second != keeper
     assert hand.lines("lease lost") == []
     assert (job.crashes, job.delivery) == (1, 2)
@@ -131,19 +133,21 @@ async def test_keepers_that_are_killed_again_and_again_cost_no_lease(yard: Yard)
     (job_id,) = await yard.submit("hold")
     await yard.ran(1)
 
+    waits: list[float] = []
     for number in range(1, 5):
         os.kill(await hand.keeper(number), signal.SIGKILL)
+        killed = time.monotonic()
         await hand.keeper(number + 1)
+        waits.append(time.monotonic() - killed)
     yard.go()
     (job,) = await yard.settled([job_id])
 
+    assert waits[0] < 1.0
     assert hand.lines("lease lost") == []
     assert (job.delivery, job.crashes, job.lapses) == (1, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "url", ["postgres", pytest.param("sqlite", marks=pytest.mark.prove)], indirect=True
-)
+@pytest.mark.prove
 async def test_when_both_are_killed_the_lease_decides(yard: Yard):
     first = await yard.started("hold", lease=f"{SHORT}s")
     started, *_ = await yard.submit("hold")
@@ -187,15 +191,13 @@ async def test_a_keeper_leaves_with_its_worker_and_not_before(
 
     assert await asyncio.to_thread(hand.process.wait, PATIENCE) == 0
     assert was_there
-    assert not is_alive(keeper)
+    await eventually(lambda: not is_alive(keeper), within=PATIENCE)
     (job,) = await yard.jobs([job_id])
     assert (job.state, job.delivery) == (State.SUCCEEDED, 1)
     assert hand.lines("keeper died") == []
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgres", marks=pytest.mark.prove)], indirect=True
-)
+@pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_without_a_keeper_the_worker_works_as_ever(yard: Yard):
     ids = await yard.submit("quick", 10)
 

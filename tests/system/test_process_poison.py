@@ -71,21 +71,28 @@ def as_ended(it: Job) -> tuple[str | None, str | None, int, int]:
 
 
 @pytest.mark.parametrize(
-    ("url", "count"),
+    ("url", "first", "count"),
     [
-        ("sqlite", 10),
-        ("postgres", 5),
-        pytest.param("sqlite", 3_000, marks=pytest.mark.prove),
-        pytest.param("postgres", 3_000, marks=pytest.mark.prove),
+        ("sqlite", 0, 5),
+        *(
+            pytest.param(engine, first, 500, marks=pytest.mark.prove)
+            for engine in ("sqlite", "postgres")
+            for first in range(0, 3_000, 500)
+        ),
     ],
     indirect=["url"],
 )
 async def test_every_poison_job_runs_exactly_as_often_as_it_may_and_no_neighbour_is_harmed(
-    yard: Yard, count: int
+    yard: Yard, first: int, count: int
 ):
-    bad = [poison(n) for n in range(count)]
-    good = [healthy(n) for n in range(count, 2 * count)]
-    mixed = [one for wrong, right in zip(bad, good, strict=True) for one in (wrong.job, right)]
+    """Every kind with every number is among 375 of them; the long run is six times 500."""
+    bad = {n: poison(n) for n in range(first, first + count)}
+    good = [healthy(n) for n in range(10_000, 10_000 + count)]
+    mixed = [
+        one
+        for wrong, right in zip(bad.values(), good, strict=True)
+        for one in (wrong.job, right)
+    ]
     await yard.submit(mixed)
 
     async def is_over() -> bool:
@@ -96,12 +103,12 @@ async def test_every_poison_job_runs_exactly_as_often_as_it_may_and_no_neighbour
         await eventually(is_over, within=60.0 + 2 * count, every=0.2)
 
     runs = yard.runs()
-    assert {n: runs[n] for n in range(count)} == {n: one.runs for n, one in enumerate(bad)}
-    dead = [await yard.engine.get(one.job.id) for one in bad]
+    assert {n: runs[n] for n in bad} == {n: one.runs for n, one in bad.items()}
+    dead = [await yard.engine.get(one.job.id) for one in bad.values()]
     assert Counter(one.state for one in dead) == {State.DEAD: count}
-    assert [as_ended(one) for one in dead] == [one.end for one in bad]
+    assert [as_ended(one) for one in dead] == [one.end for one in bad.values()]
     healthy_ones = [await yard.engine.get(one.id) for one in good]
     assert Counter(one.state for one in healthy_ones) == {State.SUCCEEDED: count}
     facts = {(one.attempt, one.failures, one.crashes, one.lapses) for one in healthy_ones}
     assert facts == {(1, 0, 0, 0)}
-    assert {runs[n] for n in range(count, 2 * count)} == {1}
+    assert {runs[n] for n in range(10_000, 10_000 + count)} == {1}

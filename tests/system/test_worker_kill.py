@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from keeper_yard import stop
 
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
@@ -184,16 +185,18 @@ async def test_a_second_sigterm_leaves_at_once_and_gives_the_job_back(yard: Yard
 
     job = await yard.engine.get(job_id)
     assert code == 0
-    assert time.monotonic() - began < 3.0
+    # It would drain for 30 seconds, had the second one not counted.
+    assert time.monotonic() - began < 15.0
     assert (job.state, job.failures, job.crashes) == (State.READY, 0, 0)
 
 
+@pytest.mark.prove
 async def test_a_worker_that_was_stopped_past_its_lease_settles_nothing(yard: Yard):
     (job_id,) = await yard.submit("hold")
     first = yard.start("first")
     await yard.started(job_id)
 
-    os.kill(first.pid, signal.SIGSTOP)
+    await stop(yard.engine, first.pid)
     yard.start("second")
     (taken,) = await yard.settled([job_id])
     # Its handler would return at once when it is resumed.
@@ -219,6 +222,7 @@ async def test_a_systemexit_in_a_task_of_a_handler_does_not_end_the_worker(yard:
     (job,) = await yard.settled([job_id], State.SCHEDULED)
 
     assert process.poll() is None
-    assert (job.failures, job.crashes) == (1, 0)
+    # By now it may have had another try.
+    assert (job.failures >= 1, job.crashes) == (True, 0)
     assert job.failure is not None
     assert job.failure.kind == "SystemExit"

@@ -56,7 +56,6 @@ async def test_a_worker_whose_store_does_not_answer_is_unready_until_it_does(
     await yard.settled(await yard.submit("quick"))
 
     assert stuck["why"] == "the engine does not answer"
-    assert len(hand.lines("worker is stuck")) == 1
     hand.kill(signal.SIGTERM)
     assert await asyncio.to_thread(hand.process.wait, PATIENCE) == Exit.DONE
     assert not ready.exists()
@@ -79,6 +78,7 @@ async def test_a_worker_whose_event_loop_stands_still_leaves_if_asked_and_says_w
     assert (job.crashes, job.failures) == (1, 0)
 
 
+@pytest.mark.prove
 async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
     yard: Yard, ready: Path
 ):
@@ -86,7 +86,8 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
     ids = await yard.submit("clutch", seconds=6.0)
 
     stuck = await hand.logged("worker is stuck")
-    was_unready = not ready.exists()
+    # It says so first, and takes the file away then; the handler holds on for seconds more.
+    await eventually(lambda: not ready.exists(), within=PATIENCE)
     await yard.settled(ids)
     await eventually(ready.exists, within=PATIENCE)
 
@@ -94,7 +95,6 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
         "longshore.keeper",
         "a handler holds the interpreter",
     )
-    assert was_unready
 
 
 async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, ready: Path):
