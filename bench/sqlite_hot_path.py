@@ -75,7 +75,7 @@ class _Turns:
         self._since = 0.0
 
     def open(self) -> None:
-        lease = {"worker": "w", "queues": "[]", "types": "[]", "lease": 10**12}
+        lease = {"worker": "w", "queues": "[]", "types": "[]", "lease": 10**12, "owner": ""}
         self._worker.execute(SQL.session_open, {**lease, "now": _CLOCK.now()})
         for _ in range(_WAITING):
             self.produce()

@@ -34,6 +34,8 @@ _holder_rows = msgspec.json.Decoder(list[tuple[int, str]])
 _unhex = bytes.fromhex
 _json = msgspec.json.Encoder()
 _ACCEPTED = Verdict.ACCEPTED
+_Run = tuple[NewJob, ...]
+"""Jobs that are alike, but for id and payload. Never empty."""
 _LONG_RUN = 8
 """Jobs that are alike are stored apart from others if there are so many in a row."""
 _shared = attrgetter(
@@ -47,12 +49,13 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     if not jobs:
         return []
     newest, arrival = _arrival(transaction)
-    is_keyed = any(
-        job.idempotency_key is not None or job.unique_key is not None for job in jobs
-    )
     accept = _Acceptance(transaction.now, arrival)
-    if not is_keyed and _insert_all(transaction, jobs, arrival):
-        accepted, answers = jobs, [accept(job) for job in jobs]
+    runs = _runs(jobs)
+    is_keyed = any(
+        job.idempotency_key is not None or job.unique_key is not None for job, *_ in runs
+    )
+    if not is_keyed and _insert_all(transaction, jobs, runs, arrival):
+        answers = [answer for run in runs for answer in accept.all(run)]
     else:
         answers = _Standing(transaction.db, jobs, accept).answers()
         accepted = [
@@ -60,15 +63,21 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
             for job, answer in zip(jobs, answers, strict=True)
             if answer.verdict is _ACCEPTED
         ]
-        _insert(transaction, accepted, arrival)
+        runs = _runs(accepted)
+        _insert(transaction, runs, arrival)
         _put_keys(transaction.db, accepted, accept)
     after = {"after": newest}
     transaction.db.execute(SQL.ready_add, after)
-    if any(job.delay or job.run_at is not None for job in accepted):
+    if any(job.delay or job.run_at is not None for job, *_ in runs):
         transaction.db.execute(SQL.scheduled_add, after)
-    transaction.groups += _events(accepted)
-    transaction.wakes |= bool(accepted)
+    transaction.groups += _events(runs)
+    transaction.wakes |= bool(runs)
     return answers
+
+
+def _runs(jobs: Sequence[NewJob]) -> list[_Run]:
+    """The jobs in their order, by what all but id and payload have in common."""
+    return [tuple(run) for _, run in groupby(jobs, _shared)]
 
 
 def _arrival(transaction: Transaction) -> tuple[int, int]:
@@ -77,13 +86,15 @@ def _arrival(transaction: Transaction) -> tuple[int, int]:
     return (last[0], max(transaction.now, last[1])) if last else (0, transaction.now)
 
 
-def _insert_all(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> bool:
+def _insert_all(
+    transaction: Transaction, jobs: Sequence[NewJob], runs: Sequence[_Run], arrival: int
+) -> bool:
     """Store the jobs; False, and none of them, if an id is known or stands there twice."""
     if len(jobs) == 1:
-        return _insert(transaction, jobs, arrival) == 1
+        return _insert(transaction, runs, arrival) == 1
     db = transaction.db
     db.execute("savepoint plain")
-    is_whole = _insert(transaction, jobs, arrival) == len(jobs)
+    is_whole = _insert(transaction, runs, arrival) == len(jobs)
     if not is_whole:
         db.execute("rollback to plain")
     db.execute("release plain")
@@ -98,11 +109,13 @@ class _Acceptance:
         self._arrival = arrival
 
     def __call__(self, job: NewJob) -> Submitted:
+        return self.all((job,))[0]
+
+    def all(self, run: _Run) -> list[Submitted]:
+        """The answers to jobs that are alike: they are due at the same time."""
         arrival = self._arrival
-        if job.run_at is None and not job.delay:  # most of them: spare them a call
-            return Submitted(job.id, _ACCEPTED, arrival, arrival)
-        run_at = first_run_at(job, now=self._now, arrival=arrival)
-        return Submitted(job.id, _ACCEPTED, arrival, run_at)
+        run_at = first_run_at(run[0], now=self._now, arrival=arrival)
+        return [Submitted(job.id, _ACCEPTED, arrival, run_at) for job in run]
 
 
 class _Key(NamedTuple):
@@ -208,11 +221,10 @@ def _put_keys(db: sqlite3.Connection, jobs: Sequence[NewJob], accept: _Acceptanc
     _put_unique.run(db, unique)
 
 
-def _insert(transaction: Transaction, jobs: Sequence[NewJob], arrival: int) -> int:
+def _insert(transaction: Transaction, runs: Sequence[_Run], arrival: int) -> int:
     """Store the jobs whose ids are not known; how many that were."""
-    runs = [list(run) for _, run in groupby(jobs, _shared)]
     shared = [_attributes(run[0], arrival, transaction.now) for run in runs]
-    if len(runs) > 1 and len(runs) * _LONG_RUN > len(jobs):
+    if len(runs) > 1 and len(runs) * _LONG_RUN > sum(map(len, runs)):
         rows = [
             (blob(job.id), blob(job.payload), *filled)
             for filled, run in zip(map(_filled, shared), runs, strict=True)
@@ -263,8 +275,9 @@ def _filled(attributes: tuple[object, ...]) -> tuple[object, ...]:
     return tuple([ABSENT if value is None else value for value in attributes])
 
 
-def _events(jobs: Iterable[NewJob]) -> list[Group]:
+def _events(runs: Iterable[_Run]) -> list[Group]:
     ids: dict[tuple[str, str, str], list[bytes]] = {}
-    for job in jobs:
-        ids.setdefault((job.queue, job.type, job.tenant), []).append(job.id)
+    for run in runs:
+        found = ids.setdefault((run[0].queue, run[0].type, run[0].tenant), [])
+        found += [job.id for job in run]
     return [Group(Name.SUBMITTED, *key, b"".join(found)) for key, found in ids.items()]
