@@ -17,6 +17,14 @@ __all__ = ["QueueOptions", "Queues"]
 class QueueOptions(TypedDict, total=False):
     """What code can say of a queue; an operator may override each."""
 
+    max_running: int
+    """Jobs of the queue that run at once, in the whole fleet."""
+    rate: float | str
+    """Jobs that start per second, in the whole fleet: a number, or `"30/m"`."""
+    burst: int
+    """Jobs that may start at once after a pause; unless given, what the rate brings in a
+    second."""
+
 
 class Home(Protocol):
     """What queues need of their app."""

@@ -14,7 +14,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.accounted import AccountedMachine
-from longshore.testing.kept import KeptMachine
+from longshore.testing.limited import LimitedMachine
 from longshore.testing.machine import Check, EngineMachine
 from longshore.testing.model import ModelEngine
 from longshore_lab.emptying import empty
@@ -30,7 +30,7 @@ def compare(
     examples: int,
     steps: int,
     check: Check | None = None,
-    machine: type[EngineMachine] = KeptMachine,
+    machine: type[EngineMachine] = LimitedMachine,
 ) -> None:
     chosen = settings(max_examples=examples, stateful_step_count=steps)
     run_state_machine_as_test(partial(machine, opened, check), settings=chosen)

@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 from longshore.engine import Engine, Session
 from longshore.errors import LeaseLostError
+from longshore.runtime.clock import SECOND
 
 __all__ = ["Desk", "stopped"]
 
@@ -53,13 +54,16 @@ class Desk:
         self._known.pop(token, None)
         self._owners.pop(token, None)
 
-    async def rest(self, waiting: asyncio.Task[None]) -> None:
-        """Only wait, until that is over or the service leaves."""
+    async def rest(self, waiting: asyncio.Task[None], most: int | None = None) -> None:
+        """Only wait, until that is over, `most` microseconds are, or the service leaves."""
+        seconds = None if most is None else most / SECOND
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._resting.add(called)
         try:
             if not self.is_leaving:
-                await asyncio.wait((waiting, called), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    (waiting, called), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                )
         finally:
             self._resting.discard(called)
             await stopped(waiting)

@@ -5,12 +5,15 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from longshore import overriding
 from longshore.api.fields import Name, instant, moment
+from longshore.api.flow import SettingsPatch, SettingsView, changes, view
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import Scope
+from longshore.core.flow import QueueFlow
 from longshore.core.view import SessionView
 from longshore.engine import Engine, Pause, QueueCounts
 from longshore.errors import LeaseLostError, NotFoundError, QueueNotFoundError
@@ -22,6 +25,12 @@ class QueuePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names a queue."""
 
     queue: Name
+
+
+class TypePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names a type."""
+
+    type: Name
 
 
 class WorkerPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,9 +47,11 @@ class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QueuePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change of a queue."""
+    """What to change of a queue; what is left out stays."""
 
-    is_paused: bool
+    is_paused: bool | UnsetType = UNSET
+    settings: SettingsPatch | UnsetType = UNSET
+    """Overrides of what code declares; null takes one away."""
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +72,12 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     cancelled: int
     oldest_ready_at: datetime | None
+    settings: SettingsView
+    """What holds."""
+    declared: SettingsView
+    """What code says of the queue."""
+    overridden: SettingsView
+    """What an operator says, which counts before the code's word."""
 
 
 class QueueList(msgspec.Struct, frozen=True):
@@ -102,9 +119,15 @@ async def get(call: Call[QueuePath, Nothing, Nothing]) -> Answer:
 
 
 async def change(call: Call[QueuePath, Nothing, QueuePatch]) -> Answer:
-    """Pause or resume a queue."""
-    engine, queue = call.service.engine, call.path.queue
-    await (engine.pause if call.body.is_paused else engine.resume)(queue=queue)
+    """Pause or resume a queue, or override its settings, as a JSON merge patch.
+
+    Workers heed it at once.
+    """
+    engine, queue, body = call.service.engine, call.path.queue, call.body
+    if isinstance(body.settings, SettingsPatch):
+        await overriding.override(engine, queue, changes(body.settings))
+    if isinstance(body.is_paused, bool):
+        await (engine.pause if body.is_paused else engine.resume)(queue=queue)
     return Answer(200, encode(await _queue(call, is_lenient=True)))
 
 
@@ -118,6 +141,18 @@ async def resume(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
     """Undo the pause that was made with the same body. Harmless when there is none."""
     await call.service.engine.resume(queue=call.path.queue, type=call.body.type)
     return Answer(200, encode(await _queue(call, is_lenient=True)))
+
+
+async def pause_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
+    """Stop handing out jobs of a type, in every queue. What runs goes on."""
+    await call.service.engine.pause(type=call.path.type)
+    return Answer(204)
+
+
+async def resume_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
+    """Undo the pause of a type. One in a single queue stands until it is undone there."""
+    await call.service.engine.resume(type=call.path.type)
+    return Answer(204)
 
 
 async def workers(call: Call[Nothing, Nothing, Nothing]) -> Answer:
@@ -141,25 +176,31 @@ async def drain(call: Call[WorkerPath, Nothing, Nothing]) -> Answer:
 
 async def _queues(engine: Engine, caller: Caller) -> list[QueueView]:
     pauses = await engine.pauses()
+    flows = {one.queue: one for one in await engine.queue_settings()}
     known = {one.queue: one for one in await engine.counts(tenant=caller.tenant)}
     if caller.tenant is None:
         for one in pauses:
             if one.queue is not None and one.queue not in known:
                 known[one.queue] = QueueCounts(queue=one.queue)
-    return [_view(known[name], pauses) for name in sorted(known)]
+    return [
+        _view(known[name], pauses, flows.get(name, QueueFlow(name))) for name in sorted(known)
+    ]
 
 
 async def _queue(call: Call[QueuePath, Any, Any], *, is_lenient: bool = False) -> QueueView:
     """The queue; an empty one, or 404, where the caller's tenant has no job in it."""
     name = call.path.queue
     found = await _queues(call.service.engine, call.caller)
-    view = next((one for one in found if one.queue == name), None)
-    if view is None and not is_lenient:
+    shown = next((one for one in found if one.queue == name), None)
+    if shown is None and not is_lenient:
         raise QueueNotFoundError(name)
-    return view or _view(QueueCounts(queue=name), await call.service.engine.pauses())
+    if shown is not None:
+        return shown
+    flow = await overriding.get(call.service.engine, name)
+    return _view(QueueCounts(queue=name), await call.service.engine.pauses(), flow)
 
 
-def _view(it: QueueCounts, pauses: Sequence[Pause]) -> QueueView:
+def _view(it: QueueCounts, pauses: Sequence[Pause], flow: QueueFlow) -> QueueView:
     types = {one.type for one in pauses if one.type and one.queue in (None, it.queue)}
     return QueueView(
         queue=it.queue,
@@ -174,6 +215,9 @@ def _view(it: QueueCounts, pauses: Sequence[Pause]) -> QueueView:
         dead=it.dead,
         cancelled=it.cancelled,
         oldest_ready_at=moment(it.oldest_ready_at),
+        settings=view(flow.effective),
+        declared=view(flow.declared),
+        overridden=view(flow.overridden),
     )
 
 
@@ -203,6 +247,19 @@ def _pausing(verb: str, handler: Any) -> Route[Any, Any, Any]:
         body=PauseBody,
         is_body_required=False,
         answers={200: QueueView},
+    )
+
+
+def _pausing_type(verb: str, handler: Any) -> Route[Any, Any, Any]:
+    return Route(
+        method="POST",
+        path=f"/v1/types/{{type}}:{verb}",
+        name=f"{verb}Type",
+        handler=handler,
+        scope=Scope.OPERATE,
+        is_fleetwide=True,
+        parameters=TypePath,
+        answers={204: None},
     )
 
 
@@ -238,6 +295,8 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     ),
     _pausing("pause", pause),
     _pausing("resume", resume),
+    _pausing_type("pause", pause_type),
+    _pausing_type("resume", resume_type),
     Route(
         method="GET",
         path="/v1/workers",

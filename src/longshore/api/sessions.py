@@ -100,7 +100,7 @@ async def exchange(call: Call[SessionPath, Nothing, ExchangeBody]) -> Answer:
                 queues=body.queues,
             )
             if listener is not None and not _says_anything(answer):
-                await call.service.desk.rest(listener)
+                await call.service.desk.rest(listener, answer.look_in)
         except LeaseLostError:
             call.service.desk.forget(token)
             raise

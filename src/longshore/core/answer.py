@@ -22,6 +22,9 @@ class Exchanged(msgspec.Struct, frozen=True):
     """Held claims whose jobs someone asked to cancel."""
     is_paused: bool = False
     """Every wanted queue is paused: nothing will come until one is resumed."""
+    look_in: int | None = None
+    """A limit held jobs back: microseconds after which it pays to ask again, if no wake-up
+    comes before."""
 
 
 class Renewed(msgspec.Struct, frozen=True):

@@ -48,7 +48,11 @@ class Limit(msgspec.Struct, frozen=True):
 
     def full_at(self, empty_at: int) -> int:
         """When, in microseconds, a bucket that nobody asks again is full."""
-        return -(-(empty_at + _time(self, self.burst)) // _NS)
+        return self.there_at(empty_at, self.burst)
+
+    def there_at(self, empty_at: int, tokens: int) -> int:
+        """When, in microseconds, a bucket that nobody asks again has so many tokens."""
+        return -(-(empty_at + _time(self, tokens)) // _NS)
 
 
 class Borrowed(msgspec.Struct, frozen=True):

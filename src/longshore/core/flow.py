@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from longshore.core.backoff import LONGEST_US
-from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit
+from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit, borrow
 from longshore.core.submission import fault_of_name
 from longshore.errors import ConfigError
 
@@ -19,6 +19,7 @@ __all__ = [
     "BURSTS",
     "ENFORCED",
     "LARGEST",
+    "NO_LIMIT",
     "RATES",
     "BreakerFlow",
     "BreakerSettings",
@@ -30,14 +31,21 @@ __all__ = [
     "breakers",
     "effective",
     "limit_of",
+    "look_in",
     "may_put",
     "queues",
+    "room",
     "said",
+    "took",
     "validate",
 ]
 
 LARGEST = 1_000_000_000
 """Of whatever is counted in jobs."""
+NO_LIMIT = 1 << 40
+_LOOKS = 100
+"""How often in a second it pays to look, at most."""
+_LONGEST_LOOK_US = 1_000_000
 
 
 class Layer(StrEnum):
@@ -109,7 +117,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Jobs that try it at once."""
 
 
-ENFORCED: frozenset[str] = frozenset()
+ENFORCED = frozenset({"max_running", "rate", "burst"})
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by
 `app.queue`, the command line and HTTP; the others can be stored."""
 
@@ -177,6 +185,45 @@ def limit_of(rate: float | None, burst: int | None) -> Limit | None:
     if rate is None:
         return None
     return Limit(rate, max(-int(-rate // 1), 1) if burst is None else burst)
+
+
+def room(settings: QueueSettings, *, running: int, empty_at: int | None, now: int) -> int:
+    """How many more jobs of a queue may be claimed now; NO_LIMIT if it has none.
+
+    `empty_at` is what is stored of its bucket.
+    """
+    found = NO_LIMIT
+    if settings.max_running is not None:
+        found = max(settings.max_running - running, 0)
+    limit = limit_of(settings.rate, settings.burst)
+    if limit is not None:
+        _, asked = borrow(empty_at, limit, want=0, now=now)
+        found = min(found, asked.left)
+    return found
+
+
+def took(settings: QueueSettings, empty_at: int | None, *, jobs: int, now: int) -> int | None:
+    """What is to be stored of the bucket of a queue of which jobs were claimed."""
+    limit = limit_of(settings.rate, settings.burst)
+    if limit is None or not jobs:
+        return empty_at
+    return borrow(empty_at, limit, want=jobs, now=now)[0]
+
+
+def look_in(settings: QueueSettings, empty_at: int | None, *, now: int) -> int:
+    """Microseconds until a queue whose limit holds jobs back is worth another look.
+
+    With a bucket that is empty that is not at the next token where tokens come fast: each look
+    is a transaction. When too many run, whoever ends one wakes those who wait.
+    """
+    limit = limit_of(settings.rate, settings.burst)
+    if limit is None:
+        return _LONGEST_LOOK_US
+    start, asked = borrow(empty_at, limit, want=0, now=now)
+    if asked.left:
+        return _LONGEST_LOOK_US
+    worth = min(limit.burst, max(int(limit.rate) // _LOOKS, 1))
+    return min(limit.there_at(start, worth) - now, _LONGEST_LOOK_US)
 
 
 def validate(name: str, settings: QueueSettings | BreakerSettings) -> None:

@@ -235,7 +235,7 @@ class PairedSession:
         assert _nameless(there.claims) == _nameless(here.claims)
         assert sorted(there.stale) == sorted(self.pair.there(here.stale))
         assert sorted(there.cancel) == sorted(self.pair.there(here.cancel))
-        assert there.now == here.now
+        assert (there.now, there.look_in) == (here.now, here.look_in)
         return here
 
 

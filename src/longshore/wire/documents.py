@@ -175,6 +175,8 @@ class ExchangeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Held claims that someone asked to cancel."""
     is_paused: bool = False
     """Every wanted queue is paused."""
+    look_in_us: int | None = None
+    """A limit held jobs back: after so long it pays to ask again."""
 
 
 class RenewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

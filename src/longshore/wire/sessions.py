@@ -186,6 +186,7 @@ def exchange_answer(answer: Exchanged) -> ExchangeAnswer:
         stale=names_of(answer.stale),
         cancel=names_of(answer.cancel),
         is_paused=answer.is_paused,
+        look_in_us=answer.look_in,
     )
 
 
@@ -197,6 +198,7 @@ def exchanged(answer: ExchangeAnswer) -> Exchanged:
         references_of(answer.stale),
         references_of(answer.cancel),
         answer.is_paused,
+        answer.look_in_us,
     )
 
 

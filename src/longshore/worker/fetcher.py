@@ -221,10 +221,12 @@ class Fetcher:
         self._receive(answer.claims, request)
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
-            self._found(len(answer.claims), request)
+            self._found(len(answer.claims), request, answer.look_in)
             if request.is_partial:
                 self._standing.fed = self._standing.clock.monotonic()
-            is_idle = not answer.claims and not request.is_partial and not self._holds()
+            is_idle = not (
+                answer.claims or answer.look_in or request.is_partial or self._holds()
+            )
             if is_idle and self.until_idle is not None:
                 await self._leave_if_idle(self.until_idle)
 
@@ -251,11 +253,13 @@ class Fetcher:
             now=self._loop.time(),
         )
 
-    def _found(self, count: int, request: Request) -> None:
+    def _found(self, count: int, request: Request, look_in: int | None) -> None:
         """Look again at once where there was plenty, and not before a wake-up where nothing."""
         look_after = self._flush_after if count else self._poll
         if count == request.want:
             look_after = 0.0
+        elif look_in is not None:
+            look_after = min(look_in / SECOND, self._poll)
         # What children's queues lack says nothing of the others.
         known = self._look_after if request.is_for_children else self._poll
         self._look_after = min(look_after, known)

@@ -163,7 +163,8 @@ class Standing:
         self._require()
         self.number = number
         self.answered = now = self.clock.monotonic()
-        if answer.claims or not want or answer.is_paused:
+        is_held_back = answer.is_paused or answer.look_in is not None
+        if answer.claims or not want or is_held_back:
             self.fed = now
         self._offset = answer.now - int(now * SECOND)
         self.stats.exchanges += 1

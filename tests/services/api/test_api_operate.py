@@ -5,9 +5,10 @@ import pytest
 from api_steps import UNKNOWN
 
 from longshore.core import ids
+from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
+from longshore.engine import Engine, JobFilter, Pause
 from longshore.testing.factories import a_job, a_settlement
 
 
@@ -129,6 +130,41 @@ async def test_a_queue_is_paused_and_resumed(client: httpx.AsyncClient, engine: 
     assert not resumed.json()["is_paused"]
     assert over.json()["paused_types"] == []
     assert await engine.pauses() == []
+
+
+async def test_a_type_is_paused_and_resumed_everywhere(
+    client: httpx.AsyncClient, engine: Engine
+):
+    paused = await client.post("/v1/types/video.render:pause")
+    while_paused = await engine.pauses()
+    resumed = await client.post("/v1/types/video.render:resume")
+
+    assert (paused.status_code, resumed.status_code) == (204, 204)
+    assert while_paused == [Pause(None, "video.render")]
+    assert await engine.pauses() == []
+
+
+async def test_settings_of_a_queue_are_patched_and_shown(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await engine.put_queue("mail", Layer.DECLARED, QueueSettings(max_running=10, rate=5.0))
+    path = "/v1/queues/mail"
+
+    changed = await client.patch(path, json={"settings": {"max_running": 2, "burst": 7}})
+    given_back = await client.patch(
+        path, json={"is_paused": True, "settings": {"max_running": None}}
+    )
+    refused = [
+        await client.patch(path, json={"settings": {field: value}})
+        for field, value in {"max_running": 0, "rate": 0.0001, "max_runing": 1}.items()
+    ]
+
+    assert changed.json()["settings"] == {"max_running": 2, "rate": 5.0, "burst": 7}
+    assert changed.json()["overridden"] == {"max_running": 2, "rate": None, "burst": 7}
+    assert given_back.json()["settings"] == {"max_running": 10, "rate": 5.0, "burst": 7}
+    assert given_back.json()["is_paused"]
+    assert given_back.json() == (await client.get(path)).json()
+    assert [answer.status_code for answer in refused] == [422] * 3
 
 
 SCHEDULE = {"name": "night/ly", "type": "report", "cron": "0 3 * * *", "payload": {"n": 1}}

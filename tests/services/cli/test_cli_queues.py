@@ -4,6 +4,7 @@ import json
 
 from cli_steps import LEASE, Queue, Shell
 
+from longshore.core.flow import Layer, QueueSettings
 from longshore.engine import Engine
 
 
@@ -116,3 +117,42 @@ def test_migrate_check_changes_nothing(shell: Shell, tmp_path):
     assert "longshore migrate" in empty.stderr
     assert current.exit_code == 0
     assert [path.name for path in tmp_path.iterdir() if "jobs" in path.name] == []
+
+
+def test_settings_of_a_queue_are_overridden_shown_and_given_back(shell: Shell, queue: Queue):
+    declared = QueueSettings(max_running=10, rate=5.0)
+    queue.ask(lambda engine: engine.put_queue("mail", Layer.DECLARED, declared))
+
+    (changed,) = shell.lines(
+        "queues", "set", "mail", "--max-running", 2, "--rate", "30/m", "--burst", 4
+    )
+    shown = shell("queues", "show", "mail").stdout
+    (given_back,) = shell.lines("queues", "unset", "mail", "--max-running", "--burst")
+
+    assert changed["settings"] == {"max_running": 2, "rate": 0.5, "burst": 4}
+    assert changed["declared"] == {"max_running": 10, "rate": 5.0}
+    assert changed["overridden"] == {"max_running": 2, "rate": 0.5, "burst": 4}
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["max", "running", "2", "override", "10"] in rows
+    assert ["rate", "0.5/s", "override", "5/s"] in rows
+    assert given_back["settings"] == {"max_running": 10, "rate": 0.5, "burst": None}
+    (bare,) = shell.lines("queues", "unset", "mail", "--all", "--declared")
+    assert bare["settings"] == {"max_running": None, "rate": None, "burst": None}
+    assert queue.ask(lambda engine: engine.queue_settings()) == []
+
+
+def test_settings_that_make_no_sense_are_refused_with_a_reason(shell: Shell, queue: Queue):
+    refused = {
+        ("set", "mail"): "say what to set",
+        ("set", "mail", "--max-running", "0"): "whole number from 1",
+        ("set", "mail", "--rate", "fast"): "is not a rate such as 100/s",
+        ("set", "mail", "--burst", "5"): "burst says nothing without rate",
+        ("set", "not a name", "--rate", "5"): "queue 'not a name'",
+        ("unset", "mail"): "say what to take away",
+    }
+
+    for words, reason in refused.items():
+        result = shell("queues", *words)
+        assert result.exit_code == 2, words
+        assert reason in result.stderr
+    assert queue.ask(lambda engine: engine.queue_settings()) == []

@@ -1,9 +1,14 @@
-"""`longshore queues`: how deep they are, and whether they are handed out."""
+"""`longshore queues`: how deep they are, whether they are handed out, and how much of them."""
+
+from typing import Any
 
 import click
 
-from longshore.cli import documents, render, tables, waits, wiring
+from longshore import overriding
+from longshore.cli import documents, flow, render, tables, waits, wiring
+from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
+from longshore.core.flow import QueueFlow
 from longshore.engine import Engine, Pause, QueueCounts
 
 type_option = click.option(
@@ -13,7 +18,7 @@ type_option = click.option(
 
 @click.group("queues", cls=Group)
 def command() -> None:
-    """List, pause and resume queues."""
+    """List, pause and resume queues, and limit how much of them runs."""
 
 
 @command.command("list")
@@ -60,6 +65,68 @@ def resume(shared: Shared, queue: str | None, type_name: str | None) -> None:
     _refuse_nothing(queue, type_name)
     wiring.ask(shared, lambda engine: engine.resume(queue=queue, type=type_name))
     _confirm(shared, queue, type_name, is_paused=False)
+
+
+@command.command()
+@click.argument("queue")
+@click.pass_obj
+def show(shared: Shared, queue: str) -> None:
+    """What is set for a queue, and whether code or an operator says so."""
+
+    async def look(engine: Engine) -> None:
+        _say(shared, await overriding.get(engine, queue))
+
+    wiring.ask(shared, look)
+
+
+@command.command("set")
+@click.argument("queue")
+@flow.options
+@click.pass_obj
+def set_queue(shared: Shared, queue: str, **settings: Any) -> None:
+    """Override settings of a queue, whatever code declares. Workers heed it at once."""
+    changes = given(settings)
+    if not changes:
+        raise click.UsageError("say what to set")
+
+    async def store(engine: Engine) -> None:
+        _say(shared, await overriding.override(engine, queue, changes))
+
+    wiring.ask(shared, store, creates=True)
+
+
+@command.command()
+@click.argument("queue")
+@flow.flags
+@click.option("--all", "is_all", is_flag=True, help="Every override.")
+@click.option(
+    "--declared",
+    "is_declared",
+    is_flag=True,
+    help="What code declared, once no code does so any more.",
+)
+@click.pass_obj
+def unset(
+    shared: Shared, queue: str, *, is_all: bool, is_declared: bool, **settings: bool
+) -> None:
+    """Take overrides away: what code declares holds again."""
+    changes = {field: None for field, is_meant in settings.items() if is_meant or is_all}
+    if not changes and not is_declared:
+        raise click.UsageError("say what to take away, or --all")
+
+    async def store(engine: Engine) -> None:
+        if is_declared:
+            await overriding.forget(engine, queue)
+        _say(shared, await overriding.override(engine, queue, changes))
+
+    wiring.ask(shared, store)
+
+
+def _say(shared: Shared, it: QueueFlow) -> None:
+    if shared.as_json:
+        render.document(flow.document(it))
+    else:
+        render.table(flow.table(it))
 
 
 def _refuse_nothing(queue: str | None, type_name: str | None) -> None:

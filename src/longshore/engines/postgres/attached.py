@@ -15,16 +15,16 @@ from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.exchanging import read_meta
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
-from longshore.engines.postgres.session import Meta, apply, end, read_book
+from longshore.engines.postgres.session import apply, end, read_book
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, ExchangeOrderError, LeaseLostError
 
 __all__ = ["AttachedSession", "attach"]
 
 _json = msgspec.json.Encoder()
-_meta = msgspec.json.Decoder(Meta)
 _references = msgspec.json.Decoder(list[Reference])
 _TRIES = 10
 _SECOND_LOOK = 0.02
@@ -126,6 +126,8 @@ class AttachedSession:
             plan.settle(strange)
             plan.finish()
             await apply(connection, self._token, self._worker, plan, row["now"])
+            if strange:
+                await connection.execute(SQL.tell_running, self._token)
             return Renewed(
                 row["now"],
                 row["expires_at"],
@@ -177,8 +179,9 @@ class AttachedSession:
             self._worker,
             *plan.arguments(),
             self._era,
+            _json.encode(plan.holds()).decode(),
         )
-        meta = _meta.decode(rows[0]["attributes"])
+        meta = read_meta(rows)
         if meta.status == "lost":
             raise LeaseLostError(self._token)
         if meta.status in ("heed", "doubt"):
@@ -198,7 +201,7 @@ class AttachedSession:
         if is_waiting and not (self._is_waiting and meta.clear):
             self._look_again(_SECOND_LOOK if meta.clear else _NEXT_LOOK)
         self._is_waiting = is_waiting
-        return Exchanged(meta.now, claims, stale, _unwanted(book), meta.paused)
+        return Exchanged(meta.now, claims, stale, _unwanted(book), meta.paused, meta.look_in)
 
     async def _check_in(self, connection: Connection) -> None:
         """Go on in this era. Nothing was lost: what it claims waits for the disk."""

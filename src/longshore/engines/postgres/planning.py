@@ -5,6 +5,7 @@ a span of which only some have ended, the journal tells, in one row per exchange
 them; after a while its finished part is moved out, so that the journal stays short.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -117,6 +118,15 @@ class Plan:
                 self._trim(span, [])
         changes.forget = list(book.forgettable)
         changes.heard = [handle for handle, _ in book.requests if handle not in book.held]
+
+    def holds(self) -> Counter[str]:
+        """How many jobs of each queue are held once it is carried out."""
+        found: Counter[str] = Counter()
+        for span in self._book.spans.values():
+            found[span.queue] += span.out
+        for _, span in self._popped:
+            found[span.queue] -= 1
+        return found
 
     @property
     def is_empty(self) -> bool:

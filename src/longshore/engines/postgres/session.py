@@ -13,12 +13,13 @@ from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.eras import check_in
+from longshore.engines.postgres.exchanging import Meta, Told, read_meta
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 
-__all__ = ["Meta", "PostgresSession", "apply", "end", "read_book"]
+__all__ = ["PostgresSession", "apply", "end", "read_book"]
 
 _json = msgspec.json.Encoder()
 _SECOND_LOOK = 0.02
@@ -27,20 +28,6 @@ _NEXT_LOOK = 0.1
 """Seconds between two looks whether claims may be made again after a crash."""
 
 
-class Meta(msgspec.Struct):
-    """The first row of an exchange's answer."""
-
-    now: int
-    status: str
-    last: int | None
-    refused: str | None
-    cancel: list[tuple[int, int, str]]
-    paused: bool
-    missed: bool
-    clear: bool
-
-
-_meta = msgspec.json.Decoder(Meta)
 _references = msgspec.json.Decoder(list[Reference])
 
 
@@ -82,6 +69,7 @@ class PostgresSession:
         """The number of the last exchange that was sent."""
         self._was_idle = False
         """Whether it surely changed nothing: then the store has not noted its number."""
+        self._told = Told()
         self._is_ended = False
         self.is_open = True
         """Whether it still has a connection, or may have one."""
@@ -199,6 +187,7 @@ class PostgresSession:
     ) -> Exchanged | None:
         """The exchange's answer; None when it has to be decided anew, with new requests."""
         refused = _json.encode(plan.stale).decode()
+        holds = self._told.holds(plan)
         try:
             rows = await self._lane.fetch(
                 SQL.exchange,
@@ -210,16 +199,17 @@ class PostgresSession:
                 queues,
                 self._types,
                 want,
-                not plan.is_empty,
+                not plan.is_empty or self._told.is_news(holds),
                 self._worker,
                 *plan.arguments(),
                 self._era,
+                _json.encode(holds).decode(),
             )
         except BaseException:
             plan.undo()
             self._is_doubtful = True
             raise
-        meta = _meta.decode(rows[0]["attributes"])
+        meta = read_meta(rows)
         book = self._book
         book.requests = {(handle, delivery): why for handle, delivery, why in meta.cancel}
         if meta.status not in ("applied", "idle"):
@@ -235,11 +225,13 @@ class PostgresSession:
         self._was_idle = meta.status == "idle"
         plan.commit(meta.now)
         claims = book.add(number, rows[1:], _moment())
+        self._told.note(meta, holds, claims)
         if want and meta.clear:
             self._note_waiting(not claims, missed=meta.missed)
         elif want:
             self._look_again(_NEXT_LOOK)
-        return Exchanged(meta.now, claims, plan.stale, self._unwanted(), meta.paused)
+        unwanted = self._unwanted()
+        return Exchanged(meta.now, claims, plan.stale, unwanted, meta.paused, meta.look_in)
 
     async def _ask_whether_live(self, queues: list[str]) -> None:
         """LeaseLostError if the lease is over, whatever else is wrong with a call."""
@@ -292,6 +284,8 @@ class PostgresSession:
         plan.settle(strange)
         plan.finish()
         await apply(connection, self._token, self._worker, plan, row["now"])
+        if strange:
+            await connection.execute(SQL.tell_running, self._token)
         return Renewed(
             row["now"], row["expires_at"], self._unwanted(), lost, len(strange), row["is_quiet"]
         )
@@ -326,6 +320,7 @@ class PostgresSession:
             era, book = await self._database.transact(self._check_in)
             book.take_over(self._book)
             self._era, self._book = era, book
+            self._told.forget()
             self._is_doubtful = False
         if self._completions.landed:
             self._book.land()

@@ -2,14 +2,16 @@
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import accumulate
 
 import msgspec
 
 from longshore.core.job import Claim, Held, JobId
+from longshore.engines.sqlite.limiting import Limits
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
 
 __all__ = ["Taken", "claim", "claimed", "handed_out", "held_by"]
 
@@ -105,51 +107,94 @@ _unhex = bytes.fromhex
 
 
 def claim(
-    db: sqlite3.Connection,
+    transaction: Transaction,
     exchange: tuple[int, int],
     want: int,
     *,
     queues: Sequence[str],
     types: frozenset[str],
-) -> tuple[Taken, bool]:
+) -> tuple[Taken, bool, int | None]:
     """Hand up to `want` jobs to this exchange (token, number).
 
-    Returns which, and whether all queues are paused. `claimed` reads them.
+    Returns which, whether all queues are paused, and, if a limit held jobs back, when it pays
+    to ask again. `claimed` reads them.
     """
+    db = transaction.db
     paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
     open_queues = [queue for queue in queues if (queue, "") not in paused]
-    taken = Taken({}, {})
     if want <= 0 or not open_queues:
-        return taken, not open_queues
+        return Taken({}, {}), not open_queues, None
     if len(open_queues) > _MANY_QUEUES:
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
-    weight = 0
+    limits = Limits(db, transaction.now)
+    claiming = _Claiming(db, exchange, types, paused, limits, want)
     for queue in open_queues:
-        present = _texts.decode(db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0])
-        offered = [
-            type_name
-            for type_name in present
-            if type_name in types
-            and ("", type_name) not in paused
-            and (queue, type_name) not in paused
-        ]
-        room = want - len(taken)
+        if not claiming.take(queue):
+            break
+    if transaction.freed:
+        transaction.freed -= limits.full
+    return claiming.taken, False, limits.look_in
+
+
+class _Claiming:
+    """A claim that goes from queue to queue."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        exchange: tuple[int, int],
+        types: frozenset[str],
+        paused: Set[tuple[str, str]],
+        limits: Limits,
+        want: int,
+    ) -> None:
+        self._db = db
+        self._exchange = exchange
+        self._types = types
+        self._paused = paused
+        self._limits = limits
+        self._want = want
+        self._weight = 0
+        self.taken = Taken({}, {})
+
+    def take(self, queue: str) -> bool:
+        """Take what may be taken of a queue; whether there is room for more of others."""
+        offered = self._offered(queue)
+        left = self._want - len(self.taken)
         if len(offered) > _MOST_TYPES:
-            room = min(room, _MOST_TYPES)
-        front = _front(db, queue, offered, room) if offered else None
-        if front is None:
-            continue
-        is_whole = weight + front.weight <= _MOST_BYTES
+            left = min(left, _MOST_TYPES)
+        room = min(left, self._limits.room(queue))
+        front = _front(self._db, queue, offered, room) if offered and room else None
+        if front is not None and not self._take(front, left):
+            return False
+        if room < left and self._offered(queue):
+            self._limits.hold_back(queue)
+        return True
+
+    def _take(self, front: _Front, left: int) -> bool:
+        db, taken = self._db, self.taken
+        is_whole = self._weight + front.weight <= _MOST_BYTES
         if not is_whole:
-            front = _within_weight(db, front, _MOST_BYTES - weight, least=not taken)
-        _take(db, exchange, front)
+            most = _MOST_BYTES - self._weight
+            front = _within_weight(db, front, most, least=not taken)
+        _take(db, self._exchange, front)
+        self._limits.took(front.queue, len(front.seqs))
         taken.run_ats.update(zip(front.seqs, front.run_ats, strict=True))
         taken.pasts.update(front.pasts)
-        weight += front.weight
-        if not is_whole or len(front.seqs) == room:
-            break
-    return taken, False
+        self._weight += front.weight
+        return is_whole and len(front.seqs) < left
+
+    def _offered(self, queue: str) -> list[str]:
+        """The types of the queue's ready jobs that this session may take."""
+        body = self._db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0]
+        return [
+            type_name
+            for type_name in _texts.decode(body)
+            if type_name in self._types
+            and ("", type_name) not in self._paused
+            and (queue, type_name) not in self._paused
+        ]
 
 
 def handed_out(

@@ -91,7 +91,7 @@ def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
             facts["buffered"] = unstarted
         facts[state] = count
     paused = {queue for queue, type_name in db.execute(SQL.pauses) if queue and not type_name}
-    said = {queue for queue, _ in db.execute(SQL.flows)}
+    said = {queue for queue, *_ in db.execute(SQL.flows)}
     return [
         QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))  # pyright: ignore[reportArgumentType]  # states are its fields
         for queue in sorted(found.keys() | paused | said)

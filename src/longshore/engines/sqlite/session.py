@@ -133,8 +133,8 @@ class SqliteSession:
             claims = claimed(transaction.db, taken)
             self._hold(claims)
             stale, unwanted = _references.decode(refused), self._unwanted(transaction)
-            _, is_paused = claim(
-                transaction.db, (self._token, number), 0, queues=queues, types=self._types
+            _, is_paused, _ = claim(
+                transaction, (self._token, number), 0, queues=queues, types=self._types
             )
             return Exchanged(transaction.now, claims, stale, unwanted, is_paused)
         if number != last + 1:
@@ -150,8 +150,8 @@ class SqliteSession:
             self._held,
             begun,
         )
-        taken, is_paused = claim(
-            transaction.db, (self._token, number), want, queues=queues, types=self._types
+        taken, is_paused, look_in = claim(
+            transaction, (self._token, number), want, queues=queues, types=self._types
         )
         refused = _json.encode(stale).decode()
         transaction.db.execute(
@@ -163,7 +163,7 @@ class SqliteSession:
         def answer(db: sqlite3.Connection) -> Exchanged:
             claims = claimed(db, taken) if taken else []
             self._hold(claims)
-            return Exchanged(now, claims, stale, unwanted, is_paused)
+            return Exchanged(now, claims, stale, unwanted, is_paused, look_in)
 
         if len(taken) > _FEW:
             return AfterCommit(answer)

@@ -11,6 +11,7 @@ from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
+from longshore.engines.sqlite.limiting import free
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
@@ -71,6 +72,7 @@ def apply(
         transaction.wakes |= any(
             after(State.RUNNING, one.verb) is State.READY for one in others
         )
+    free(transaction, (holding[reference].queue for reference in pending))
     _tell(transaction, _events(pending, holding, started))
     return stale
 

@@ -41,7 +41,7 @@ _LARGEST_GROUP = 1_000
 class Transaction:
     """What a body sees of the transaction it runs in."""
 
-    __slots__ = ("calls", "counts", "db", "groups", "now", "undo", "wakes")
+    __slots__ = ("calls", "counts", "db", "freed", "groups", "now", "undo", "wakes")
 
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
@@ -52,6 +52,8 @@ class Transaction:
         """How many more finished jobs a tenant's queue has in a state."""
         self.wakes = False
         """Something became ready: wake those who wait."""
+        self.freed: set[str] = set()
+        """Queues of which as many ran as may, and now fewer do: others may have waited."""
         self.calls = False
         """Something that runs is to be cancelled: call those who hold jobs."""
         self.undo: list[Callable[[], None]] = []
@@ -69,6 +71,7 @@ class Transaction:
 
     def finish(self) -> None:
         """Write what all bodies share: the counts and the events, if there are any."""
+        self.wakes |= bool(self.freed)
         changes = [(*place, jobs) for place, jobs in self.counts.items() if jobs]
         if changes:
             self.db.execute(SQL.count_add, {"changes": _json.encode(changes).decode()})
@@ -285,6 +288,7 @@ class Writer:
             transaction.counts.update(inner.counts)
             transaction.undo += inner.undo
             transaction.wakes |= inner.wakes
+            transaction.freed |= inner.freed
             transaction.calls |= inner.calls
 
     def _body(self, call: _Call) -> Body:

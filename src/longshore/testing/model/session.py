@@ -45,10 +45,10 @@ class ModelSession:
         """See `longshore.engine.Session`."""
         lease = self._live_lease()
         wanted = tuple(dict.fromkeys(queues or lease.queues))
+        look_in = None
         if number != lease.number or number < 1:
             self._apply(number, started, progress, settlements)
-            for row in list(self._takeable(wanted))[: max(want, 0)]:
-                self._take(row, number)
+            look_in = self._claim(number, wanted, max(want, 0))
             self._store.commit()
         claimed = [row for row in self._held() if row.number == number]
         return Exchanged(
@@ -58,6 +58,7 @@ class ModelSession:
             cancel=self._asked_to_cancel(),
             is_paused=bool(wanted)
             and all((queue, None) in self._store.pauses for queue in wanted),
+            look_in=look_in,
         )
 
     async def renew(
@@ -153,6 +154,20 @@ class ModelSession:
                 told = Progress(report.fraction, report.message, self._store.now())
                 row.change(progress=told)
                 self._store.emit(Name.PROGRESS, row.job, **event.progress(report))
+
+    def _claim(self, number: int, queues: Sequence[str], want: int) -> int | None:
+        """Take what may be taken, queue after queue; when it pays to ask again."""
+        looks: list[int] = []
+        for queue in queues:
+            room, waiting = self._store.room(queue), list(self._takeable([queue]))
+            taken = waiting[: min(want, room)]
+            for row in taken:
+                self._take(row, number)
+            want -= len(taken)
+            self._store.took(queue, len(taken))
+            if want and len(waiting) > room:
+                looks.append(self._store.look_in(queue))
+        return min(looks, default=None)
 
     def _takeable(self, queues: Sequence[str]) -> Iterator[Row]:
         waiting = [

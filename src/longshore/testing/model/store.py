@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from longshore.core import event, ids
 from longshore.core.account import ApiKey, Tenant
 from longshore.core.event import EventBatch, Group, Name
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.flow import (
+    BreakerSettings,
+    Layer,
+    QueueSettings,
+    effective,
+    look_in,
+    room,
+    took,
+)
 from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement, UniqueUntil
 from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
@@ -91,6 +99,7 @@ class Store:
         self.tenants: dict[str, Tenant] = {}
         self.api_keys: dict[str, ApiKey] = {}
         self.buckets: dict[str, int] = {}
+        self.queue_buckets: dict[str, int | None] = {}
         self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
         self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
         self.fired: set[tuple[str, str, int]] = set()
@@ -177,6 +186,30 @@ class Store:
         return not self.pauses.isdisjoint(
             {(queue, None), (None, type_name), (queue, type_name)}
         )
+
+    def effective(self, queue: str) -> QueueSettings:
+        """What holds for a queue."""
+        return effective(
+            *(self.queue_settings.get((queue, one), QueueSettings()) for one in Layer)
+        )
+
+    def room(self, queue: str) -> int:
+        """How many more jobs of a queue may be claimed."""
+        running = sum(row.token > 0 and row.job.queue == queue for row in self.rows.values())
+        empty_at = self.queue_buckets.get(queue)
+        return room(self.effective(queue), running=running, empty_at=empty_at, now=self.now())
+
+    def took(self, queue: str, jobs: int) -> None:
+        """Jobs of a queue were claimed."""
+        empty_at = self.queue_buckets.get(queue)
+        self.queue_buckets[queue] = took(
+            self.effective(queue), empty_at, jobs=jobs, now=self.now()
+        )
+
+    def look_in(self, queue: str) -> int:
+        """When it pays to ask again for jobs of a queue that were held back."""
+        empty_at = self.queue_buckets.get(queue)
+        return look_in(self.effective(queue), empty_at, now=self.now())
 
     def emit(self, name: Name, job: Job, **details: object) -> None:
         """Note a transition of a job."""

@@ -136,13 +136,14 @@ begin
 end
 $$;
 
--- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each. Only what is
--- taken is locked; what others hold is passed over. Returns how many, and, if there were none,
--- one that someone else was just taking.
+-- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each, of no queue more
+-- than its room (null: any number). Only what is taken is locked; what others hold is passed
+-- over. Returns how many, of all and of each queue, and, if there were none, one that someone
+-- else was just taking.
 create function longshore.claim(
     p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_types text[],
-    p_want integer,
-    out taken integer, out missed tid
+    p_want integer, p_rooms integer[],
+    out taken integer, out missed tid, out takens integer[]
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
@@ -158,7 +159,9 @@ declare
     v_highs  bigint[];
     v_began  timestamptz;
     v_mixed  tid[];
-    v_left   integer := p_want;
+    v_spare  integer := p_want;
+    v_left   integer;
+    v_room   integer;
     v_weight float8 := 0;
     v_part   integer := 0;
     v_limit  integer;
@@ -176,8 +179,13 @@ declare
     v_reach  integer := 1;
     v_free   record;
 begin
-    foreach v_queue in array p_queues loop
-        exit when v_left <= 0 or v_weight >= c_most_bytes;
+    takens := array_fill(0, array[cardinality(p_queues)]);
+    for v_place in 1 .. cardinality(p_queues) loop
+        v_queue := p_queues[v_place];
+        v_left := least(v_spare, p_rooms[v_place]);
+        exit when v_spare <= 0 or v_weight >= c_most_bytes;
+        continue when v_left <= 0;
+        v_room := v_left;
         v_types := p_types;
         if exists (select from longshore.pause x where x.type <> '') then
             v_types := array(
@@ -331,15 +339,17 @@ begin
             -- As many of each type as the rest will need, if its spans are as long as these.
             v_limit := case when v_part = 0 then v_limit * 2 else 8 +
                 v_left::bigint * v_part * 3
-                    / (2 * (p_want - v_left) * cardinality(v_lanes)) end;
+                    / (2 * (p_want - v_spare + v_room - v_left) * cardinality(v_lanes)) end;
             v_limit := least(v_limit, 2048);
         end loop;
+        takens[v_place] := v_room - v_left;
+        v_spare := v_spare - (v_room - v_left);
         if clock_timestamp() - v_began > c_long then
             perform longshore.look_ahead(v_queue, v_types, p_now,
                                              clock_timestamp() - v_began);
         end if;
     end loop;
-    taken := p_want - v_left;
+    taken := p_want - v_spare;
 end
 $$;
 

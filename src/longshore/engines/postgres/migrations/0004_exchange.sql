@@ -242,7 +242,9 @@ $$;
 -- repeated, order, lost, heed or doubt (nothing was applied in the last four); `last` number
 -- applied; `refused` of a repeated exchange; the `cancel` requests; whether all queues are
 -- `paused`; whether jobs were `missed` because someone else was just taking them; whether the
--- era is `clear`, without which nothing is claimed.
+-- era is `clear`, without which nothing is claimed; which queues are `limited` in how many of
+-- their jobs run: of these p_holds tells, by queue, how many the session still holds; and, if a
+-- limit held jobs back, `look_in` how many microseconds it pays to ask again.
 -- p_soft are settled claims that a request to cancel would settle otherwise: when one of them
 -- has such a request that the session had not heard of, it has to decide again (heed).
 -- A session of another era has to check in first (doubt).
@@ -258,7 +260,7 @@ create function longshore.exchange(
     j_started bigint[], j_finished bigint[], p_forget bigint[],
     r_handle bigint[], r_result bytea[],
     t_queue text[], t_tenant text[], t_state text[], t_jobs bigint[],
-    p_rare jsonb, p_body bytea, p_era bigint
+    p_rare jsonb, p_body bytea, p_era bigint, p_holds jsonb default '{}'
 ) returns table (
     part smallint, segment bigint, lo smallint, hi smallint, size smallint, weight integer,
     mask bytea, rank bigint, run_at bigint, delivery integer, attempt integer,
@@ -281,6 +283,11 @@ declare
     v_got    integer := 0;
     v_missed tid;
     v_cancel jsonb;
+    v_flow   boolean;
+    v_limited text[];
+    v_rooms  integer[];
+    v_takens integer[];
+    v_look   bigint;
 begin
     select e.number, e.is_clear into v_era, v_clear from longshore.era e;
     if v_era is distinct from p_era then
@@ -331,18 +338,36 @@ begin
                 j_started, j_finished, p_forget, r_handle, r_result, t_queue, t_tenant, t_state,
                 t_jobs, p_rare, p_body);
         end if;
+        select true, array_agg(f.queue) filter (where f.settings ? 'max_running')
+          into v_flow, v_limited from longshore.flow f having count(*) > 0;
+        if v_limited is not null then
+            perform longshore.tell_running(
+                p_token, p_holds,
+                case when p_want > 0 and v_clear then coalesce(v_open, '{}') else '{}' end);
+        end if;
         if p_want > 0 and v_clear and v_open is not null then
+            if v_flow then
+                v_rooms := longshore.rooms(p_token, v_now, v_open, p_want);
+            end if;
             -- Of several who waited for the same span one has it next, and leaves some or none.
             for v_try in 1 .. 4 loop
-                select c.taken, c.missed into v_got, v_missed
-                  from longshore.claim(p_token, p_number, v_now, v_open, p_types, p_want) c;
+                select c.taken, c.missed, c.takens into v_got, v_missed, v_takens
+                  from longshore.claim(p_token, p_number, v_now, v_open, p_types, p_want,
+                                       v_rooms) c;
                 exit when v_got > 0 or v_missed is null or v_try = 4
                      or not longshore.await_span(v_missed);
             end loop;
+            if v_rooms is not null then
+                v_look := longshore.took(p_token, v_now, v_open, p_types, p_want, v_rooms,
+                                         v_takens);
+            end if;
         end if;
         delete from longshore.exchanged e where e.token = p_token and e.number = v_last;
         insert into longshore.exchanged values (p_token, p_number, p_refused);
-        if p_want > 0 and v_got = 0 and v_missed is null and v_clear then
+        -- Where no queue has room, jobs that come are no reason to look.
+        if p_want > 0 and v_got = 0 and v_missed is null and v_clear
+           and (v_rooms is null or exists (
+                select from unnest(v_rooms) r where coalesce(r, 1) > 0)) then
             insert into longshore.waiting values (p_token) on conflict do nothing;
         else
             delete from longshore.waiting w where w.token = p_token;
@@ -363,7 +388,8 @@ begin
                            'refused', v_refused, 'cancel', coalesce(v_cancel, '[]'),
                            'paused', v_open is null,
                            'missed', v_got = 0 and v_missed is not null,
-                           'clear', coalesce(v_clear, true))::text;
+                           'clear', coalesce(v_clear, true),
+                           'limited', v_limited, 'look_in', v_look)::text;
     if v_got > 0 or v_status = 'repeated' then
         return query select * from longshore.claimed(p_token, p_number);
     end if;

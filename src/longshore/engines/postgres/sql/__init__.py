@@ -111,6 +111,7 @@ class Statements:
     take_ready: str
     take_scheduled: str
     tally_add: str
+    tell_running: str
     tenant_add: str
     tenant_delete: str
     tenant_get: str

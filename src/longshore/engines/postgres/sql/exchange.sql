@@ -9,4 +9,4 @@ select * from longshore.exchange(
     $28::text::bigint[], $29, $30::text::bigint[], $31::text::integer[],
     $32::text::smallint[], $33::text::bigint[], $34::text::bigint[],
     $35::text::bigint[], $36::text::bigint[], $37, $38::text::text[], $39::text::text[],
-    $40::text::text[], $41::text::bigint[], $42, $43, $44)
+    $40::text::text[], $41::text::bigint[], $42, $43, $44, $45)

@@ -37,7 +37,9 @@ class Statements:
     firing_add: str
     firing_prune: str
     flow_delete: str
+    flow_free: str
     flow_put: str
+    flow_took: str
     flows: str
     front: str
     handed_out: str

@@ -1,4 +1,9 @@
--- flow_put: let this hold for a queue.
+-- flow_put: let this hold for a queue. How many run is counted once more: nobody did while
+-- nothing was said.
 -- :queue :settings
-insert into longshore_flow (queue, settings) values (:queue, :settings)
-    on conflict (queue) do update set settings = excluded.settings
+insert into longshore_flow (queue, settings, running)
+values (:queue, :settings,
+        (select count(*) from longshore_held h cross join longshore_job j on j.seq = h.seq
+          where j.queue = :queue))
+    on conflict (queue) do update
+   set settings = excluded.settings, running = excluded.running

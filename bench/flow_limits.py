@@ -1,0 +1,120 @@
+"""What limits cost that do not bind: the same jobs with `max_running` and `rate`, and without.
+
+    python bench/flow_limits.py [--postgres] [--jobs 40000] [--workers 2] [--pairs 3]
+
+Each run has its own store, full of jobs that do nothing, and worker processes that begin at the
+same moment. Runs without and with limits take turns; each prints one JSON line, and the last
+line is the median of the pairs.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+
+from longshore.core.flow import Layer, QueueSettings
+from longshore.core.job import NewJob
+from longshore.engines import open_engine
+from longshore.runtime.clock import SystemClock
+from longshore.runtime.ids import IdSource
+from longshore.worker.registry import Handler, Registry
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
+from longshore_lab.servers import PostgresServer
+
+LIMITS = QueueSettings(max_running=1_000_000, rate=1_000_000.0, burst=1_000_000)
+BATCH = 500
+
+
+async def fill(url: str, jobs: int, *, is_limited: bool) -> None:
+    """A store full of jobs."""
+    engine = open_engine(url)
+    await engine.migrate()
+    if is_limited:
+        await engine.put_queue("default", Layer.DECLARED, LIMITS)
+    make = IdSource(SystemClock()).make
+    for _ in range(0, jobs, BATCH):
+        await engine.submit([NewJob(id=make(), type="work") for _ in range(BATCH)])
+    await engine.close()
+
+
+async def work(url: str) -> None:
+    """Run jobs until there are none, from the moment that somebody says so."""
+
+    async def nothing(_: object) -> None: ...
+
+    engine = open_engine(url)
+    await engine.ping()
+    handler = Handler(type="work", decode=lambda _: None, run=nothing)
+    worker = Worker(engine, Registry([handler]), WorkerSettings(concurrency=200))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    await worker.run(until_idle=True)
+    await engine.close()
+
+
+def measure(url: str, *, jobs: int, workers: int, is_limited: bool) -> float:
+    """Jobs per second."""
+    asyncio.run(fill(url, jobs, is_limited=is_limited))
+    command = [sys.executable, __file__, "--work", url]
+    pipe = subprocess.PIPE
+    crew = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(workers)
+    ]
+    for one in crew:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    began = time.perf_counter()
+    for one in crew:
+        one.communicate("go\n", timeout=120)
+    took = time.perf_counter() - began
+    assert [one.returncode for one in crew] == [0] * workers
+    return jobs / took
+
+
+def main() -> None:
+    """Take turns, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--jobs", type=int, default=40_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--work", metavar="URL", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        asyncio.run(work(options.work))
+        return
+    ratios: list[float] = []
+    rates = [0.0, 0.0]
+    for number in range(2 * options.pairs):
+        # The first of a pair is not always the same.
+        is_limited = (number % 4) in (1, 2)
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            url = f"sqlite:///{folder}/jobs.db"
+            if options.postgres:
+                url = stack.enter_context(PostgresServer(durable=True)).create("limits")
+            rate = measure(
+                url, jobs=options.jobs, workers=options.workers, is_limited=is_limited
+            )
+        rates[is_limited] = rate
+        figures = {
+            "engine": url.partition(":")[0],
+            "limits": is_limited,
+            "jobs_per_s": round(rate),
+        }
+        sys.stdout.write(f"{json.dumps(figures)}\n")
+        sys.stdout.flush()
+        if number % 2:
+            ratios.append(rates[1] / rates[0])
+    sys.stdout.write(f"with limits / without, median: {statistics.median(ratios):.3f}\n")
+
+
+if __name__ == "__main__":
+    main()

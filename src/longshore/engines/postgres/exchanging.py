@@ -1,0 +1,69 @@
+"""What an exchange and the store tell each other besides settlements and claims."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core.job import Claim
+from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.planning import Plan
+
+__all__ = ["Meta", "Told", "read_meta"]
+
+
+class Meta(msgspec.Struct):
+    """The first row of an exchange's answer."""
+
+    now: int
+    status: str
+    last: int | None
+    refused: str | None
+    cancel: list[tuple[int, int, str]]
+    paused: bool
+    missed: bool
+    clear: bool
+    limited: list[str] | None
+    """Queues of which only so many jobs may run; None unless the exchange was applied."""
+    look_in: int | None
+
+
+_meta = msgspec.json.Decoder(Meta)
+
+
+def read_meta(rows: Sequence[Row]) -> Meta:
+    """What an exchange's answer begins with."""
+    return _meta.decode(rows[0]["attributes"])
+
+
+class Told:
+    """What the store knows of how many jobs a session holds of queues with a limit."""
+
+    def __init__(self) -> None:
+        self._limited: frozenset[str] = frozenset()
+        self._jobs: dict[str, int] = {}
+
+    def holds(self, plan: Plan) -> dict[str, int]:
+        """What to tell with a plan."""
+        if not self._limited:
+            return {}
+        found = plan.holds()
+        return {queue: found[queue] for queue in self._limited}
+
+    def is_news(self, holds: dict[str, int]) -> bool:
+        """Whether the store has to hear of it even if nothing else has changed."""
+        return holds != self._jobs
+
+    def note(self, meta: Meta, holds: dict[str, int], claims: Sequence[Claim]) -> None:
+        """The store has heard it, and has handed out these."""
+        if meta.status != "applied":
+            return
+        self._limited = frozenset(meta.limited or ())
+        self._jobs = {queue: jobs for queue, jobs in holds.items() if queue in self._limited}
+        if self._jobs:
+            for one in claims:
+                if one.queue in self._jobs:
+                    self._jobs[one.queue] += 1
+
+    def forget(self) -> None:
+        """Nobody is sure any more what the store knows."""
+        self._jobs = {}

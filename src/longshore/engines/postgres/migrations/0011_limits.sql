@@ -1,0 +1,241 @@
+-- How many jobs of a queue run at once, and how many start in a second, in the whole fleet.
+-- longshore: works-with 0008
+
+-- What each session holds of a queue with `max_running`, as it said last. A row counts as long
+-- as its session is there.
+create table longshore.running (
+    queue text collate "C" not null,
+    token bigint  not null,
+    jobs  integer not null,
+    primary key (queue, token)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+create index running_token on longshore.running (token);
+
+-- A bucket's arithmetic, the same as in core.bucket: tokens per thousand seconds, nanoseconds.
+create function longshore.filling(p_rate bigint, p_tokens bigint) returns bigint
+language sql immutable as $$
+    select (p_tokens * 1000000000000 + p_rate - 1) / p_rate
+$$;
+
+create function longshore.filled_since(
+    p_empty_at bigint, p_rate bigint, p_burst bigint, p_now bigint
+) returns bigint language sql immutable as $$
+    select least(greatest(p_now * 1000 - longshore.filling(p_rate, p_burst), p_empty_at),
+                 p_now * 1000)
+$$;
+
+-- What holds for some queues, for claims: the rates as whole numbers.
+create function longshore.limits_of(
+    p_settings jsonb, out max_running integer, out rate bigint, out burst bigint
+) language sql immutable as $$
+    select (p_settings ->> 'max_running')::integer,
+           round((p_settings ->> 'rate')::numeric * 1000)::bigint,
+           coalesce((p_settings ->> 'burst')::bigint,
+                    greatest(ceil((p_settings ->> 'rate')::numeric), 1)::bigint)
+$$;
+
+-- What a session holds of a queue, by its claims and its journal.
+create function longshore.held_of(p_token bigint, p_queue text) returns integer
+language sql stable as $$
+    select coalesce(sum(c.size - e.ended), 0)::integer
+      from longshore.claim c
+     cross join lateral (
+           select x.queue from longshore.segment x where x.segment = c.segment offset 0) s
+     cross join lateral (
+           select count(distinct t.ordinal) as ended from longshore.told t
+            where t.token = c.token and t.segment = c.segment and t.delivery = c.delivery
+              and t.kind >= 1 and t.ordinal >= c.lo and t.ordinal < c.hi
+              and longshore.has(c.mask, t.ordinal)) e
+     where c.token = p_token and s.queue = p_queue
+$$;
+
+-- Change what is counted of a session, as far as it is: by queue what it says it holds, else
+-- what the store knows. Whoever adds a row holds the queue's row in `flow`. Of p_claims it goes
+-- on to claim: those may be as full as before when it is done.
+create function longshore.tell_running(p_token bigint, p_holds jsonb, p_claims text[])
+returns void language plpgsql as $$
+declare
+    v_freed text[];
+begin
+    with said as (
+        select r.queue, r.jobs as before,
+               coalesce((p_holds ->> r.queue)::integer,
+                        longshore.held_of(p_token, r.queue)) as jobs
+          from longshore.running r where r.token = p_token
+    ), told as (
+        update longshore.running r set jobs = s.jobs from said s
+         where r.token = p_token and r.queue = s.queue and s.jobs <> s.before
+        returning r.queue, s.jobs < s.before and r.queue <> all (p_claims) as is_freed
+    )
+    select array_agg(t.queue) filter (where t.is_freed) into v_freed from told t;
+    if v_freed is not null then
+        perform longshore.call_waiting(v_freed);
+    end if;
+end
+$$;
+
+-- Wake those who wait for room in one of these queues.
+create function longshore.call_waiting(p_queues text[]) returns void language plpgsql as $$
+begin
+    if exists (select from longshore.flow f where f.queue = any (p_queues) and f.is_full) then
+        perform pg_notify('longshore', '');
+    end if;
+end
+$$;
+
+-- What a session that is gone held is free.
+create function longshore.leave_running(p_token bigint) returns void language plpgsql as $$
+declare
+    v_freed text[];
+begin
+    with gone as (
+        delete from longshore.running r where r.token = p_token returning r.queue
+    )
+    select array_agg(g.queue) into v_freed from gone g;
+    if v_freed is not null then
+        perform longshore.call_waiting(v_freed);
+    end if;
+end
+$$;
+
+-- How many jobs of each queue a claim may take (null: any number); null where no queue has a
+-- limit. Until the transaction ends nobody else claims from those that have one.
+create function longshore.rooms(
+    p_token bigint, p_now bigint, p_queues text[], p_want integer
+) returns integer[] language plpgsql as $$
+declare
+    v_flow  record;
+    v_room  bigint;
+    v_rooms integer[];
+    v_since bigint;
+begin
+    for v_flow in
+        -- In one order for all, so that no two wait for each other.
+        select f.queue, f.empty_at, l.max_running, l.rate, l.burst,
+               array_position(p_queues, f.queue) as place
+          from longshore.flow f cross join lateral longshore.limits_of(f.settings) l
+         where f.queue = any (p_queues) and f.settings ?| array['max_running', 'rate']
+         order by f.queue for update of f
+    loop
+        v_room := p_want;
+        if v_flow.max_running is not null then
+            -- Behind the lock: a statement of its own sees what its last holder committed.
+            perform longshore.enter_running(p_token, v_flow.queue);
+            v_room := greatest(v_flow.max_running - longshore.running_of(v_flow.queue), 0);
+        end if;
+        if v_flow.rate is not null then
+            v_since := longshore.filled_since(v_flow.empty_at, v_flow.rate, v_flow.burst, p_now);
+            v_room := least(v_room, (p_now * 1000 - v_since) * v_flow.rate / 1000000000000);
+        end if;
+        v_rooms[v_flow.place] := least(v_room, p_want);
+    end loop;
+    if v_rooms is not null then
+        return array(select v_rooms[i] from generate_subscripts(p_queues, 1) i order by i);
+    end if;
+    return null;
+end
+$$;
+
+-- Let every session have a row of a queue, so that it is counted.
+create function longshore.enter_running(p_token bigint, p_queue text) returns void
+language plpgsql as $$
+begin
+    if exists (select from longshore.session s where not exists (
+                   select from longshore.running r
+                    where r.queue = p_queue and r.token = s.token)) then
+        delete from longshore.running r
+         where r.queue = p_queue
+           and not exists (select from longshore.session s where s.token = r.token);
+        insert into longshore.running
+        select p_queue, s.token, longshore.held_of(s.token, p_queue)
+          from longshore.session s
+         where not exists (select from longshore.running r
+                            where r.queue = p_queue and r.token = s.token)
+            on conflict do nothing;
+    end if;
+end
+$$;
+
+create function longshore.running_of(p_queue text) returns bigint language sql volatile as $$
+    select coalesce(sum(r.jobs), 0)
+      from longshore.running r join longshore.session s using (token)
+     where r.queue = p_queue
+$$;
+
+-- Note what a claim took of queues with limits. If they held jobs back: how many microseconds
+-- later it pays to ask again.
+create function longshore.took(
+    p_token bigint, p_now bigint, p_queues text[], p_types text[], p_want integer,
+    p_rooms integer[], p_takens integer[]
+) returns bigint language plpgsql as $$
+declare
+    c_second constant bigint := 1000000;
+    v_flow   record;
+    v_taken  integer;
+    v_full   boolean;
+    v_since  bigint;
+    v_left   integer;
+    v_worth  bigint;
+    v_look   bigint;
+begin
+    for v_flow in
+        select f.queue, f.empty_at, f.is_full, l.max_running, l.rate, l.burst,
+               array_position(p_queues, f.queue) as place
+          from longshore.flow f cross join lateral longshore.limits_of(f.settings) l
+         where f.queue = any (p_queues) and f.settings ?| array['max_running', 'rate']
+    loop
+        v_taken := coalesce(p_takens[v_flow.place], 0);
+        v_full := false;
+        if v_flow.max_running is not null then
+            if v_taken > 0 then
+                update longshore.running r set jobs = r.jobs + v_taken
+                 where r.queue = v_flow.queue and r.token = p_token;
+            end if;
+            v_full := longshore.running_of(v_flow.queue) >= v_flow.max_running;
+        end if;
+        v_since := v_flow.empty_at;
+        if v_flow.rate is not null then
+            v_since := longshore.filled_since(v_flow.empty_at, v_flow.rate, v_flow.burst, p_now);
+            if v_taken > 0 then
+                v_since := v_since + longshore.filling(v_flow.rate, v_taken);
+            end if;
+        end if;
+        if v_full <> v_flow.is_full or (v_taken > 0 and v_flow.rate is not null) then
+            update longshore.flow f set is_full = v_full, empty_at = v_since
+             where f.queue = v_flow.queue;
+        end if;
+        if v_flow.is_full and not v_full then
+            perform pg_notify('longshore', '');
+        end if;
+        v_left := p_want - coalesce((
+            select sum(t.taken) from unnest(p_takens) with ordinality as t (taken, place)
+             where t.place < v_flow.place), 0);
+        if p_rooms[v_flow.place] < v_left and v_taken = p_rooms[v_flow.place]
+           and longshore.has_ready(v_flow.queue, p_types) then
+            v_worth := least(v_flow.burst, greatest(v_flow.rate / 100000, 1));
+            v_look := least(v_look, c_second, case
+                when (p_now * 1000 - v_since) * v_flow.rate / 1000000000000 = 0 then
+                    (v_since + longshore.filling(v_flow.rate, v_worth) + 999) / 1000 - p_now
+                end);
+        end if;
+    end loop;
+    return v_look;
+end
+$$;
+
+-- Whether a queue has jobs that someone who serves these types might be handed.
+create function longshore.has_ready(p_queue text, p_types text[]) returns boolean
+language plpgsql stable as $$
+declare
+    v_types constant text[] := array(
+        select t.type from unnest(p_types) as t (type)
+         where not exists (select from longshore.pause x
+                            where x.queue in (p_queue, '') and x.type = t.type));
+begin
+    return exists (
+        select from unnest(longshore.lanes(p_queue, v_types)) as l (type)
+         where l.type <> '' or exists (
+               select from longshore.ready r
+                where r.queue = p_queue and r.type = '' and r.types && v_types));
+end
+$$;

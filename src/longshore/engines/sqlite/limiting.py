@@ -1,0 +1,90 @@
+"""How many jobs of a queue a claim may take."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from longshore.core import flow
+from longshore.core.flow import QueueSettings
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+
+__all__ = ["Limits", "free"]
+
+
+class _Limited(msgspec.Struct):
+    settings: QueueSettings
+    running: int
+    empty_at: int | None
+
+
+class Limits:
+    """What holds for the queues of one claim, and what it takes of them."""
+
+    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+        self._db = db
+        self._now = now
+        self._queues = {
+            queue: _Limited(_read(settings), running, empty_at)
+            for queue, settings, running, empty_at in db.execute(SQL.flows)
+        }
+        self.look_in: int | None = None
+        """When it pays to ask again, if anything was held back."""
+
+    def room(self, queue: str) -> int:
+        """How many jobs of the queue may be taken."""
+        it = self._queues.get(queue)
+        if it is None:
+            return flow.NO_LIMIT
+        return flow.room(it.settings, running=it.running, empty_at=it.empty_at, now=self._now)
+
+    def took(self, queue: str, jobs: int) -> None:
+        """So many were taken."""
+        it = self._queues.get(queue)
+        if it is None or not jobs:
+            return
+        it.running += jobs
+        it.empty_at = flow.took(it.settings, it.empty_at, jobs=jobs, now=self._now)
+        scope = {"queue": queue, "jobs": jobs, "empty_at": it.empty_at}
+        self._db.execute(SQL.flow_took, scope)
+
+    def hold_back(self, queue: str) -> None:
+        """More of the queue would have been taken."""
+        it = self._queues[queue]
+        look = flow.look_in(it.settings, it.empty_at, now=self._now)
+        self.look_in = look if self.look_in is None else min(look, self.look_in)
+
+    @property
+    def full(self) -> set[str]:
+        """The queues of which as many run as may."""
+        return {
+            queue
+            for queue, it in self._queues.items()
+            if it.settings.max_running is not None and it.running >= it.settings.max_running
+        }
+
+
+def free(transaction: Transaction, queues: Iterable[str]) -> None:
+    """Jobs of these queues have ended, one for each mention."""
+    db = transaction.db
+    limited = {
+        queue: (most, running)
+        for queue, settings, running, _ in db.execute(SQL.flows)
+        if (most := _read(settings).max_running) is not None
+    }
+    if not limited:
+        return
+    for queue, jobs in Counter(queues).items():
+        if queue in limited:
+            most, running = limited[queue]
+            db.execute(SQL.flow_free, {"queue": queue, "jobs": jobs})
+            if running >= most > running - jobs:
+                transaction.freed.add(queue)
+
+
+@lru_cache(maxsize=1_024)
+def _read(settings: str) -> QueueSettings:
+    return msgspec.json.decode(settings, type=QueueSettings)

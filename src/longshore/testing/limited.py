@@ -1,0 +1,44 @@
+"""The state machine of engines and model, with limits in play."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from longshore.core.flow import Layer, QueueSettings
+from longshore.testing.kept import KeptMachine
+from longshore.testing.strategies import QUEUES
+
+__all__ = ["LimitedMachine"]
+
+settings = st.builds(
+    QueueSettings,
+    max_running=st.sampled_from([None, None, 1, 3, 8]),
+    rate=st.sampled_from([None, None, None, 0.5, 7.0, 1_000.0]),
+    burst=st.sampled_from([None, 1, 5]),
+)
+
+
+class LimitedMachine(KeptMachine):
+    """As its parent, and people say how much of a queue may run."""
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        layer=st.sampled_from(Layer),
+        wanted=settings,
+        seen=st.sampled_from([None, None, QueueSettings()]),
+    )
+    def put_queue(self, queue: str, layer: Layer, wanted: QueueSettings, seen: Any) -> None:
+        """Limit a queue in a layer, or take that back."""
+        self.pair.ask(lambda engine: engine.put_queue(queue, layer, wanted, seen=seen))
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def lift_limits(self, queue: str) -> None:
+        """Nothing is said of a queue any more."""
+        for layer in Layer:
+            self.put_queue(queue, layer, QueueSettings(), None)
+
+    @invariant()
+    def both_know_the_same_settings(self) -> None:
+        """Every queue of which something is said."""
+        self.pair.ask(lambda engine: engine.queue_settings())

@@ -1,0 +1,86 @@
+"""Limits on PostgreSQL: the arithmetic in SQL, and claims that come at the same time."""
+
+import asyncio
+import random
+
+from longshore.core.bucket import Limit, borrow
+from longshore.core.flow import Layer, QueueSettings
+from longshore.core.state import Verb
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.engines.postgres.database import Connection
+from longshore.testing.factories import a_job, a_settlement
+from longshore.testing.manual import ManualWorker, a_worker
+
+NOW = 1_800_000_000_000_000
+LIMIT = 7
+
+
+async def test_a_bucket_in_sql_is_the_one_of_the_core(observer: Connection):
+    chance = random.Random(7)
+    for _ in range(300):
+        rate = chance.choice([0.001, 0.3, 1.0, 33.333, 999.999, 1_000_000.0])
+        limit = Limit(rate, chance.choice([1, 7, 1_000, 1_000_000]))
+        empty_at = NOW * 1_000 - chance.randrange(-(10**9), 10 ** chance.randrange(9, 18))
+        milli = round(rate * 1_000)
+
+        row = await observer.fetchrow(
+            "select s as since, ($4 * 1000 - s) * $2 / 1000000000000 as tokens,"
+            "       longshore.filling($2, $3) as filling"
+            "  from longshore.filled_since($1, $2, $3, $4) s",
+            empty_at,
+            milli,
+            limit.burst,
+            NOW,
+        )
+
+        assert row is not None
+        since, asked = borrow(empty_at, limit, want=0, now=NOW)
+        assert (row["since"], row["tokens"]) == (since, asked.left)
+        full, _ = borrow(None, limit, want=0, now=NOW)
+        assert row["filling"] == NOW * 1_000 - full
+
+
+async def test_claims_at_the_same_time_do_not_get_past_the_limit(empty_postgres_url: str):
+    engine = open_engine(empty_postgres_url)
+    await engine.migrate()
+    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=LIMIT))
+    for _ in range(4):
+        await engine.submit([a_job() for _ in range(50)])
+    workers = [await a_worker(engine, name=f"w{number}") for number in range(5)]
+    seen: list[int] = []
+    is_over = asyncio.Event()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(_watch(engine, seen, is_over))
+        done = [
+            group.create_task(_work(worker, number)) for number, worker in enumerate(workers)
+        ]
+        await asyncio.wait(done)
+        is_over.set()
+
+    await engine.close()
+    assert sum(one.result() for one in done) == 200
+    assert max(seen) <= LIMIT
+    assert max(seen) > 1
+
+
+async def _watch(engine: Engine, seen: list[int], is_over: asyncio.Event) -> None:
+    while not is_over.is_set():
+        (counts,) = await engine.counts()
+        seen.append(counts.running)
+
+
+async def _work(worker: ManualWorker, seed: int) -> int:
+    """Claim and settle in pieces, until nothing is left."""
+    chance = random.Random(seed)
+    held, done = [], 0
+    while True:
+        ended = [held.pop() for _ in range(chance.randint(0, len(held)))]
+        done += len(ended)
+        settlements = [a_settlement(one, Verb.SUCCEED) for one in ended]
+        want = chance.choice([0, 1, 3, 20])
+        answer = await worker.exchange(settlements=settlements, want=want)
+        held += answer.claims
+        if want and not held and not answer.claims and answer.look_in is None:
+            return done

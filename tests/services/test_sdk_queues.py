@@ -1,0 +1,67 @@
+"""Queues of which an app's code says how much may run."""
+
+import asyncio
+
+import pytest
+
+from longshore import ConfigError, Longshore, Settings
+from longshore.core.flow import Layer, QueueFlow, QueueSettings
+
+
+async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("mail", max_running=10, rate="30/m", burst=5)
+    override = QueueSettings(max_running=2)
+
+    async with app:
+        await app.engine.put_queue("mail", Layer.OVERRIDDEN, override)
+        await app.work(until_idle=True)
+
+        declared = QueueSettings(max_running=10, rate=0.5, burst=5)
+        assert await app.engine.queue_settings() == [QueueFlow("mail", declared, override)]
+        app.queue("mail", rate=1)
+        await app.queue.store()
+        (mail,) = await app.engine.queue_settings()
+        assert (mail.declared, mail.overridden) == (QueueSettings(rate=1.0), override)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_running": 0}, "max_running is 0"),
+        ({"rate": "fast"}, "rate: 'fast' is not a rate"),
+        ({"burst": 5}, "burst says nothing without rate"),
+        ({"max_runing": 5}, "max_runing is not a setting of queues"),
+    ],
+)
+def test_code_that_says_nonsense_of_a_queue_is_told_at_once(
+    options: dict[str, object], words: str
+):
+    app = Longshore("sqlite://:memory:", settings=Settings())
+
+    with pytest.raises(ConfigError, match=words):
+        app.queue("mail", **options)  # pyright: ignore[reportArgumentType]
+
+    assert list(app.queue) == []
+
+
+async def test_limits_hold_back_and_lose_nothing():
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("default", max_running=3, rate=500, burst=10)
+    running, most, done = 0, 0, 0
+
+    @app.task
+    async def work() -> None:
+        nonlocal running, most, done
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        done += 1
+
+    async with app:
+        await app.submit_many([work.spec() for _ in range(60)])
+        await app.work(until_idle=True)
+
+    assert done == 60
+    assert most <= 3
