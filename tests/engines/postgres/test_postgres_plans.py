@@ -23,8 +23,11 @@ from longshore.engines.postgres.submitting import asked, submit_in
 from longshore.testing.factories import a_job
 
 CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"
+HELD = "select sum(size) from longshore.claim where token = $1 and number > 2"
 SMALL = {"pause_pkey", "waiting_pkey"}
 """Indexes with a row per pause, or per worker that waits."""
+LIMIT = """insert into longshore.flow (queue, settings)
+           values ('default', '{"max_running": 9000, "rate": 1000000}')"""
 FULL = 3_000
 """Spans of one job that wait, and as many jobs that are held."""
 
@@ -62,7 +65,7 @@ def exchange(session: tuple[int, int], number: int, plan: Plan, want: int) -> li
     plan.finish()
     token, era = session
     wish = [["default"], ["noop", "rare"], want, not plan.is_empty, "w"]
-    return [token, number, None, "[]", packed(plan.soft), *wish, *plan.arguments(), era]
+    return [token, number, None, "[]", packed(plan.soft), *wish, *plan.arguments(), era, "{}"]
 
 
 def alone(job: NewJob) -> list[object]:
@@ -92,8 +95,9 @@ async def fill(connection: Connection) -> None:
 
 
 def whole_tables(plan: str) -> list[str]:
-    # The tally is for folding now and then, and a fold has a limit; an era is one row.
-    return re.findall(r"Seq Scan on (?!unnest|tally|era)\w+|Bitmap .*", plan)
+    # The tally is for folding now and then, and a fold has a limit; an era is one row, and flow
+    # has one per queue with settings.
+    return re.findall(r"Seq Scan on (?!unnest|tally|era|flow)\w+|Bitmap .*", plan)
 
 
 async def test_submits_read_no_whole_table(connection: Connection, plans: Plans) -> None:
@@ -146,8 +150,13 @@ async def test_claims_and_settles_read_no_whole_table(
     plan.settle(settle.succeeded(one, started_at=1, finished_at=2) for one in claims)
     told += await plans.of(SQL.exchange, *exchange(session, 3, plan, 700))
     told += await plans.of(CLAIMED, session[0])
+    await connection.execute(LIMIT)
+    limited = await plans.of(SQL.exchange, *exchange(session, 4, Plan(book, 0.0), 700))
 
     assert len(claims) == 700
+    assert await connection.fetchval(HELD, session[0]) == 1_400
+    assert whole_tables(limited) == []
+    assert set(unbounded(limited)) <= {*SMALL, "session_pkey"}
     assert whole_tables(empty) == []
     assert whole_tables(told) == []
     assert set(unbounded(empty + told)) <= SMALL

@@ -78,6 +78,8 @@ async def _put_queue(
         await connection.execute(SQL.flow_put, name, _encode(whole.effective).decode())
     else:
         await connection.execute(SQL.flow_delete, name)
+    # Nobody counted while nothing was said.
+    await connection.execute(SQL.running_delete, name)
     return True
 
 

@@ -142,7 +142,7 @@ $$;
 -- else was just taking.
 create function longshore.claim(
     p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_types text[],
-    p_want integer, p_rooms integer[],
+    p_want integer, p_rooms integer[] default null,
     out taken integer, out missed tid, out takens integer[]
 ) language plpgsql
     set plan_cache_mode = force_generic_plan

@@ -342,7 +342,7 @@ begin
           into v_flow, v_limited from longshore.flow f having count(*) > 0;
         if v_limited is not null then
             perform longshore.tell_running(
-                p_token, p_holds,
+                p_token, v_limited, p_holds,
                 case when p_want > 0 and v_clear then coalesce(v_open, '{}') else '{}' end);
         end if;
         if p_want > 0 and v_clear and v_open is not null then

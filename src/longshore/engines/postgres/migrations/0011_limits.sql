@@ -9,7 +9,6 @@ create table longshore.running (
     jobs  integer not null,
     primary key (queue, token)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-create index running_token on longshore.running (token);
 
 -- A bucket's arithmetic, the same as in core.bucket: tokens per thousand seconds, nanoseconds.
 create function longshore.filling(p_rate bigint, p_tokens bigint) returns bigint
@@ -52,8 +51,9 @@ $$;
 -- Change what is counted of a session, as far as it is: by queue what it says it holds, else
 -- what the store knows. Whoever adds a row holds the queue's row in `flow`. Of p_claims it goes
 -- on to claim: those may be as full as before when it is done.
-create function longshore.tell_running(p_token bigint, p_holds jsonb, p_claims text[])
-returns void language plpgsql as $$
+create function longshore.tell_running(
+    p_token bigint, p_queues text[], p_holds jsonb, p_claims text[]
+) returns void language plpgsql as $$
 declare
     v_freed text[];
 begin
@@ -61,7 +61,7 @@ begin
         select r.queue, r.jobs as before,
                coalesce((p_holds ->> r.queue)::integer,
                         longshore.held_of(p_token, r.queue)) as jobs
-          from longshore.running r where r.token = p_token
+          from longshore.running r where r.queue = any (p_queues) and r.token = p_token
     ), told as (
         update longshore.running r set jobs = s.jobs from said s
          where r.token = p_token and r.queue = s.queue and s.jobs <> s.before
@@ -89,7 +89,9 @@ declare
     v_freed text[];
 begin
     with gone as (
-        delete from longshore.running r where r.token = p_token returning r.queue
+        delete from longshore.running r using longshore.flow f
+         where r.queue = f.queue and r.token = p_token
+        returning r.queue
     )
     select array_agg(g.queue) into v_freed from gone g;
     if v_freed is not null then
@@ -158,7 +160,8 @@ $$;
 
 create function longshore.running_of(p_queue text) returns bigint language sql volatile as $$
     select coalesce(sum(r.jobs), 0)
-      from longshore.running r join longshore.session s using (token)
+      from longshore.running r cross join lateral (
+           select from longshore.session x where x.token = r.token offset 0) s
      where r.queue = p_queue
 $$;
 

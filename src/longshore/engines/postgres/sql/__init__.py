@@ -78,6 +78,7 @@ class Statements:
     request_add: str
     requests: str
     resume: str
+    running_delete: str
     schedule_delete: str
     schedule_due: str
     schedule_last_job: str
