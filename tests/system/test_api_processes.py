@@ -159,7 +159,9 @@ async def test_waits_end_when_the_service_drains_and_go_on_elsewhere(
     leaving, staying = Api(store, tmp_path, stack), Api(store, tmp_path, stack)
     process = await leaving.start()
     await staying.start()
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{leaving.port}") as http:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{leaving.port}", timeout=PATIENCE
+    ) as http:
         opened = (await http.post("/v1/sessions", json=OFFER)).json()
         path = f"/v1/sessions/{opened['id']}"
         for number in (1, 2):
@@ -181,7 +183,9 @@ async def test_waits_end_when_the_service_drains_and_go_on_elsewhere(
     assert not done
     assert [one.status_code for one in answers] == [200, 204]
     assert [one.headers["connection"] for one in answers] == ["close", "close"]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{staying.port}") as http:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{staying.port}", timeout=PATIENCE
+    ) as http:
         await http.post("/v1/jobs", json={"type": "noop"})
         again = await http.post(f"{path}:exchange", json={"number": 4, "want": 1})
     assert len(again.json()["claims"]) == 1
