@@ -54,7 +54,7 @@ async def test_every_route_but_those_that_tell_of_the_service_needs_a_key(
 ):
     free = {route.path for route in ROUTES if route.scope is None}
     for route in ROUTES:
-        path = route.path.format(id=UNKNOWN, queue="q", name="n", token=1, tenant="t")
+        path = route.path.format(id=UNKNOWN, queue="q", type="x", name="n", token=1, tenant="t")
         answer = await public.request(route.method, path)
 
         assert (answer.status_code == 401) is (route.scope is not None), route.path
