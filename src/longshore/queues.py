@@ -24,6 +24,8 @@ class QueueOptions(TypedDict, total=False):
     burst: int
     """Jobs that may start at once after a pause; unless given, what the rate brings in a
     second."""
+    max_depth: int
+    """Jobs that may wait; past it submits are refused with QueueFullError."""
 
 
 class Home(Protocol):

@@ -24,6 +24,8 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Jobs that start per second, in the whole fleet; counted in thousandths."""
     burst: Burst | UnsetType | None = UNSET
     """Jobs that may start at once after a pause."""
+    max_depth: Jobs | UnsetType | None = UNSET
+    """Jobs that may wait; past it submits are refused (429)."""
 
 
 class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that start per second, in the whole fleet."""
     burst: int | None = None
     """Jobs that may start at once after a pause; null: what the rate brings in a second."""
+    max_depth: int | None = None
+    """Jobs that may wait; past it submits are refused (429)."""
 
 
 def view(settings: QueueSettings) -> SettingsView:

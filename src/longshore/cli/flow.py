@@ -25,6 +25,7 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "max_running": (int, "JOBS", "Jobs of the queue that run at once, in the whole fleet."),
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
+    "max_depth": (int, "JOBS", "Jobs that may wait; past it submits are refused."),
 }
 """What each field that is enforced is asked for as."""
 

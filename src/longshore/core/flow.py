@@ -117,7 +117,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Jobs that try it at once."""
 
 
-ENFORCED = frozenset({"max_running", "rate", "burst"})
+ENFORCED = frozenset({"max_running", "rate", "burst", "max_depth"})
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by
 `app.queue`, the command line and HTTP; the others can be stored."""
 

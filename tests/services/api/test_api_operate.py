@@ -5,7 +5,7 @@ import pytest
 from api_steps import UNKNOWN
 
 from longshore.core import ids
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
 from longshore.engine import Engine, JobFilter, Pause
@@ -144,6 +144,17 @@ async def test_a_type_is_paused_and_resumed_everywhere(
     assert await engine.pauses() == []
 
 
+async def test_a_queue_that_is_too_deep_says_when_to_come_back(client: httpx.AsyncClient):
+    await client.patch("/v1/queues/mail", json={"settings": {"max_depth": 1}})
+    job = {"type": "noop", "queue": "mail"}
+
+    answers = [await client.post("/v1/jobs", json=job) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [201, 429]
+    assert answers[1].headers["retry-after"] == "1"
+    assert answers[1].json()["code"] == "queue_full"
+
+
 async def test_settings_of_a_queue_are_patched_and_shown(
     client: httpx.AsyncClient, engine: Engine
 ):
@@ -159,9 +170,11 @@ async def test_settings_of_a_queue_are_patched_and_shown(
         for field, value in {"max_running": 0, "rate": 0.0001, "max_runing": 1}.items()
     ]
 
-    assert changed.json()["settings"] == {"max_running": 2, "rate": 5.0, "burst": 7}
-    assert changed.json()["overridden"] == {"max_running": 2, "rate": None, "burst": 7}
-    assert given_back.json()["settings"] == {"max_running": 10, "rate": 5.0, "burst": 7}
+    nothing = dict.fromkeys(ENFORCED)
+    whole = {**nothing, "max_running": 2, "rate": 5.0, "burst": 7}
+    assert changed.json()["settings"] == whole
+    assert changed.json()["overridden"] == {**nothing, "max_running": 2, "burst": 7}
+    assert given_back.json()["settings"] == {**whole, "max_running": 10}
     assert given_back.json()["is_paused"]
     assert given_back.json() == (await client.get(path)).json()
     assert [answer.status_code for answer in refused] == [422] * 3

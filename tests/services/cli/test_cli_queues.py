@@ -4,8 +4,10 @@ import json
 
 from cli_steps import LEASE, Queue, Shell
 
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.engine import Engine
+
+NOTHING = dict.fromkeys(ENFORCED)
 
 
 def test_queues_are_counted_by_state(shell: Shell, queue: Queue):
@@ -129,15 +131,15 @@ def test_settings_of_a_queue_are_overridden_shown_and_given_back(shell: Shell, q
     shown = shell("queues", "show", "mail").stdout
     (given_back,) = shell.lines("queues", "unset", "mail", "--max-running", "--burst")
 
-    assert changed["settings"] == {"max_running": 2, "rate": 0.5, "burst": 4}
+    assert changed["settings"] == {**NOTHING, "max_running": 2, "rate": 0.5, "burst": 4}
     assert changed["declared"] == {"max_running": 10, "rate": 5.0}
     assert changed["overridden"] == {"max_running": 2, "rate": 0.5, "burst": 4}
     rows = [line.split() for line in shown.splitlines()]
     assert ["max", "running", "2", "override", "10"] in rows
     assert ["rate", "0.5/s", "override", "5/s"] in rows
-    assert given_back["settings"] == {"max_running": 10, "rate": 0.5, "burst": None}
+    assert given_back["settings"] == {**NOTHING, "max_running": 10, "rate": 0.5}
     (bare,) = shell.lines("queues", "unset", "mail", "--all", "--declared")
-    assert bare["settings"] == {"max_running": None, "rate": None, "burst": None}
+    assert bare["settings"] == NOTHING
     assert queue.ask(lambda engine: engine.queue_settings()) == []
 
 

@@ -33,6 +33,7 @@ from longshore.errors import (
     LongshoreError,
     SchemaError,
 )
+from longshore.runtime.depth import Depths
 
 __all__ = ["PostgresEngine"]
 
@@ -49,6 +50,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
         self._sessions: set[PostgresSession] = set()
         """Not weak: one that its holder forgot has a connection that somebody must close."""
         self._is_closed = False
+        self._depths = Depths(self)
 
     @property
     def traits(self) -> Traits:
@@ -71,6 +73,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
+        await self._depths.admit(jobs)
         return await self._submitter.submit(jobs)
 
     def submit_on(

@@ -15,6 +15,7 @@ from longshore.core.flow import (
 )
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.sql import SQL
+from longshore.runtime.depth import Depth, Depths
 
 __all__ = ["PostgresFlow"]
 
@@ -26,6 +27,8 @@ _KINDS = {QueueSettings: "queue", BreakerSettings: "breaker"}
 
 class PostgresFlow:
     """Keeps both layers, and for claims what holds of them."""
+
+    _depths: Depths
 
     @property
     def _open(self) -> Database: ...
@@ -40,7 +43,10 @@ class PostgresFlow:
     ) -> bool:
         """Replace a layer of what is said of a queue."""
         flow.validate(name, settings)
-        return await self._open.transact(partial(_put_queue, name, layer, settings, seen))
+        body = partial(_put_queue, name, layer, settings, seen)
+        is_put = await self._open.transact(body)
+        self._depths.forget()
+        return is_put
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
@@ -61,6 +67,11 @@ class PostgresFlow:
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
         return flow.breakers(await _all(self._open, BreakerSettings))
+
+    async def depths(self) -> dict[str, Depth]:
+        """The queues that must not get too deep."""
+        found = await self._open.fetch(SQL.depths)
+        return {row["queue"]: Depth(row["most"], row["jobs"]) for row in found}
 
 
 async def _put_queue(

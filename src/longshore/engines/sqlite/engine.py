@@ -42,6 +42,7 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
+from longshore.runtime.depth import Depths
 
 __all__ = ["SqliteEngine"]
 
@@ -59,6 +60,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
         self._writer = Writer(store, submitting.submit, self._waker.wake)
         self._reader = Reader(store)
         self._is_relay_noted = False
+        self._depths = Depths(self)
 
     @property
     def traits(self) -> Traits:
@@ -81,6 +83,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
+        await self._depths.admit(jobs)
         return await self._writer.submit(jobs)
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:

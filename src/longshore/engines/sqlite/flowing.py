@@ -17,6 +17,7 @@ from longshore.core.flow import (
 )
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.runtime.depth import Depth, Depths
 
 __all__ = ["SqliteFlow"]
 
@@ -32,6 +33,8 @@ class SqliteFlow:
 
     _writer: Writer
 
+    _depths: Depths
+
     async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T: ...
 
     async def put_queue(
@@ -44,7 +47,9 @@ class SqliteFlow:
     ) -> bool:
         """Replace a layer of what is said of a queue."""
         flow.validate(name, settings)
-        return await self._writer.call(partial(_put_queue, name, layer, settings, seen))
+        is_put = await self._writer.call(partial(_put_queue, name, layer, settings, seen))
+        self._depths.forget()
+        return is_put
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
@@ -65,6 +70,11 @@ class SqliteFlow:
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
         return flow.breakers(await self._read(lambda db: _all(db, BreakerSettings)))
+
+    async def depths(self) -> dict[str, Depth]:
+        """The queues that must not get too deep."""
+        found = await self._read(lambda db: db.execute(SQL.depths).fetchall())
+        return {queue: Depth(most, jobs) for queue, most, jobs in found}
 
 
 def _put_queue(

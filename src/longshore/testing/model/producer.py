@@ -6,6 +6,7 @@ from longshore.core.event import Name
 from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
+from longshore.errors import QueueFullError
 from longshore.testing.model.store import Row, Store, Used
 
 __all__ = ["ModelProducer", "accept"]
@@ -20,9 +21,20 @@ class ModelProducer:
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """See `longshore.engine.Producer`."""
+        for queue in dict.fromkeys(job.queue for job in jobs):
+            self._refuse_if_full(queue, jobs[0].id)
         answers = [accept(self._store, new) for new in jobs]
         self._store.commit()
         return answers
+
+    def _refuse_if_full(self, queue: str, job_id: JobId) -> None:
+        most = self._store.effective(queue).max_depth
+        rows = self._store.rows
+        depth = sum(
+            row.job.queue == queue and row.job.state in WAITING for row in rows.values()
+        )
+        if most is not None and depth >= most and job_id not in rows:
+            raise QueueFullError(queue, retry_after=1.0)
 
 
 def accept(store: Store, new: NewJob) -> Submitted:

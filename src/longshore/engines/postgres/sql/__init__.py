@@ -26,6 +26,7 @@ class Statements:
     completed: str
     counts: str
     counts_of_tenant: str
+    depths: str
     erase: str
     exchange: str
     exchanged_add: str

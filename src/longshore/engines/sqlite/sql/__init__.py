@@ -30,6 +30,7 @@ class Statements:
     delete_jobs: str
     delete_progress: str
     delete_unique: str
+    depths: str
     due: str
     expired: str
     fact_get: str

@@ -1,0 +1,54 @@
+import pytest
+
+from longshore.core.flow import Layer, QueueSettings
+from longshore.core.job import Verdict
+from longshore.engine import Engine
+from longshore.errors import QueueFullError
+from longshore.testing.factories import HOUR, a_job
+from longshore.testing.manual import a_worker
+
+DEEP = QueueSettings(max_depth=3)
+
+
+async def test_a_queue_that_is_deep_enough_takes_no_more(engine: Engine) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)
+    await engine.submit([a_job(queue="mail"), a_job(queue="mail", delay=HOUR)])
+    await engine.submit([a_job(queue="mail")])
+    late, other = a_job(queue="mail"), a_job(queue="other")
+
+    with pytest.raises(QueueFullError) as refused:
+        await engine.submit([other, late])
+
+    assert (refused.value.queue, refused.value.retry_after) == ("mail", 1.0)
+    (mail,) = await engine.counts()
+    assert (mail.queue, mail.ready, mail.scheduled) == ("mail", 2, 1)
+    await engine.submit([other])
+
+
+async def test_a_submit_sent_again_to_a_full_queue_is_answered_as_before(
+    engine: Engine,
+) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)
+    jobs = [a_job(queue="mail") for _ in range(5)]
+    first = await engine.submit(jobs)
+
+    again = await engine.submit(jobs)
+
+    assert [one.id for one in again] == [one.id for one in first]
+    assert {one.verdict for one in again} == {Verdict.REPEATED}
+
+
+async def test_a_queue_takes_jobs_again_when_it_has_room_or_no_limit(engine: Engine) -> None:
+    await engine.put_queue("mail", Layer.DECLARED, DEEP)
+    await engine.submit([a_job(queue="mail") for _ in range(3)])
+    worker = await a_worker(engine, queues=["mail"])
+    await worker.claim(1)
+    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)  # has the count taken anew
+
+    await engine.submit([a_job(queue="mail")])
+    with pytest.raises(QueueFullError):
+        await engine.submit([a_job(queue="mail")])
+    for layer in Layer:
+        await engine.put_queue("mail", layer, QueueSettings())
+
+    await engine.submit([a_job(queue="mail")])
