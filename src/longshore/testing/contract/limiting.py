@@ -136,6 +136,18 @@ async def test_a_limit_counts_what_runs_already(engine: Engine) -> None:
     assert (len(first), len(second)) == (1, 4)
 
 
+async def test_a_limit_beside_another_counts_what_runs_by_then(engine: Engine) -> None:
+    await _limit(engine, rate=1_000.0)
+    await engine.submit([a_job() for _ in range(10)])
+    worker = await a_worker(engine)
+    claims = await worker.claim(4)
+    await worker.settle(*await _ended(worker, *claims[:3]))
+
+    await _limit(engine, rate=1_000.0, max_running=3)
+
+    assert len(await worker.claim(10)) == 2
+
+
 async def test_a_limit_below_what_runs_stops_nothing_and_lets_nothing_start(
     engine: Engine,
 ) -> None:
@@ -169,7 +181,9 @@ async def test_whoever_waits_for_room_is_woken(engine: Engine, end: str) -> None
     one, other = await a_worker(engine), await a_worker(engine)
     (claim,) = await one.claim()
     assert await other.claim() == []
-    await asyncio.sleep(0.05)  # whoever just began to wait may look a second time
+    # Who begins to listen, or to wait, is woken once to look at what came meanwhile.
+    await other.session.wait(0.1)
+    await asyncio.sleep(0.05)
     waiting = asyncio.ensure_future(other.session.wait(30))
     await asyncio.sleep(0)
 
