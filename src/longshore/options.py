@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from typing import Any, Literal, TypedDict
 
 import msgspec
@@ -97,8 +96,7 @@ class Template:
         """The job that asks for this payload."""
         job = msgspec.structs.replace(self.job, id=job_id, payload=payload)
         if self.is_unique:
-            digest = blake2b(payload, digest_size=16).hexdigest()
-            job = msgspec.structs.replace(job, unique_key=f"{job.type}:{digest}")
+            job = msgspec.structs.replace(job, unique_key=codec.unique_key(job.type, payload))
         if job.idempotency_key is not None:
             job = msgspec.structs.replace(job, fingerprint=codec.fingerprint(job))
         return job

@@ -59,6 +59,9 @@ class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The same as the header Idempotency-Key, for the jobs of a batch."""
     unique_key: Key | None = None
     """While a live job holds this key, no other is stored."""
+    unique: bool = False
+    """While a live job has the same type and payload, no other is stored; instead of
+    `unique_key`."""
     unique_until: UniqueUntil = UniqueUntil.FINISHED
     ordering_key: Key | None = None
     """Jobs with the same key run one at a time, in order of submission."""
@@ -80,11 +83,14 @@ def new_job(
         raise invalid("/delay_seconds", "cannot stand beside `run_at`")
     if key is not None and body.idempotency_key not in (None, key):
         raise invalid("/idempotency_key", "is not the one in the header")
+    if body.unique and body.unique_key is not None:
+        raise invalid("/unique", "cannot stand beside `unique_key`")
     timeout = body.timeout_seconds
+    payload = _packed(body.payload, service.settings.max_body_bytes)
     job = NewJob(
         id=service.ids.make(),
         type=body.type,
-        payload=_packed(body.payload, service.settings.max_body_bytes),
+        payload=payload,
         queue=body.queue,
         tenant=tenant,
         priority=body.priority,
@@ -93,7 +99,7 @@ def new_job(
         max_attempts=body.max_attempts,
         timeout=None if timeout is None else max(round(timeout * 1e6), 1),
         idempotency_key=key or body.idempotency_key,
-        unique_key=body.unique_key,
+        unique_key=codec.unique_key(body.type, payload) if body.unique else body.unique_key,
         unique_until=body.unique_until,
         ordering_key=body.ordering_key,
         trace=body.trace or trace,

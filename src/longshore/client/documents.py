@@ -32,6 +32,8 @@ class JobOptions(TypedDict, total=False):
     """Idempotency key; the client makes one if none is given."""
     unique_key: str
     """While a live job holds this key, no other is stored."""
+    unique: bool
+    """While a live job has the same type and payload, no other is stored."""
     unique_until: Literal["started", "finished"]
     ordering_key: str
     trace: str

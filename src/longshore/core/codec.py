@@ -26,6 +26,7 @@ __all__ = [
     "fingerprint",
     "is_fine",
     "pack",
+    "unique_key",
     "verify",
     "written",
 ]
@@ -127,6 +128,15 @@ def fingerprint(job: NewJob) -> bytes:
     }
     content["payload"] = _decoder.decode(job.payload)
     return blake2b(msgspec.json.encode(content, order="sorted"), digest_size=16).digest()
+
+
+def unique_key(type_name: str, payload: bytes) -> str:
+    """The key of jobs that are unique by their arguments, whoever submits them and how.
+
+    As in a fingerprint, the order of keys and white space make no difference.
+    """
+    content = msgspec.json.encode(_decoder.decode(payload), order="sorted")
+    return f"{type_name}:{blake2b(content, digest_size=16).hexdigest()}"
 
 
 _CONTENT = {

@@ -13,8 +13,11 @@ from longshore.api.application import Application
 from longshore.api.fields import instant
 from longshore.api.service import Service
 from longshore.core import ids
+from longshore.core.job import Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
+from longshore.options import Template
+from longshore.runtime.ids import IdSource
 
 
 async def stored(engine: Engine) -> int:
@@ -184,6 +187,24 @@ async def test_a_live_job_with_the_unique_key_stands_for_a_new_one(
     assert again.json()["id"] == first.json()["id"]
     assert again.json()["payload"] == {"n": 1}
     assert await stored(engine) == 1
+
+
+async def test_a_live_job_with_the_same_payload_stands_for_a_unique_one(
+    client: httpx.AsyncClient, engine: Engine
+):
+    body = {"type": "a", "unique": True}
+    first = await client.post("/v1/jobs", json={**body, "payload": {"n": 1, "m": [2]}})
+
+    again = await client.post("/v1/jobs", json={**body, "payload": {"m": [2], "n": 1}})
+    other = await client.post("/v1/jobs", json={**body, "payload": {"n": 2}})
+    odd = await client.post("/v1/jobs", json={**body, "unique_key": "u"})
+
+    assert [one.status_code for one in (first, again, other, odd)] == [201, 200, 201, 422]
+    assert again.json()["id"] == first.json()["id"]
+    assert odd.json()["errors"][0]["pointer"] == "/unique"
+    template = Template.of("a").using({"unique": True})
+    in_process = template.fill(IdSource().make(), b'{"n": 1, "m": [2]}')
+    assert (await engine.submit([in_process]))[0].verdict is Verdict.UNIQUE
 
 
 async def test_the_trace_of_the_caller_is_kept(client: httpx.AsyncClient, engine: Engine):

@@ -111,6 +111,14 @@ def test_a_live_unique_job_stands_for_the_second(shell: Shell, queue: Queue):
     assert "stands for this one" in second.stderr
 
 
+def test_a_live_job_with_the_same_arguments_stands_for_the_second(shell: Shell):
+    first = shell("submit", "t", "n=1", "m=2", "--unique-arguments").stdout
+
+    assert shell("submit", "t", "m=2", "n=1", "--unique-arguments").stdout == first
+    assert shell("submit", "t", "n=2", "--unique-arguments").stdout != first
+    assert shell("submit", "t", "--unique-arguments", "--unique", "u").exit_code == 2
+
+
 def test_a_type_that_nobody_serves_is_accepted_with_a_warning(shell: Shell, queue: Queue):
     result = shell("submit", "mystery")
 

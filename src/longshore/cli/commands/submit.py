@@ -26,6 +26,12 @@ from longshore.errors import IdempotencyError
 @click.option("--timeout", type=duration, help="For one attempt; default 5m.")
 @click.option("--key", help="Idempotency key: the same key again is the same job.")
 @click.option("--unique", help="Not while a live job has this unique key.")
+@click.option(
+    "--unique-arguments",
+    "is_unique",
+    is_flag=True,
+    help="Not while a live job has the same type and payload.",
+)
 @click.option("--tag", "tags", multiple=True, help="Can be given several times.")
 @click.option("--tenant", help="Whose job it is.")
 @click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has finished.")
@@ -37,6 +43,7 @@ def command(
     words: tuple[str, ...],
     is_waiting: bool,
     wait_timeout: timedelta | None,
+    is_unique: bool,
     **options: Any,
 ) -> None:
     """Submit a job of TYPE and print its id.
@@ -44,6 +51,9 @@ def command(
     The payload is a JSON object, a file of it, standard input, or words such as user_id=7
     name=Ann tags='["a"]': a value that is JSON is taken as such, any other is a string.
     """
+    if is_unique and options["unique"] is not None:
+        raise click.UsageError("give a --unique key or --unique-arguments, not both")
+    options["unique"] = is_unique or options["unique"]
     with wiring.app(shared) as app:
         job = app.spec(type_name, payload.read(words), **given(options)).job
 
@@ -72,7 +82,7 @@ async def _accepted(engine: Engine, job: NewJob) -> Submitted:
     if answer.verdict is Verdict.CONFLICT:
         raise IdempotencyError(job.idempotency_key or "", ids.text(answer.id))
     if answer.verdict is Verdict.UNIQUE:
-        render.note("a live job has this unique key; it stands for this one")
+        render.note("a live job holds the unique key; it stands for this one")
     if answer.verdict is Verdict.REPEATED:
         render.note("this key was used before; the first job stands for this one")
     return answer
