@@ -97,8 +97,8 @@ class _Turns:
         transaction = self._begin(self._worker)
         settling.apply(transaction, (_TOKEN, "w"), self._ended, self._held, ())
         self._lap("settle")
-        taken, _ = claim(
-            self._worker, exchange, self._batch, queues=[_QUEUE], types=frozenset({_TYPE})
+        taken, _, _ = claim(
+            transaction, exchange, self._batch, queues=[_QUEUE], types=frozenset({_TYPE})
         )
         self._lap("claim")
         self._commit(transaction, "commit of the worker")

@@ -12,6 +12,7 @@ from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()
@@ -177,7 +178,9 @@ def _steps_of_a_claim(path: Path) -> int:
     db = sqlite3.connect(path, isolation_level=None)
     db.set_progress_handler(count, 1)
     db.execute("begin immediate")
-    taken, _ = claim(db, (1, 1), 5, queues=["default"], types=frozenset({"wanted"}))
+    taken, _, _ = claim(
+        Transaction(db, 1), (1, 1), 5, queues=["default"], types=frozenset({"wanted"})
+    )
     db.execute("rollback")
     db.close()
     assert len(taken) == 5
