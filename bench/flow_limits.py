@@ -1,6 +1,6 @@
-"""What limits cost that do not bind: the same jobs with `max_running` and `rate`, and without.
+"""What a limit costs that does not bind: the same jobs with it and without.
 
-    python bench/flow_limits.py [--postgres] [--jobs 40000] [--workers 2] [--pairs 3]
+    python bench/flow_limits.py [--postgres] [--limit rate] [--jobs 40000] [--pairs 3]
 
 Each run has its own store, full of jobs that do nothing, and worker processes that begin at the
 same moment. Runs without and with limits take turns; each prints one JSON line, and the last
@@ -27,16 +27,19 @@ from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 from longshore_lab.servers import PostgresServer
 
-LIMITS = QueueSettings(max_running=1_000_000, rate=1_000_000.0, burst=1_000_000)
+LIMITS = {
+    "max_running": QueueSettings(max_running=1_000_000),
+    "rate": QueueSettings(rate=1_000_000.0, burst=1_000_000),
+}
 BATCH = 500
 
 
-async def fill(url: str, jobs: int, *, is_limited: bool) -> None:
+async def fill(url: str, jobs: int, limit: str | None) -> None:
     """A store full of jobs."""
     engine = open_engine(url)
     await engine.migrate()
-    if is_limited:
-        await engine.put_queue("default", Layer.DECLARED, LIMITS)
+    if limit:
+        await engine.put_queue("default", Layer.DECLARED, LIMITS[limit])
     make = IdSource(SystemClock()).make
     for _ in range(0, jobs, BATCH):
         await engine.submit([NewJob(id=make(), type="work") for _ in range(BATCH)])
@@ -59,9 +62,9 @@ async def work(url: str) -> None:
     await engine.close()
 
 
-def measure(url: str, *, jobs: int, workers: int, is_limited: bool) -> float:
+def measure(url: str, *, jobs: int, workers: int, limit: str | None) -> float:
     """Jobs per second."""
-    asyncio.run(fill(url, jobs, is_limited=is_limited))
+    asyncio.run(fill(url, jobs, limit))
     command = [sys.executable, __file__, "--work", url]
     pipe = subprocess.PIPE
     crew = [
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=40_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--limit", choices=list(LIMITS), default="max_running")
     parser.add_argument("--work", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -100,9 +104,8 @@ def main() -> None:
             url = f"sqlite:///{folder}/jobs.db"
             if options.postgres:
                 url = stack.enter_context(PostgresServer(durable=True)).create("limits")
-            rate = measure(
-                url, jobs=options.jobs, workers=options.workers, is_limited=is_limited
-            )
+            limit = options.limit if is_limited else None
+            rate = measure(url, jobs=options.jobs, workers=options.workers, limit=limit)
         rates[is_limited] = rate
         figures = {
             "engine": url.partition(":")[0],

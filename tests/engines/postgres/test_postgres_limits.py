@@ -3,6 +3,8 @@
 import asyncio
 import random
 
+import pytest
+
 from longshore.core.bucket import Limit, borrow
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
@@ -13,7 +15,6 @@ from longshore.testing.factories import a_job, a_settlement
 from longshore.testing.manual import ManualWorker, a_worker
 
 NOW = 1_800_000_000_000_000
-LIMIT = 7
 
 
 async def test_a_bucket_in_sql_is_the_one_of_the_core(observer: Connection):
@@ -41,10 +42,13 @@ async def test_a_bucket_in_sql_is_the_one_of_the_core(observer: Connection):
         assert row["filling"] == NOW * 1_000 - full
 
 
-async def test_claims_at_the_same_time_do_not_get_past_the_limit(empty_postgres_url: str):
+@pytest.mark.parametrize("limit", [7, 60], ids=["tight", "loose"])
+async def test_claims_at_the_same_time_do_not_get_past_the_limit(
+    empty_postgres_url: str, limit: int
+):
     engine = open_engine(empty_postgres_url)
     await engine.migrate()
-    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=LIMIT))
+    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=limit))
     for _ in range(4):
         await engine.submit([a_job() for _ in range(50)])
     workers = [await a_worker(engine, name=f"w{number}") for number in range(5)]
@@ -53,6 +57,7 @@ async def test_claims_at_the_same_time_do_not_get_past_the_limit(empty_postgres_
 
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(_watch(engine, seen, is_over))
+        group.create_task(_change(engine, limit, is_over))
         done = [
             group.create_task(_work(worker, number)) for number, worker in enumerate(workers)
         ]
@@ -61,7 +66,7 @@ async def test_claims_at_the_same_time_do_not_get_past_the_limit(empty_postgres_
 
     await engine.close()
     assert sum(one.result() for one in done) == 200
-    assert max(seen) <= LIMIT
+    assert max(seen) <= limit
     assert max(seen) > 1
 
 
@@ -69,6 +74,15 @@ async def _watch(engine: Engine, seen: list[int], is_over: asyncio.Event) -> Non
     while not is_over.is_set():
         (counts,) = await engine.counts()
         seen.append(counts.running)
+
+
+async def _change(engine: Engine, limit: int, is_over: asyncio.Event) -> None:
+    """Whoever changes a limit neither waits for claims for ever nor has them wait."""
+    while not is_over.is_set():
+        for most in (limit - 1, limit):
+            settings = QueueSettings(max_running=most)
+            await engine.put_queue("default", Layer.OVERRIDDEN, settings)
+        await asyncio.sleep(0.02)
 
 
 async def _work(worker: ManualWorker, seed: int) -> int:

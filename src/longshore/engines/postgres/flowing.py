@@ -83,6 +83,7 @@ async def _put_queue(
 ) -> bool:
     if not await _put(name, layer, settings, seen, connection):
         return False
+    await connection.execute(SQL.flow_hold, name)
     layers = await _layers(connection, name, QueueSettings)
     if layers:
         (whole,) = flow.queues((name, *one) for one in layers.items())

@@ -285,6 +285,7 @@ declare
     v_cancel jsonb;
     v_flow   boolean;
     v_limited text[];
+    v_alone  text[];
     v_rooms  integer[];
     v_takens integer[];
     v_look   bigint;
@@ -340,6 +341,10 @@ begin
         end if;
         select true, array_agg(f.queue) filter (where f.settings ? 'max_running')
           into v_flow, v_limited from longshore.flow f having count(*) > 0;
+        if v_flow and p_want > 0 and v_clear and v_open is not null then
+            -- Before it changes what others count of it: who changes a limit waits for that.
+            v_alone := longshore.hold_flow(p_token, v_open, p_want);
+        end if;
         if v_limited is not null then
             perform longshore.tell_running(
                 p_token, v_limited, p_holds,
@@ -347,7 +352,7 @@ begin
         end if;
         if p_want > 0 and v_clear and v_open is not null then
             if v_flow then
-                v_rooms := longshore.rooms(p_token, v_now, v_open, p_want);
+                v_rooms := longshore.rooms(p_token, v_now, v_open, v_alone, p_want);
             end if;
             -- Of several who waited for the same span one has it next, and leaves some or none.
             for v_try in 1 .. 4 loop

@@ -10,8 +10,8 @@ create table longshore.setting (
     primary key (kind, name, layer)
 );
 
--- What holds for a queue, from both layers: the one thing that a claim reads. Whoever claims
--- from a queue with a limit holds its row meanwhile. `empty_at` is the queue's bucket, in
+-- What holds for a queue, from both layers: the one thing that a claim reads. It is changed by
+-- those who claim alone from the queue (flow_key). `empty_at` is the queue's bucket, in
 -- nanoseconds (core.bucket); `is_full`: somebody was refused because too many run.
 create table longshore.flow (
     queue    text collate "C" primary key,

@@ -49,7 +49,7 @@ language sql stable as $$
 $$;
 
 -- Change what is counted of a session, as far as it is: by queue what it says it holds, else
--- what the store knows. Whoever adds a row holds the queue's row in `flow`. Of p_claims it goes
+-- what the store knows. Whoever adds a row claims alone from the queue. Of p_claims it goes
 -- on to claim: those may be as full as before when it is done.
 create function longshore.tell_running(
     p_token bigint, p_queues text[], p_holds jsonb, p_claims text[]
@@ -100,10 +100,54 @@ begin
 end
 $$;
 
--- How many jobs of each queue a claim may take (null: any number); null where no queue has a
--- limit. Until the transaction ends nobody else claims from those that have one.
+-- Claim from a queue with a limit together with others, or alone: till the transaction ends.
+create function longshore.flow_key(p_queue text) returns bigint language sql immutable as $$
+    select hashtextextended(p_queue, 7813585269108010870)
+$$;
+
+-- Whether so few run that all who claim at once, each no more than this, stay below the limit:
+-- as many claims are under way as there are rows at most, for a row is added by one who is alone.
+-- A quarter runs, and half may be under way.
+create function longshore.is_loose(
+    p_token bigint, p_queue text, p_max_running integer, p_want integer
+) returns boolean language sql volatile as $$
+    select coalesce(bool_or(r.token = p_token), false)
+           and sum(r.jobs) <= p_max_running / 4
+           and p_want <= p_max_running / (2 * count(*))
+      from longshore.running r where r.queue = p_queue
+$$;
+
+-- Keep others from claiming more of these queues than their limits leave: those who would not
+-- come near a limit claim beside each other, whoever may claims alone. Returns where it does.
+create function longshore.hold_flow(p_token bigint, p_queues text[], p_want integer)
+returns text[] language plpgsql as $$
+declare
+    v_flow  record;
+    v_alone text[] := '{}';
+begin
+    for v_flow in
+        -- In one order for all, so that no two wait for each other.
+        select f.queue, f.is_full, l.max_running, l.rate
+          from longshore.flow f cross join lateral longshore.limits_of(f.settings) l
+         where f.queue = any (p_queues) and f.settings ?| array['max_running', 'rate']
+         order by f.queue
+    loop
+        if v_flow.rate is null and not v_flow.is_full
+           and longshore.is_loose(p_token, v_flow.queue, v_flow.max_running, p_want) then
+            perform pg_advisory_xact_lock_shared(longshore.flow_key(v_flow.queue));
+        else
+            perform pg_advisory_xact_lock(longshore.flow_key(v_flow.queue));
+            v_alone := v_alone || v_flow.queue;
+        end if;
+    end loop;
+    return v_alone;
+end
+$$;
+
+-- How many jobs of each queue a claim may take (null: any number), behind hold_flow; null where
+-- no queue has a limit.
 create function longshore.rooms(
-    p_token bigint, p_now bigint, p_queues text[], p_want integer
+    p_token bigint, p_now bigint, p_queues text[], p_alone text[], p_want integer
 ) returns integer[] language plpgsql as $$
 declare
     v_flow  record;
@@ -112,22 +156,27 @@ declare
     v_since bigint;
 begin
     for v_flow in
-        -- In one order for all, so that no two wait for each other.
         select f.queue, f.empty_at, l.max_running, l.rate, l.burst,
                array_position(p_queues, f.queue) as place
           from longshore.flow f cross join lateral longshore.limits_of(f.settings) l
          where f.queue = any (p_queues) and f.settings ?| array['max_running', 'rate']
-         order by f.queue for update of f
     loop
         v_room := p_want;
-        if v_flow.max_running is not null then
-            -- Behind the lock: a statement of its own sees what its last holder committed.
-            perform longshore.enter_running(p_token, v_flow.queue);
-            v_room := greatest(v_flow.max_running - longshore.running_of(v_flow.queue), 0);
+        if v_flow.max_running is not null
+           and not longshore.is_loose(p_token, v_flow.queue, v_flow.max_running, p_want) then
+            if v_flow.queue = any (p_alone) then
+                perform longshore.enter_running(p_token, v_flow.queue);
+                v_room := greatest(v_flow.max_running - longshore.running_of(v_flow.queue), 0);
+            else
+                -- It has filled up since we looked, or its settings are new.
+                v_room := 0;
+            end if;
         end if;
-        if v_flow.rate is not null then
+        if v_flow.rate is not null and v_flow.queue = any (p_alone) then
             v_since := longshore.filled_since(v_flow.empty_at, v_flow.rate, v_flow.burst, p_now);
             v_room := least(v_room, (p_now * 1000 - v_since) * v_flow.rate / 1000000000000);
+        elsif v_flow.rate is not null then
+            v_room := 0;
         end if;
         v_rooms[v_flow.place] := least(v_room, p_want);
     end loop;

@@ -34,6 +34,7 @@ class Statements:
     expire_dead: str
     firing_add: str
     flow_delete: str
+    flow_hold: str
     flow_put: str
     flows: str
     forget: str

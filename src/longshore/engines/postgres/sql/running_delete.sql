@@ -1,3 +1,2 @@
--- running_delete: count anew who holds how much of a queue; the caller holds its row in flow.
--- queue
+-- running_delete: count anew who holds how much of a queue, from which nobody claims. queue
 delete from longshore.running where queue = $1
