@@ -1,31 +1,25 @@
 """The routes of dead jobs."""
 
-import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from longshore.api import jobs, paging, views
+from longshore import bulk
+from longshore.api import jobs, orders, views
 from longshore.api.fields import Limit, Name, Tag
 from longshore.api.jobs import JobPath
+from longshore.api.orders import Asked, Outcome
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.service import Service
 from longshore.api.views import JobList, JobView, WholeJob, encode
 from longshore.core import ids
 from longshore.core.account import Scope
-from longshore.core.job import Job, JobId
+from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
-from longshore.errors import IllegalTransitionError, JobNotFoundError
+from longshore.engine import JobFilter
+from longshore.errors import IllegalTransitionError
 
 __all__ = ["ROUTES", "DeadQuery", "ReplayBody", "ReplayResult"]
-
-_BATCH = 500
-_LONGEST_S = 20.0
-"""A request that replays at a rate is answered after so long, done or not."""
-_MOST = 10_000
 
 
 class DeadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,30 +40,17 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tag: Tag | None = None
 
 
-class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplayBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which dead jobs to replay, and how."""
 
     filter: DeadFilter
     """An empty one means all of them."""
-    dry_run: bool = False
-    """Only count them."""
-    rate: Annotated[float, Meta(gt=0, le=100_000)] | None = None
-    """At most so many a second."""
-    limit: Annotated[int, Meta(ge=1, le=_MOST)] = _MOST
-    """At most so many."""
 
 
-class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(Outcome, frozen=True, kw_only=True):
     """How far a replay got."""
 
-    matched: int
-    """Dead jobs that were found."""
     replayed: int
-    missed: int
-    """Were gone or no longer dead when their turn came."""
-    is_complete: bool
-    """False when the limit or the time ran out first: ask again for the rest."""
-    dry_run: bool
 
 
 async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
@@ -122,48 +103,9 @@ async def replay_many(call: Call[Nothing, Nothing, ReplayBody]) -> Answer:
         tag=body.filter.tag,
         state=State.DEAD,
     )
-    return Answer(200, encode(await _replay_found(call.service, which, body)))
-
-
-async def _replay_found(service: Service, which: JobFilter, body: ReplayBody) -> ReplayResult:
-    engine, desk = service.engine, service.desk
-    matched = missed = 0
-    cursor: str | None = None
-    size = _BATCH if body.rate is None else max(1, min(_BATCH, int(body.rate)))
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _LONGEST_S
-    while True:
-        most = min(size, body.limit - matched)
-        page = await paging.find(engine, which, limit=most, cursor=cursor)
-        matched += len(page.jobs)
-        cursor = page.cursor
-        if page.jobs and not body.dry_run:
-            missed += await _replay(engine, [job.id for job in page.jobs], which.tenant)
-        pause = 0.0 if body.rate is None or body.dry_run else len(page.jobs) / body.rate
-        if cursor is None or matched >= body.limit or loop.time() + pause > deadline:
-            break
-        await desk.rest(asyncio.create_task(asyncio.sleep(pause)))
-        if desk.is_leaving:
-            break
-    return ReplayResult(
-        matched=matched,
-        replayed=0 if body.dry_run else matched - missed,
-        missed=missed,
-        is_complete=cursor is None,
-        dry_run=body.dry_run,
-    )
-
-
-async def _replay(engine: Engine, job_ids: Sequence[JobId], tenant: str | None) -> int:
-    """Replay them; how many were changed by someone else meanwhile."""
-    try:
-        await engine.replay(job_ids, tenant=tenant)
-    except (JobNotFoundError, IllegalTransitionError):
-        if len(job_ids) == 1:
-            return 1
-        # One of them was changed meanwhile, and nothing was applied to the others either.
-        return sum([await _replay(engine, [job_id], tenant) for job_id in job_ids])
-    return 0
+    order = bulk.replaying(call.service.engine, tenant=call.caller.tenant)
+    tally = await orders.carry_out(call.service, [which], body, order)
+    return Answer(200, encode(ReplayResult(replayed=tally.done, **orders.outcome(tally, body))))
 
 
 async def _dead(call: Call[JobPath, Any, Any], verb: str) -> Job:

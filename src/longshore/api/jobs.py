@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api import paging, submitting, views
+from longshore import paging
+from longshore.api import submitting, views
 from longshore.api.decoding import Decoder, refuse_repeats
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from longshore.api import paging
+from longshore import paging
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.sessions import telling

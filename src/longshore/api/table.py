@@ -8,6 +8,7 @@ from longshore.api import (
     health,
     jobs,
     methods,
+    orders,
     queues,
     schedules,
     sessions,
@@ -20,6 +21,7 @@ __all__ = ["ROUTES"]
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *jobs.ROUTES,
+    *orders.ROUTES,
     *dead.ROUTES,
     *queues.ROUTES,
     *schedules.ROUTES,

@@ -13,7 +13,7 @@ from longshore.core.job import JobId
 from longshore.engine import JobFilter
 from longshore.settings import describe
 
-__all__ = ["duration", "filtered", "given", "job_ids", "one_job_id", "setting", "time"]
+__all__ = ["duration", "filtered", "given", "job_ids", "one_job_id", "rate", "setting", "time"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,6 +25,17 @@ def duration(text: str) -> timedelta:
         return quantity.duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def rate(text: str) -> float:
+    """The type of an option such as `500/s`."""
+    try:
+        found = quantity.rate(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if found <= 0:
+        raise click.BadParameter(f"{text!r:.80} is too slow a rate")
+    return found
 
 
 def time(text: str) -> datetime:

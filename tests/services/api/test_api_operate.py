@@ -104,6 +104,27 @@ async def test_all_dead_jobs_are_meant_only_on_purpose(client: httpx.AsyncClient
     assert (refused.status_code, accepted.status_code) == (422, 200)
 
 
+async def test_jobs_are_cancelled_and_retried_by_filter(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await engine.submit([a_job(queue="q", delay=60_000_000) for _ in range(3)])
+    await engine.submit([a_job(queue="other")])
+    mine = {"filter": {"queue": "q"}}
+
+    counted = await client.post("/v1/jobs:retry", json={**mine, "dry_run": True})
+    retried = await client.post("/v1/jobs:retry", json={**mine, "limit": 2})
+    cancelled = await client.post("/v1/jobs:cancel", json={**mine, "reason": "no"})
+    odd = await client.post("/v1/jobs:cancel", json={"filter": {"state": "dead"}})
+    empty = await client.post("/v1/jobs:cancel", json={})
+
+    assert (counted.json()["matched"], counted.json()["retried"]) == (3, 0)
+    assert (retried.json()["retried"], retried.json()["is_complete"]) == (2, False)
+    assert (cancelled.json()["cancelled"], cancelled.json()["is_complete"]) == (3, True)
+    assert (odd.status_code, empty.status_code) == (422, 422)
+    assert odd.json()["errors"][0]["pointer"] == "/filter/state"
+    assert await states(engine) == ["cancelled"] * 3 + ["ready"]
+
+
 async def test_queues_tell_how_deep_they_are(client: httpx.AsyncClient, engine: Engine):
     await engine.submit([a_job(queue="mail"), a_job(queue="mail", delay=60_000_000)])
 

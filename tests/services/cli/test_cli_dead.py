@@ -1,18 +1,14 @@
 """Dead jobs: list, replay, purge."""
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from cli_steps import Queue, Shell
 
-from longshore.cli import bulk
-from longshore.cli.bulk import Selection, Tally
-from longshore.core import ids, poison
+from longshore.core import poison
 from longshore.core.event import Name, expand
-from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
+from longshore.engine import Engine
 from longshore.testing.manual import a_worker
 
 
@@ -48,7 +44,7 @@ def test_replay_by_id_makes_a_job_ready_with_a_clean_slate(
 def test_replay_by_filter_takes_all_that_match_and_no_other(
     shell: Shell, queue: Queue, three: list[str]
 ):
-    result = shell("dead", "replay", "--queue", "mail")
+    result = shell("dead", "replay", "--queue", "mail", "--yes")
 
     assert result.stdout == "2 jobs replayed\n"
     states = [queue.get(job_id).state for job_id in three]
@@ -65,26 +61,9 @@ def test_a_dry_run_counts_and_changes_nothing(shell: Shell, queue: Queue, three:
 
 
 def test_replay_at_a_rate_reaches_every_job(shell: Shell, queue: Queue, three: list[str]):
-    result = shell("dead", "replay", "--all", "--rate", "1000")
+    result = shell("dead", "replay", "--all", "--rate", "1000/s", "--yes")
 
     assert result.stdout == "3 jobs replayed\n"
-
-
-def test_jobs_that_someone_else_replays_meanwhile_are_left_out(queue: Queue, three: list[str]):
-    async def race(engine: Engine) -> Tally:
-        rival = [ids.parse(three[1])]
-
-        async def order(job_ids: Sequence[JobId]) -> None:
-            if rival:
-                await engine.replay([rival.pop()])
-            await engine.replay(job_ids)
-
-        return await bulk.apply(engine, Selection([], JobFilter(state=State.DEAD)), order)
-
-    tally = queue.ask(race)
-
-    assert tally == Tally(done=2, missed=1)
-    assert {queue.get(job_id).state for job_id in three} == {State.READY}
 
 
 @pytest.mark.parametrize("verb", ["replay", "purge"])
@@ -110,11 +89,12 @@ def test_purge_deletes_and_leaves_an_event(shell: Shell, queue: Queue, three: li
     assert names.count(Name.PURGED) == 2
 
 
-def test_purging_many_asks_first(shell: Shell, queue: Queue, three: list[str]):
+def test_an_order_to_many_asks_first_and_says_how_many(shell: Shell, three: list[str]):
     refused = shell("dead", "purge", "--all", input="n\n")
     agreed = shell("dead", "purge", "--queue", "web", input="y\n")
 
     assert refused.exit_code == 1
+    assert "3 jobs will be purged; go on?" in refused.stderr
     assert agreed.stdout == "1 job purged\n"
     assert len(shell.lines("dead", "list")) == 2
 

@@ -7,7 +7,7 @@ from cli_steps import LEASE, Queue, Shell
 
 from longshore.core.state import State, Verb
 from longshore.engine import Engine
-from longshore.testing.factories import MINUTE, a_job
+from longshore.testing.factories import HOUR, MINUTE, a_job
 from longshore.testing.manual import a_worker
 
 
@@ -193,3 +193,23 @@ def test_a_running_job_shows_how_far_it_says_it_is(shell: Shell, queue: Queue):
     assert (told["fraction"], told["message"]) == (0.4, "resizing")
     assert told["at"].endswith("Z")
     assert "40% resizing, " in shell("jobs", "show", job_id).stdout
+
+
+def test_jobs_are_cancelled_and_retried_by_filter(shell: Shell, queue: Queue):
+    mail = [queue.submit(queue="mail", tags=("t",)) for _ in range(2)]
+    later, other = queue.submit(queue="mail", delay=HOUR), queue.submit(queue="web")
+
+    dry = shell("jobs", "cancel", "--queue", "mail", "--tag", "t", "--dry-run")
+    refused = shell("jobs", "cancel", "--queue", "mail", input="n\n")
+    tagged = ("--queue", "mail", "--state", "ready", "--tag", "t", "--rate", "500/s", "--yes")
+    cancelled = shell("jobs", "cancel", *tagged, "--json")
+    retried = shell("jobs", "retry", "--type", "noop", "--yes")
+    odd = shell("jobs", "retry", "--state", "running", "--yes")
+
+    assert dry.stdout == "2 jobs would be cancelled\n"
+    assert "3 jobs will be cancelled; go on?" in refused.stderr
+    assert json.loads(cancelled.stdout) == {"cancelled": 2, "missed": 0, "dry_run": False}
+    assert retried.stdout == "1 job retried\n"
+    assert (odd.exit_code, "must be scheduled" in odd.stderr) == (2, True)
+    found = [queue.get(job_id).state for job_id in (*mail, later, other)]
+    assert found == [State.CANCELLED, State.CANCELLED, State.READY, State.READY]

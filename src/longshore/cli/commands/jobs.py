@@ -1,15 +1,18 @@
 """`longshore jobs`: look at jobs and order them about."""
 
 from datetime import timedelta
+from functools import partial
 
 import click
 import msgspec
 
+from longshore import bulk
 from longshore.cli import listing, tables, waiting
+from longshore.cli.bulk import Care, Deed, Selection, carefully, give, selecting
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
 from longshore.cli.shared import Group, Shared
 from longshore.core.job import JobId
-from longshore.core.state import State
+from longshore.core.state import State, Verb
 from longshore.engine import JobFilter
 
 
@@ -38,27 +41,43 @@ def show(shared: Shared, job_id: JobId) -> None:
 
 
 @command.command()
-@job_ids()
+@selecting()
+@carefully
 @click.option("--reason", default="cancelled from the command line", show_default=True)
 @click.pass_obj
-def cancel(shared: Shared, job_ids: list[JobId], reason: str) -> None:
-    """Cancel jobs, all or none.
+def cancel(shared: Shared, chosen: Selection, care: Care, reason: str) -> None:
+    """Cancel jobs.
 
-    What waits is cancelled at once; the worker of what runs is asked to stop it.
+    What waits is cancelled at once; the worker of what runs is asked to stop it. Ids are all
+    or none. Without --state a filter means jobs that wait or run.
     """
-    listing.order(shared, lambda engine: engine.cancel(job_ids, reason=reason))
+    if chosen.job_ids and not care.is_dry:
+        listing.order(shared, lambda engine: engine.cancel(chosen.job_ids, reason=reason))
+        return
+    tenant = chosen.which.tenant
+    order = partial(bulk.cancelling, reason=reason, tenant=tenant)
+    give(shared, chosen, care, Deed("cancelled", order, (Verb.CANCEL,)))
 
 
 @command.command()
-@job_ids()
+@selecting()
+@carefully
 @click.pass_obj
-def retry(shared: Shared, job_ids: list[JobId]) -> None:
-    """Run scheduled jobs now, all or none.
+def retry(shared: Shared, chosen: Selection, care: Care) -> None:
+    """Run scheduled jobs now, whatever they wait for.
 
-    Those are retries that wait, and jobs with a delay. A dead or cancelled job is run again
-    with `longshore dead replay`.
+    Ids are all or none. With --state dead or cancelled a filter means those, which run as if
+    they were new.
     """
-    listing.order(shared, lambda engine: engine.retry_now(job_ids))
+    if chosen.job_ids and not care.is_dry:
+        listing.order(shared, lambda engine: engine.retry_now(chosen.job_ids))
+        return
+    tenant = chosen.which.tenant
+    if chosen.which.state in (State.DEAD, State.CANCELLED):
+        deed = Deed("retried", partial(bulk.replaying, tenant=tenant), (Verb.REPLAY,))
+    else:
+        deed = Deed("retried", partial(bulk.retrying, tenant=tenant), (Verb.RETRY_NOW,))
+    give(shared, chosen, care, deed)
 
 
 @command.command()

@@ -1,0 +1,100 @@
+"""Orders to all that match: in batches, at a rate, beside others who change the same jobs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from longshore import bulk
+from longshore.bulk import Pace, Tally
+from longshore.core.job import JobId
+from longshore.core.state import State, Verb
+from longshore.engine import Engine, JobFilter
+from longshore.engines import open_engine
+from longshore.errors import ConfigError
+from longshore.testing.factories import HOUR, a_job
+from longshore.testing.manual import a_worker
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    engine = open_engine("sqlite://:memory:")
+    await engine.migrate()
+    yield engine
+    await engine.close()
+
+
+async def states(engine: Engine, queue: str | None = None) -> list[str]:
+    found = await engine.find(JobFilter(queue=queue), limit=5_000)
+    return sorted(job.state for job in found.jobs)
+
+
+async def test_all_that_wait_or_run_are_cancelled_and_nothing_else(engine: Engine):
+    mail = [a_job(queue="mail", tags=("blue",)) for _ in range(1_200)]
+    later = [a_job(queue="mail", delay=HOUR) for _ in range(3)]
+    await engine.submit([*mail, *later, a_job(queue="web")])
+    worker = await a_worker(engine, queues=["mail"])
+    await worker.start(*await worker.claim(2))
+    which = bulk.scopes(JobFilter(queue="mail"), Verb.CANCEL)
+    order = bulk.cancelling(engine, reason="wrong list")
+    seen: list[int] = []
+
+    assert await bulk.count(engine, which) == 1_203
+    tagged = bulk.scopes(JobFilter(queue="mail", tag="blue"), Verb.CANCEL)
+    assert await bulk.count(engine, tagged) == 1_200
+    tally = await bulk.apply(engine, which, order, watch=lambda it: seen.append(it.done))
+    again = await bulk.apply(engine, which, order)
+
+    assert tally == Tally(matched=1_203, done=1_203, is_complete=True)
+    assert len(seen) > 2
+    assert again == Tally(is_complete=True), "those that run were asked before"
+    assert await states(engine, queue="mail") == ["cancelled"] * 1_201 + ["running"] * 2
+    assert await states(engine, queue="web") == ["ready"]
+
+
+async def test_jobs_that_someone_else_changes_meanwhile_are_left_out(engine: Engine):
+    jobs = [a_job(delay=HOUR) for _ in range(100)]
+    await engine.submit(jobs)
+    rivals = [jobs[0].id, jobs[41].id, jobs[99].id]
+    orders = 0
+
+    async def order(job_ids: Sequence[JobId]) -> None:
+        nonlocal orders
+        orders += 1
+        if rivals:
+            await engine.cancel(rivals, reason="mine")
+            rivals.clear()
+        await engine.retry_now(job_ids)
+
+    which = bulk.scopes(JobFilter(), Verb.RETRY_NOW)
+    tally = await bulk.apply(engine, which, order)
+
+    assert tally == Tally(matched=100, done=97, missed=3, is_complete=True)
+    assert await states(engine) == ["cancelled"] * 3 + ["ready"] * 97
+    assert orders < 50, "the good ones are not taken one by one"
+
+
+async def test_a_limit_a_rate_and_a_stop_are_heeded_between_batches(engine: Engine):
+    await engine.submit([a_job() for _ in range(60)])
+    which = bulk.scopes(JobFilter(state=State.READY), Verb.CANCEL)
+    order = bulk.cancelling(engine, reason="no")
+    waited: list[float] = []
+
+    async def rest(seconds: float) -> bool:
+        waited.append(seconds)
+        await asyncio.sleep(0)
+        return len(waited) < 3
+
+    limited = await bulk.apply(engine, which, order, Pace(limit=7))
+    stopped = await bulk.apply(engine, which, order, Pace(rate=100, rest=rest))
+
+    assert limited == Tally(matched=7, done=7)
+    assert stopped == Tally(matched=30, done=30), "ten at a time, three times"
+    assert 0 < waited[0] <= 0.1
+    assert waited == sorted(waited)
+    assert waited[2] <= 0.3
+
+
+def test_a_state_that_forbids_the_order_is_refused():
+    with pytest.raises(ConfigError, match="it must be scheduled or ready or running"):
+        bulk.scopes(JobFilter(state=State.DEAD), Verb.CANCEL)
