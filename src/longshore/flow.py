@@ -44,9 +44,17 @@ class Flow(Protocol):
         *,
         seen: BreakerSettings | None = None,
     ) -> bool:
-        """The same for the circuit breaker of a type."""
+        """The same for the circuit breaker of a type.
+
+        While it is open, jobs of the type wait, `parked` as "breaker" and uncharged; while it
+        is half-open, no more of them run than its probes. How exchanges settle moves it.
+        """
         ...
 
     async def breaker_settings(self) -> list[BreakerFlow]:
-        """Every type of whose breaker something is said, by name."""
+        """Every type of whose breaker something is said, by name, and how each stands."""
+        ...
+
+    async def reset_breaker(self, type: str) -> None:
+        """Close a type's breaker, and forget what it has counted. Harmless if it is closed."""
         ...

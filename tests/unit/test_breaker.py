@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from longshore.core import settle
 from longshore.core.breaker import (
     LONGEST_LOOK_US,
-    Phase,
     Rules,
     Standing,
     look_in,
@@ -16,7 +15,7 @@ from longshore.core.breaker import (
     rules,
     verdict,
 )
-from longshore.core.flow import BreakerSettings
+from longshore.core.flow import BreakerSettings, Phase
 from longshore.core.job import Failure, Held, JobId
 
 SECOND = 1_000_000

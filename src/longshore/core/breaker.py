@@ -4,30 +4,34 @@ Closed, it counts how handlers end. Too many failures open it, and jobs of the t
 the cool-down it is half-open, and a few jobs, the probes, try whether it works again.
 """
 
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
 
-from longshore.core.flow import LARGEST, BreakerSettings
-from longshore.core.job import Settlement
-from longshore.core.state import Verb
+from longshore.core.event import Group, Name
+from longshore.core.flow import LARGEST, BreakerFlow, BreakerSettings, Phase
+from longshore.core.job import Job, Settlement
+from longshore.core.state import State, Verb
 
 __all__ = [
     "COOLDOWN_US",
     "LEAST",
     "LONGEST_LOOK_US",
+    "PARKED",
     "PROBES",
     "WINDOW_US",
-    "Phase",
     "Rules",
     "Standing",
     "look_in",
     "observe",
+    "parked",
     "room",
     "rules",
+    "shown",
+    "told",
     "verdict",
+    "verdicts",
     "waking",
 ]
 
@@ -35,23 +39,14 @@ COOLDOWN_US = 30_000_000
 WINDOW_US = 60_000_000
 LEAST = 20
 PROBES = 1
+PARKED = "breaker"
+"""Why a job waits that a breaker holds back."""
 LONGEST_LOOK_US = 1_000_000
 """How often those who wait while probes run look for what became of them."""
 _SLICES = 10
 """A window moves on by a tenth of itself."""
 _LAST_REASONS = ("exhausted", "poison")
 """Of a death that the last of several failures brought."""
-
-
-class Phase(StrEnum):
-    """Whether jobs are handed out."""
-
-    CLOSED = "closed"
-    """They are."""
-    OPEN = "open"
-    """They are not."""
-    HALF_OPEN = "half_open"
-    """A few, to see how they end."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -105,7 +100,8 @@ def verdict(settlement: Settlement) -> bool | None:
         return True
     if settlement.started_at is None or not (settlement.charge or settlement.crash):
         return None
-    if settlement.verb is Verb.RETRY or settlement.reason in _LAST_REASONS:
+    # One that failed, and was to be cancelled meanwhile, failed all the same.
+    if settlement.verb in (Verb.RETRY, Verb.CANCEL) or settlement.reason in _LAST_REASONS:
         return False
     return None
 
@@ -163,6 +159,52 @@ def observe(
     return found, changes
 
 
+def verdicts(
+    settled: Iterable[tuple[str, Settlement]], types: Collection[str]
+) -> dict[str, list[bool]]:
+    """What these settlements say of these types, in order."""
+    found: dict[str, list[bool]] = {}
+    for type_name, settlement in settled:
+        if type_name in types and (said := verdict(settlement)) is not None:
+            found.setdefault(type_name, []).append(said)
+    return found
+
+
+def told(type_name: str, changes: Iterable[Standing]) -> list[Group]:
+    """The events of changes."""
+    return [
+        Group(
+            _NAMES[one.phase],
+            "",
+            type_name,
+            "",
+            bytes(16),
+            [{"until_us": one.until} if one.phase is Phase.OPEN else {}],
+        )
+        for one in changes
+    ]
+
+
+def shown(
+    flows: Iterable[BreakerFlow], standings: Mapping[str, Standing], now: int
+) -> list[BreakerFlow]:
+    """Breakers as people see them: what is said of each, and how it stands."""
+    found: list[BreakerFlow] = []
+    for one in flows:
+        it = waking(standings.get(one.type, Standing()), now)
+        found.append(replace(one, phase=it.phase, since=it.since, until=it.until))
+    return found
+
+
+def parked(jobs: Iterable[Job], standings: Mapping[str, Standing]) -> list[Job]:
+    """The jobs, with the reason where a breaker holds one back."""
+    shut = {name for name, it in standings.items() if it.phase is not Phase.CLOSED}
+    return [
+        replace(job, parked=PARKED) if job.type in shut and job.state is State.READY else job
+        for job in jobs
+    ]
+
+
 def _counted(standing: Standing, held: Rules, now: int, is_success: bool) -> Standing:
     failures = 0 if is_success else standing.failures + 1
     slices = standing.slices
@@ -201,3 +243,10 @@ def _is_too_much(slices: tuple[tuple[int, int, int], ...], held: Rules) -> bool:
         return False
     outcomes = sum(one[1] for one in slices)
     return outcomes >= held.least and sum(one[2] for one in slices) >= held.ratio * outcomes
+
+
+_NAMES = {
+    Phase.CLOSED: Name.BREAKER_CLOSED,
+    Phase.OPEN: Name.BREAKER_OPENED,
+    Phase.HALF_OPEN: Name.BREAKER_HALF_OPENED,
+}

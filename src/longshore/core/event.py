@@ -66,6 +66,12 @@ class Name(StrEnum):
     """A due time's job was submitted."""
     SCHEDULE_SKIPPED = "schedule.skipped"
     """A due time got no job, because the last one was still live."""
+    BREAKER_OPENED = "breaker.opened"
+    """Jobs of a type fail, and are not handed out for a while."""
+    BREAKER_HALF_OPENED = "breaker.half_opened"
+    """The while is over, and a few jobs try whether it works again."""
+    BREAKER_CLOSED = "breaker.closed"
+    """It does, or someone said so: jobs of the type are handed out again."""
 
 
 EXPENDABLE = frozenset({Name.PROGRESS})

@@ -26,6 +26,7 @@ __all__ = [
     "Layer",
     "OnDead",
     "Order",
+    "Phase",
     "QueueFlow",
     "QueueSettings",
     "breakers",
@@ -74,6 +75,17 @@ class OnDead(StrEnum):
     CONTINUE = "continue"
     BLOCK = "block"
     """They wait until an operator releases the key."""
+
+
+class Phase(StrEnum):
+    """Whether a circuit breaker lets jobs be handed out."""
+
+    CLOSED = "closed"
+    """It does."""
+    OPEN = "open"
+    """It does not."""
+    HALF_OPEN = "half_open"
+    """A few, to see how they end."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -147,6 +159,11 @@ class BreakerFlow(msgspec.Struct, frozen=True):
     type: str
     declared: BreakerSettings = BreakerSettings()
     overridden: BreakerSettings = BreakerSettings()
+    phase: Phase = Phase.CLOSED
+    since: int = 0
+    """When it came to stand so; 0: it always did."""
+    until: int = 0
+    """When it is open: the end of the cool-down."""
 
     @property
     def effective(self) -> BreakerSettings:
@@ -177,7 +194,14 @@ def queues(rows: Iterable[tuple[str, Layer, QueueSettings]]) -> list[QueueFlow]:
 
 def breakers(rows: Iterable[tuple[str, Layer, BreakerSettings]]) -> list[BreakerFlow]:
     """All that is said of breakers, by type, from their layers."""
-    return [BreakerFlow(name, **layers) for name, layers in _by_name(rows)]
+    return [
+        BreakerFlow(
+            name,
+            layers.get(Layer.DECLARED.value, BreakerSettings()),
+            layers.get(Layer.OVERRIDDEN.value, BreakerSettings()),
+        )
+        for name, layers in _by_name(rows)
+    ]
 
 
 def limit_of(rate: float | None, burst: int | None) -> Limit | None:

@@ -182,6 +182,12 @@ class PutBreaker(Request, frozen=True):
     seen: BreakerSettings | None = None
 
 
+class ResetBreaker(Request, frozen=True):
+    """A type that has a breaker."""
+
+    type: str
+
+
 class PutTenant(Request, frozen=True):
     """A tenant, and how it stands."""
 
@@ -301,6 +307,7 @@ METHODS = {
         _read("queue_settings", Empty, list[QueueFlow]),
         Method("put_breaker", PutBreaker, bool, Scope.OPERATE, True, True),
         _read("breaker_settings", Empty, list[BreakerFlow]),
+        Method("reset_breaker", ResetBreaker, None, Scope.OPERATE, True, True),
         _read("events", Events, list[EventBatch], fleetwide=True),
         _work("unpublished", Limited, list[EventBatch], again=True),
         _work("published", Published, None, again=True),

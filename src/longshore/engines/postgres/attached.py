@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from longshore.core import breaker
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.breaking import configured, observe
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.exchanging import read_meta
 from longshore.engines.postgres.holding import Book, Row
@@ -93,8 +95,13 @@ class AttachedSession:
             plan.start(started)
             plan.report(progress)
             plan.settle(settlements)
+            types = await configured(connection)
+            said = breaker.verdicts(plan.settled(settlements), types) if types else {}
             plan.finish()
-            return await self._send(connection, number, (book, plan), max(want, 0), wanted)
+            answer = await self._send(connection, number, (book, plan), max(want, 0), wanted)
+            if answer is not None and types:
+                await observe({**dict.fromkeys(types, ()), **said}, answer.now, connection)
+            return answer
 
         for _ in range(_TRIES):
             answer = await self._database.transact(body)

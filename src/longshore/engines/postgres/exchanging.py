@@ -25,6 +25,12 @@ class Meta(msgspec.Struct):
     limited: list[str] | None
     """Queues of which only so many jobs may run; None unless the exchange was applied."""
     look_in: int | None
+    breakers: list[str] | None
+    """Types that have a breaker; None unless the exchange was applied."""
+    due: list[str] | None
+    """Of them those whose cool-down is over."""
+    probed: list[str] | None
+    """Of them those that are not closed and may be probed."""
 
 
 _meta = msgspec.json.Decoder(Meta)

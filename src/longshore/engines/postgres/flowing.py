@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core import flow
+from longshore.core import breaker, flow
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -13,6 +13,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.engines.postgres import breaking
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.depth import Depth, Depths
@@ -62,11 +63,18 @@ class PostgresFlow:
     ) -> bool:
         """Replace a layer of what is said of a type's breaker."""
         flow.validate(type, settings)
-        return await self._open.transact(partial(_put, type, layer, settings, seen))
+        return await self._open.transact(partial(_put_breaker, type, layer, settings, seen))
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
-        return flow.breakers(await _all(self._open, BreakerSettings))
+        flows = flow.breakers(await _all(self._open, BreakerSettings))
+        standings = await breaking.standings(self._open)
+        (row,) = await self._open.fetch(SQL.clock, self._open.now())
+        return breaker.shown(flows, standings, row["clock"])
+
+    async def reset_breaker(self, type: str) -> None:
+        """Close a type's breaker, and forget what it has counted."""
+        await self._open.transact(partial(breaking.reset, type, self._open.now()))
 
     async def depths(self) -> dict[str, Depth]:
         """The queues that must not get too deep."""
@@ -92,6 +100,28 @@ async def _put_queue(
         await connection.execute(SQL.flow_delete, name)
     # Nobody counted while nothing was said.
     await connection.execute(SQL.running_delete, name)
+    return True
+
+
+async def _put_breaker(
+    type_name: str,
+    layer: Layer,
+    settings: BreakerSettings,
+    seen: BreakerSettings | None,
+    connection: Connection,
+) -> bool:
+    if not await _put(type_name, layer, settings, seen, connection):
+        return False
+    layers = await _layers(connection, type_name, BreakerSettings)
+    (whole,) = flow.breakers((type_name, *one) for one in layers.items()) or [
+        BreakerFlow(type_name)
+    ]
+    held = breaker.rules(whole.effective)
+    if held is None:
+        await connection.execute(SQL.breaker_delete, type_name)
+    else:
+        text = _encode(whole.effective).decode()
+        await connection.execute(SQL.breaker_put, type_name, text, held.probes)
     return True
 
 

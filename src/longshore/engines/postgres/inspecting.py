@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from longshore.core import event, ids
+from longshore.core import breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engines.postgres import rows, stewarding
+from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.securing import Part, parts, secure, take
 from longshore.engines.postgres.sql import SQL
@@ -38,7 +39,8 @@ _FIRST_LOOK, _LONGEST_LOOK = 512, 16_384
 
 async def get(database: Database, job_id: JobId, *, tenant: str | None = None) -> Job:
     """The job, or JobNotFoundError."""
-    return rows.job(await _row(database, job_id, tenant))
+    job = rows.job(await _row(database, job_id, tenant))
+    return (await _parked(database, [job]))[0]
 
 
 async def find(
@@ -58,7 +60,7 @@ async def find(
         look = min(look * 2, _LONGEST_LOOK)
     shown = found[:limit]
     more = write_cursor(shown[-1]["handle"], which) if len(found) > limit and shown else None
-    return Page([rows.job(row) for row in shown], more)
+    return Page(await _parked(database, [rows.job(row) for row in shown]), more)
 
 
 async def attempts(
@@ -321,6 +323,12 @@ async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
     if not found:
         raise JobNotFoundError(ids.text(job_id))
     return found[0]
+
+
+async def _parked(database: Database, jobs: list[Job]) -> list[Job]:
+    if any(job.state is State.READY for job in jobs):
+        return breaker.parked(jobs, await standings(database))
+    return jobs
 
 
 async def _now(connection: Connection, database: Database) -> int:

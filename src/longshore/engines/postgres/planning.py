@@ -6,7 +6,7 @@ them; after a while its finished part is moved out, so that the journal stays sh
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from longshore.core import event
@@ -127,6 +127,14 @@ class Plan:
         for _, span in self._popped:
             found[span.queue] -= 1
         return found
+
+    def settled(self, settlements: Iterable[Settlement]) -> Iterator[tuple[str, Settlement]]:
+        """Those of the settlements that it carries out, each with the job's type."""
+        spans = dict(self._popped)
+        for one in settlements:
+            span = spans.get(one.handle)
+            if span is not None and span.delivery == one.delivery:
+                yield span.type_of(one.handle & _ORDINAL), one
 
     @property
     def is_empty(self) -> bool:

@@ -10,6 +10,7 @@ from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.breaking import Hearing
 from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.eras import check_in
@@ -70,6 +71,7 @@ class PostgresSession:
         self._was_idle = False
         """Whether it surely changed nothing: then the store has not noted its number."""
         self._told = Told()
+        self._hearing = Hearing(database)
         self._is_ended = False
         self.is_open = True
         """Whether it still has a connection, or may have one."""
@@ -114,9 +116,11 @@ class PostgresSession:
                 plan.start(started)
                 plan.report(progress)
                 plan.settle(settlements)
+                self._hearing.hear(plan, settlements)
                 plan.finish()
                 answer = await self._send(number, plan, max(want, 0), wanted)
                 if answer is not None:
+                    await self._hearing.tell(answer.now)
                     return answer
 
     @asynccontextmanager
@@ -226,6 +230,7 @@ class PostgresSession:
         plan.commit(meta.now)
         claims = book.add(number, rows[1:], _moment())
         self._told.note(meta, holds, claims)
+        self._hearing.note(meta)
         if want and meta.clear:
             self._note_waiting(not claims, missed=meta.missed)
         elif want:

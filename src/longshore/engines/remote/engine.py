@@ -275,6 +275,10 @@ class RemoteEngine:
         """All that is said of breakers."""
         return await self._ask("breaker_settings")
 
+    async def reset_breaker(self, type: str) -> None:
+        """Close a type's breaker, and forget what it has counted."""
+        await self._ask("reset_breaker", type=type)
+
     # Outbox
 
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:

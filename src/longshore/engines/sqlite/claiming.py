@@ -9,6 +9,7 @@ from itertools import accumulate
 import msgspec
 
 from longshore.core.job import Claim, Held, JobId
+from longshore.engines.sqlite.breaking import Gate
 from longshore.engines.sqlite.limiting import Limits
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -128,13 +129,22 @@ def claim(
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
     limits = Limits(db, transaction.now)
-    claiming = _Claiming(db, exchange, types, paused, limits, want)
-    for queue in open_queues:
-        if not claiming.take(queue):
+    gate = Gate(transaction, types)
+    # Probes go alone: what a breaker waits for is few, and comes first.
+    takes = [(frozenset({type_name}), room) for type_name, room in gate.probes.items()]
+    taken = Taken({}, {})
+    for some, room in [*takes, (types - gate.shut, want)]:
+        claiming = _Claiming(db, exchange, some, paused, limits, min(room, want))
+        for queue in open_queues:
+            if not claiming.take(queue):
+                break
+        taken = claiming.taken
+        if taken:
             break
     if transaction.freed:
         transaction.freed -= limits.full
-    return claiming.taken, False, limits.look_in
+    looks = [limits.look_in, gate.look_in if len(taken) < want else None]
+    return taken, False, min((one for one in looks if one is not None), default=None)
 
 
 class _Claiming:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core import flow
+from longshore.core import breaker, flow
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -15,6 +15,8 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.engines.sqlite import breaking
+from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.runtime.depth import Depth, Depths
@@ -32,6 +34,7 @@ class SqliteFlow:
     """Keeps both layers, and for claims what holds of them."""
 
     _writer: Writer
+    _store: Store
 
     _depths: Depths
 
@@ -65,11 +68,18 @@ class SqliteFlow:
     ) -> bool:
         """Replace a layer of what is said of a type's breaker."""
         flow.validate(type, settings)
-        return await self._writer.call(partial(_put, type, layer, settings, seen))
+        return await self._writer.call(partial(_put_breaker, type, layer, settings, seen))
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
-        return flow.breakers(await self._read(lambda db: _all(db, BreakerSettings)))
+        rows, standings = await self._read(
+            lambda db: (_all(db, BreakerSettings), breaking.standings(db))
+        )
+        return breaker.shown(flow.breakers(rows), standings, self._store.clock.now())
+
+    async def reset_breaker(self, type: str) -> None:
+        """Close a type's breaker, and forget what it has counted."""
+        await self._writer.call(partial(breaking.reset, type))
 
     async def depths(self) -> dict[str, Depth]:
         """The queues that must not get too deep."""
@@ -90,6 +100,25 @@ def _put_queue(
     (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
     scope = {"queue": name, "settings": _encode(whole.effective).decode()}
     transaction.db.execute(SQL.flow_put if layers else SQL.flow_delete, scope)
+    return True
+
+
+def _put_breaker(
+    type_name: str,
+    layer: Layer,
+    settings: BreakerSettings,
+    seen: BreakerSettings | None,
+    transaction: Transaction,
+) -> bool:
+    if not _put(type_name, layer, settings, seen, transaction):
+        return False
+    layers = _layers(transaction.db, type_name, BreakerSettings)
+    (whole,) = flow.breakers((type_name, *one) for one in layers.items()) or [
+        BreakerFlow(type_name)
+    ]
+    holds = breaker.rules(whole.effective) is not None
+    scope = {"type": type_name, "settings": _encode(whole.effective).decode()}
+    transaction.db.execute(SQL.breaker_put if holds else SQL.breaker_delete, scope)
     return True
 
 

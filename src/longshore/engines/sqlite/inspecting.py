@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from longshore.core import ids
+from longshore.core import breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.sqlite import rows
+from longshore.engines.sqlite import breaking, rows
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.writer import Transaction
@@ -47,7 +47,7 @@ _IN = {
 
 def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
     """The job, or JobNotFoundError."""
-    return _numbered(db, job_id, tenant)[1]
+    return breaker.parked([_numbered(db, job_id, tenant)[1]], breaking.standings(db))[0]
 
 
 def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
@@ -57,7 +57,8 @@ def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | Non
     found = db.execute(SQL.job_columns + _IN[which.state] + SQL.job_find, scope).fetchall()
     shown = found[:limit]
     more = write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
-    return Page([rows.job(row) for row in shown], more)
+    jobs = breaker.parked([rows.job(row) for row in shown], breaking.standings(db))
+    return Page(jobs, more)
 
 
 def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[Attempt]:

@@ -10,6 +10,7 @@ from longshore.testing.contract.answering import *
 from longshore.testing.contract.attaching import *
 from longshore.testing.contract.backpressure import *
 from longshore.testing.contract.borrowing import *
+from longshore.testing.contract.breaking import *
 from longshore.testing.contract.cancelling import *
 from longshore.testing.contract.claiming import *
 from longshore.testing.contract.faults import *

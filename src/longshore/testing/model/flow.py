@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from longshore.core import flow
+from longshore.core import breaker, flow
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -51,14 +51,20 @@ class ModelFlow:
     ) -> bool:
         """See `longshore.flow.Flow`."""
         flow.validate(type, settings)
-        return self._put(self._store.breaker_settings, (type, layer), settings, seen)
+        is_put = self._put(self._store.breaker_settings, (type, layer), settings, seen)
+        if type not in self._store.breakers():
+            self._store.standings.pop(type, None)
+        return is_put
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """See `longshore.flow.Flow`."""
-        self._store.now()
-        return flow.breakers(
-            [(name, layer, it) for (name, layer), it in self._store.breaker_settings.items()]
-        )
+        rows = [(name, layer, it) for (name, layer), it in self._store.breaker_settings.items()]
+        return breaker.shown(flow.breakers(rows), self._store.standings, self._store.now())
+
+    async def reset_breaker(self, type: str) -> None:
+        """See `longshore.flow.Flow`."""
+        self._store.reset(type)
+        self._store.commit()
 
     def _put(
         self,

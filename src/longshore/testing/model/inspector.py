@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from longshore.core import breaker
 from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
@@ -27,7 +28,7 @@ class ModelInspector:
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """See `longshore.engine.Inspector`."""
         self._store.now()
-        return self._store.row(job_id, tenant).job
+        return breaker.parked([self._store.row(job_id, tenant).job], self._store.standings)[0]
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
         """See `longshore.engine.Inspector`."""
@@ -43,9 +44,8 @@ class ModelInspector:
         ]
         page = found[:limit]
         is_last = len(page) == len(found)
-        return Page(
-            [row.job for row in page], None if is_last else f"{page[-1].handle} {which}"
-        )
+        jobs = breaker.parked([row.job for row in page], self._store.standings)
+        return Page(jobs, None if is_last else f"{page[-1].handle} {which}")
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
         """See `longshore.engine.Inspector`."""

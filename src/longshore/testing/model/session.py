@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from longshore.core import event
+from longshore.core import breaker, event
 from longshore.core.event import Name
 from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
@@ -141,7 +141,10 @@ class ModelSession:
             if row is None:
                 lease.refused.append(reference)
             else:
+                said = breaker.verdicts([(row.job.type, settlement)], {row.job.type})
                 self._store.settle(row, settlement)
+                for type_name, outcomes in said.items():
+                    self._store.observe(type_name, outcomes)
 
     def _start(self, started: Sequence[Reference]) -> None:
         for row in self._held():
@@ -156,10 +159,30 @@ class ModelSession:
                 self._store.emit(Name.PROGRESS, row.job, **event.progress(report))
 
     def _claim(self, number: int, queues: Sequence[str], want: int) -> int | None:
-        """Take what may be taken, queue after queue; when it pays to ask again."""
+        """Take what may be taken, probes before all else; when it pays to ask again."""
+        store, types, looks = self._store, set(self._lease.types), list[int]()
+        for type_name in sorted(types & store.breakers().keys()) if want else ():
+            room = store.probes(type_name)
+            if room is None:
+                continue
+            types.remove(type_name)
+            if not room:
+                looks.append(breaker.look_in(store.standings[type_name], store.now()))
+            else:
+                self._claim_of({type_name}, number, queues, min(want, room))
+                if any(row.number == number for row in self._held()):
+                    return None
+        look = self._claim_of(types, number, queues, want)
+        if sum(row.number == number for row in self._held()) == want:
+            return look
+        return min([*looks, *([] if look is None else [look])], default=None)
+
+    def _claim_of(
+        self, types: set[str], number: int, queues: Sequence[str], want: int
+    ) -> int | None:
         looks: list[int] = []
         for queue in queues:
-            room, waiting = self._store.room(queue), list(self._takeable([queue]))
+            room, waiting = self._store.room(queue), list(self._takeable([queue], types))
             taken = waiting[: min(want, room)]
             for row in taken:
                 self._take(row, number)
@@ -169,12 +192,12 @@ class ModelSession:
                 looks.append(self._store.look_in(queue))
         return min(looks, default=None)
 
-    def _takeable(self, queues: Sequence[str]) -> Iterator[Row]:
+    def _takeable(self, queues: Sequence[str], types: set[str]) -> Iterator[Row]:
         waiting = [
             row
             for row in self._store.rows.values()
             if row.job.state is State.READY
-            and row.job.type in self._lease.types
+            and row.job.type in types
             and not self._store.is_paused(row.job.queue, row.job.type)
         ]
         return self._in_order(waiting, queues)

@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from longshore.core import event, ids
+from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.flow import (
     BreakerSettings,
     Layer,
+    Phase,
     QueueSettings,
     effective,
     look_in,
@@ -102,6 +103,7 @@ class Store:
         self.queue_buckets: dict[str, int | None] = {}
         self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
         self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
+        self.standings: dict[str, breaker.Standing] = {}
         self.fired: set[tuple[str, str, int]] = set()
         self.batches: list[EventBatch] = []
         self.published: set[int] = set()
@@ -210,6 +212,39 @@ class Store:
         """When it pays to ask again for jobs of a queue that were held back."""
         empty_at = self.queue_buckets.get(queue)
         return look_in(self.effective(queue), empty_at, now=self.now())
+
+    def breakers(self) -> dict[str, breaker.Rules]:
+        """What holds for types that have a breaker."""
+        found: dict[str, breaker.Rules] = {}
+        for name, _ in self.breaker_settings:
+            layers = (self.breaker_settings.get((name, it), BreakerSettings()) for it in Layer)
+            held = breaker.rules(effective(*layers))
+            if held is not None:
+                found[name] = held
+        return found
+
+    def observe(self, type_name: str, outcomes: Sequence[bool] = ()) -> None:
+        """So attempts of a type ended, as far as its breaker is concerned."""
+        held = self.breakers().get(type_name)
+        if held is not None:
+            standing = self.standings.get(type_name, breaker.Standing())
+            after, changes = breaker.observe(standing, held, outcomes, self.now())
+            self.standings[type_name] = after
+            self._groups += breaker.told(type_name, changes)
+
+    def probes(self, type_name: str) -> int | None:
+        """How many jobs of a type with a breaker may be claimed; None: any number."""
+        self.observe(type_name)
+        running = sum(row.token > 0 and row.job.type == type_name for row in self.rows.values())
+        held, standing = self.breakers()[type_name], self.standings[type_name]
+        return breaker.room(standing, held, running=running, now=self.now())
+
+    def reset(self, type_name: str) -> None:
+        """Close a breaker."""
+        now, before = self.now(), self.standings.pop(type_name, breaker.Standing())
+        if before.phase is not Phase.CLOSED:
+            self.standings[type_name] = breaker.Standing(since=now)
+            self._groups += breaker.told(type_name, [self.standings[type_name]])
 
     def emit(self, name: Name, job: Job, **details: object) -> None:
         """Note a transition of a job."""

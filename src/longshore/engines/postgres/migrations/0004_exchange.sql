@@ -244,7 +244,8 @@ $$;
 -- `paused`; whether jobs were `missed` because someone else was just taking them; whether the
 -- era is `clear`, without which nothing is claimed; which queues are `limited` in how many of
 -- their jobs run: of these p_holds tells, by queue, how many the session still holds; and, if a
--- limit held jobs back, `look_in` how many microseconds it pays to ask again.
+-- limit held jobs back, `look_in` how many microseconds it pays to ask again; which types have
+-- a breaker (`breakers`), and which of those that are wanted are `probed`, or `due` to be.
 -- p_soft are settled claims that a request to cancel would settle otherwise: when one of them
 -- has such a request that the session had not heard of, it has to decide again (heed).
 -- A session of another era has to check in first (doubt).
@@ -289,6 +290,12 @@ declare
     v_rooms  integer[];
     v_takens integer[];
     v_look   bigint;
+    v_breakers text[];
+    v_types  text[] := p_types;
+    v_probed text[];
+    v_due    text[];
+    v_wait   bigint;
+    v_later  bigint;
 begin
     select e.number, e.is_clear into v_era, v_clear from longshore.era e;
     if v_era is distinct from p_era then
@@ -350,21 +357,37 @@ begin
                 p_token, v_limited, p_holds,
                 case when p_want > 0 and v_clear then coalesce(v_open, '{}') else '{}' end);
         end if;
+        select array_agg(b.type) into v_breakers from longshore.breaker b;
+        if v_breakers is not null then
+            select s.types, s.probed, s.due, s.look into v_types, v_probed, v_due, v_wait
+              from longshore.sift(v_now, p_types) s;
+        end if;
         if p_want > 0 and v_clear and v_open is not null then
             if v_flow then
                 v_rooms := longshore.rooms(p_token, v_now, v_open, v_alone, p_want);
             end if;
+            -- Probes go alone: what a breaker waits for is few, and comes first.
+            if v_probed is not null then
+                select p.taken, p.takens, p.look into v_got, v_takens, v_later
+                  from longshore.probe(p_token, p_number, v_now, v_open, v_probed, p_want,
+                                       v_rooms) p;
+                v_wait := least(v_wait, v_later);
+            end if;
             -- Of several who waited for the same span one has it next, and leaves some or none.
             for v_try in 1 .. 4 loop
+                exit when v_got > 0;
                 select c.taken, c.missed, c.takens into v_got, v_missed, v_takens
-                  from longshore.claim(p_token, p_number, v_now, v_open, p_types, p_want,
+                  from longshore.claim(p_token, p_number, v_now, v_open, v_types, p_want,
                                        v_rooms) c;
                 exit when v_got > 0 or v_missed is null or v_try = 4
                      or not longshore.await_span(v_missed);
             end loop;
             if v_rooms is not null then
-                v_look := longshore.took(p_token, v_now, v_open, p_types, p_want, v_rooms,
+                v_look := longshore.took(p_token, v_now, v_open, v_types, p_want, v_rooms,
                                          v_takens);
+            end if;
+            if v_got < p_want then
+                v_look := least(v_look, v_wait);
             end if;
         end if;
         delete from longshore.exchanged e where e.token = p_token and e.number = v_last;
@@ -394,7 +417,8 @@ begin
                            'paused', v_open is null,
                            'missed', v_got = 0 and v_missed is not null,
                            'clear', coalesce(v_clear, true),
-                           'limited', v_limited, 'look_in', v_look)::text;
+                           'limited', v_limited, 'look_in', v_look,
+                           'breakers', v_breakers, 'due', v_due, 'probed', v_probed)::text;
     if v_got > 0 or v_status = 'repeated' then
         return query select * from longshore.claimed(p_token, p_number);
     end if;

@@ -13,6 +13,11 @@ class Statements:
 
     admit: str
     attempts: str
+    breaker_delete: str
+    breaker_move: str
+    breaker_put: str
+    breakers: str
+    breakers_hold: str
     bucket_hold: str
     bucket_prune: str
     bucket_put: str

@@ -12,6 +12,10 @@ class Statements:
     """Field names are file names."""
 
     attempts: str
+    breaker_delete: str
+    breaker_move: str
+    breaker_put: str
+    breakers: str
     bucket_get: str
     bucket_prune: str
     bucket_put: str
@@ -97,6 +101,7 @@ class Statements:
     replay: str
     report: str
     resume: str
+    running_of_type: str
     schedule_delete: str
     schedule_due: str
     schedule_get: str

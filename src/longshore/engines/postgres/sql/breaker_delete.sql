@@ -1,0 +1,2 @@
+-- breaker_delete: nothing holds for a type any more. type
+delete from longshore.breaker where type = $1

@@ -1,0 +1,105 @@
+"""The circuit breakers of types: they hear how jobs end, and hold claims back."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from longshore.core import breaker
+from longshore.core.breaker import Rules, Standing
+from longshore.core.flow import BreakerSettings
+from longshore.core.job import Settlement
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+
+__all__ = ["Gate", "observe", "reset", "standings"]
+
+_json = msgspec.json.Encoder()
+
+
+class Gate:
+    """What breakers hold back of one claim."""
+
+    def __init__(self, transaction: Transaction, types: frozenset[str]) -> None:
+        self.shut: set[str] = set()
+        """Types that are not handed out like others."""
+        self.probes: dict[str, int] = {}
+        """How many may be handed out of those of which a few may."""
+        self.look_in: int | None = None
+        """When it pays to ask again for what is held back."""
+        db, now = transaction.db, transaction.now
+        for type_name, settings, stored in db.execute(SQL.breakers).fetchall():
+            standing, held = _standing(stored), _rules(settings)
+            if held is None or type_name not in types:
+                continue
+            standing = _observed(transaction, type_name, standing, held, ())
+            if standing.phase is breaker.Phase.CLOSED:
+                continue
+            (running,) = db.execute(SQL.running_of_type, {"type": type_name}).fetchone()
+            room = breaker.room(standing, held, running=running, now=now)
+            self.shut.add(type_name)
+            if room:
+                self.probes[type_name] = room
+            else:
+                look = breaker.look_in(standing, now)
+                self.look_in = look if self.look_in is None else min(look, self.look_in)
+
+
+def observe(transaction: Transaction, settled: Iterable[tuple[str, Settlement]]) -> None:
+    """Jobs of these types ended so."""
+    rows = transaction.db.execute(SQL.breakers).fetchall()
+    if not rows:
+        return
+    said = breaker.verdicts(settled, {row[0] for row in rows})
+    for type_name, settings, stored in rows:
+        held = _rules(settings)
+        if held is not None and type_name in said:
+            _observed(transaction, type_name, _standing(stored), held, said[type_name])
+
+
+def reset(type_name: str, transaction: Transaction) -> None:
+    """Close a breaker, and forget what it has counted."""
+    before = standings(transaction.db).get(type_name, Standing())
+    if before == Standing():
+        return
+    after = Standing(since=transaction.now)
+    is_news = before.phase is not after.phase
+    _move(transaction, type_name, after, [after] if is_news else [])
+
+
+def standings(db: sqlite3.Connection) -> dict[str, Standing]:
+    """How every breaker stands."""
+    return {type_name: _standing(stored) for type_name, _, stored in db.execute(SQL.breakers)}
+
+
+def _observed(
+    transaction: Transaction,
+    type_name: str,
+    before: Standing,
+    held: Rules,
+    outcomes: Sequence[bool],
+) -> Standing:
+    after, changes = breaker.observe(before, held, outcomes, transaction.now)
+    if after != before:
+        _move(transaction, type_name, after, changes)
+    return after
+
+
+def _move(
+    transaction: Transaction, type_name: str, after: Standing, changes: Sequence[Standing]
+) -> None:
+    scope = {"type": type_name, "standing": _json.encode(after).decode()}
+    transaction.db.execute(SQL.breaker_move, scope)
+    transaction.groups += breaker.told(type_name, changes)
+    # Those who wait have to learn when to look again, too.
+    transaction.wakes |= bool(changes)
+
+
+@lru_cache(maxsize=1_024)
+def _rules(settings: str) -> Rules | None:
+    return breaker.rules(msgspec.json.decode(settings, type=BreakerSettings))
+
+
+def _standing(stored: str) -> Standing:
+    return msgspec.json.decode(stored, type=Standing)
