@@ -1,20 +1,22 @@
 """The routes of jobs."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from longshore import paging
+from longshore import explaining, paging
 from longshore.api import submitting, views
 from longshore.api.decoding import Decoder, refuse_repeats
-from longshore.api.fields import JobIdText, Limit, Name, Tag, Text
+from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.submitting import JobBody
 from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, WholeJob, encode
+from longshore.core import explain as why
 from longshore.core import ids, poison
 from longshore.core.account import Scope
 from longshore.core.job import Job, NewJob, Submitted, Verdict
@@ -49,6 +51,26 @@ class CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why a job is cancelled."""
 
     reason: Text = "cancelled over HTTP"
+
+
+class ReasonView(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that keeps a job from running, or says why it need not."""
+
+    code: str
+    """For programs."""
+    text: str
+    """For people."""
+    until: datetime | None
+    """When it passes by itself, as far as that can be said."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a job does not run."""
+
+    id: str
+    state: State
+    reasons: list[ReasonView]
+    """At least one."""
 
 
 class BatchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,6 +167,17 @@ async def attempts(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     job_id = ids.parse(call.path.id)
     found = await call.service.engine.attempts(job_id, tenant=call.caller.tenant)
     return Answer(200, encode(views.attempt_list(found)))
+
+
+async def explain(call: Call[JobPath, Nothing, Nothing]) -> Answer:
+    """Why a job does not run: what somebody has to change first, then what passes by itself."""
+    job_id = ids.parse(call.path.id)
+    facts = await explaining.gather(call.service.engine, job_id, tenant=call.caller.tenant)
+    reasons = [
+        ReasonView(code=one.code, text=one.text, until=moment(one.until))
+        for one in why.explain(facts)
+    ]
+    return Answer(200, encode(Explanation(ids.text(facts.job.id), facts.job.state, reasons)))
 
 
 async def cancel(call: Call[JobPath, Nothing, CancelBody]) -> Answer:
@@ -296,6 +329,16 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         parameters=JobPath,
         answers={200: AttemptList},
+        problems=("job_not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{id}/explain",
+        name="explainJob",
+        handler=explain,
+        scope=Scope.READ,
+        parameters=JobPath,
+        answers={200: Explanation},
         problems=("job_not_found",),
     ),
     Route(

@@ -8,11 +8,22 @@ import msgspec
 
 from longshore.cli import waits
 from longshore.core import ids, poison
+from longshore.core.explain import Reason
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
 from longshore.engine import Pause, QueueCounts, SessionView
 
-__all__ = ["Document", "attempt", "instant", "job", "queue", "schedule", "seconds", "worker"]
+__all__ = [
+    "Document",
+    "attempt",
+    "instant",
+    "job",
+    "queue",
+    "reasons",
+    "schedule",
+    "seconds",
+    "worker",
+]
 
 Document = dict[str, object]
 
@@ -49,6 +60,12 @@ def job(
         document["waits_because"] = waits_because
         document["victims"] = poison.victims(attempts)
     return document
+
+
+def reasons(it: Job, them: Sequence[Reason]) -> Document:
+    """Why a job does not run."""
+    told = [_fields(one, times=("until",)) for one in them]
+    return {"id": ids.text(it.id), "state": it.state, "reasons": told}
 
 
 def attempt(it: Attempt) -> Document:

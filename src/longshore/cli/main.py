@@ -19,6 +19,7 @@ COMMANDS = {
     "api": "Serve the queue over HTTP.",
     "submit": "Submit a job.",
     "jobs": "List, show, cancel, retry and wait for jobs.",
+    "explain": "Say why a job does not run.",
     "dead": "List, show, replay and purge dead jobs.",
     "queues": "List, pause and resume queues.",
     "schedules": "List, add, preview, pause, resume and remove schedules.",

@@ -198,3 +198,17 @@ async def test_a_job_of_another_tenant_looks_like_one_that_does_not_exist(
         assert theirs.status_code == 404
         assert theirs.content == missing.content
         assert shown(theirs) == shown(missing)
+
+
+async def test_a_job_is_explained(client: httpx.AsyncClient, engine: Engine):
+    job = a_job(queue="mail", delay=60_000_000)
+    await engine.submit([job])
+
+    answer = await client.get(f"/v1/jobs/{ids.text(job.id)}/explain")
+    unknown = await client.get(f"/v1/jobs/{UNKNOWN}/explain")
+
+    told = answer.json()
+    assert (answer.status_code, told["state"]) == (200, "scheduled")
+    assert [one["code"] for one in told["reasons"]] == ["scheduled", "no_worker"]
+    assert told["reasons"][0]["until"] is not None
+    assert unknown.status_code == 404

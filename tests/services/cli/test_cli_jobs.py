@@ -5,6 +5,8 @@ from datetime import datetime
 
 from cli_steps import LEASE, Queue, Shell
 
+from longshore import explaining
+from longshore.core import ids
 from longshore.core.state import State, Verb
 from longshore.engine import Engine
 from longshore.testing.factories import HOUR, MINUTE, a_job
@@ -213,3 +215,25 @@ def test_jobs_are_cancelled_and_retried_by_filter(shell: Shell, queue: Queue):
     assert (odd.exit_code, "must be scheduled" in odd.stderr) == (2, True)
     found = [queue.get(job_id).state for job_id in (*mail, later, other)]
     assert found == [State.CANCELLED, State.CANCELLED, State.READY, State.READY]
+
+
+def test_a_job_is_explained(shell: Shell, queue: Queue):
+    first, second = queue.submit(queue="mail"), queue.submit(queue="mail", priority=9)
+    urgent = queue.submit(queue="mail", priority=1)
+    shell("queues", "pause", "mail")
+
+    words = shell("explain", first).stdout
+    paused = json.loads(shell("explain", first, "--json").stdout)
+    shell("queues", "resume", "mail")
+
+    async def look(engine: Engine) -> list[int | None]:
+        await a_worker(engine, queues=["mail"])
+        named = map(ids.parse, (first, second, urgent))
+        return [(await explaining.gather(engine, one)).ahead for one in named]
+
+    assert "The queue mail is paused" in words
+    assert "No worker is connected." in words
+    assert [one["code"] for one in paused["reasons"]] == ["paused", "no_worker"]
+    assert (paused["id"], paused["state"]) == (first, "ready")
+    assert queue.ask(look) == [1, 2, 0]
+    assert shell("explain", ids.text(a_job().id)).exit_code == 3

@@ -1,0 +1,61 @@
+"""Gathers what is known about why a job does not run, by the calls that every engine has."""
+
+from longshore import paging
+from longshore.core.explain import Facts, goes_first
+from longshore.core.flow import QueueSettings
+from longshore.core.job import Job, JobId
+from longshore.core.state import State
+from longshore.engine import Engine, JobFilter, QueueCounts
+
+__all__ = ["gather"]
+
+_LOOKED_AT = 200
+"""Of the newest ready jobs, to find those that go behind."""
+
+
+async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) -> Facts:
+    """The facts about a job, or JobNotFoundError.
+
+    For a tenant, those before it are counted among its own jobs: how many others have is not
+    its business.
+    """
+    job = await engine.get(job_id, tenant=tenant)
+    now = await engine.now()
+    if job.state not in (State.READY, State.SCHEDULED):
+        return Facts(job=job, now=now)
+    everyone = _of(job.queue, await engine.counts())
+    counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
+    said = [one for one in await engine.queue_settings() if one.queue == job.queue]
+    settings = said[0].effective if said else QueueSettings()
+    return Facts(
+        job=job,
+        now=now,
+        counts=counts,
+        running=everyone.running,
+        settings=settings,
+        pauses=await engine.pauses(),
+        sessions=await engine.sessions(),
+        ahead=await _ahead(engine, job, tenant, counts, settings),
+    )
+
+
+async def _ahead(
+    engine: Engine, job: Job, tenant: str | None, counts: QueueCounts, settings: QueueSettings
+) -> int | None:
+    """Ready jobs that go first, at most: all but those that are known to go behind."""
+    if job.state is not State.READY:
+        return None
+    others = counts.ready - counts.parked - 1
+    if others <= 0:
+        return 0
+    which = JobFilter(queue=job.queue, state=State.READY, tenant=tenant)
+    newest = (await paging.find(engine, which, limit=_LOOKED_AT)).jobs
+    behind = sum(
+        one.id != job.id and one.parked is None and not goes_first(one, job, settings)
+        for one in newest
+    )
+    return max(others - behind, 0)
+
+
+def _of(queue: str, counts: list[QueueCounts]) -> QueueCounts:
+    return next((one for one in counts if one.queue == queue), QueueCounts(queue=queue))

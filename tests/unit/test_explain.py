@@ -1,0 +1,220 @@
+"""Why a job does not run, reason by reason."""
+
+from typing import Any
+
+import pytest
+
+from longshore.core.breaker import Phase, Standing
+from longshore.core.explain import Facts, explain, goes_first
+from longshore.core.flow import Order, QueueSettings
+from longshore.core.job import Failure, Job
+from longshore.core.state import State
+from longshore.core.view import Pause, QueueCounts, SessionView
+from longshore.testing.factories import HOUR, MINUTE, SECOND, an_id
+
+NOW = 1_767_225_600_000_000
+
+
+def a_job(state: State = State.READY, **changes: Any) -> Job:
+    facts: dict[str, Any] = {
+        "id": an_id(),
+        "type": "mail.send",
+        "queue": "mail",
+        "tenant": "default",
+        "state": state,
+        "priority": 5,
+        "payload": b"{}",
+        "run_at": NOW,
+        "created_at": NOW,
+        "max_attempts": 5,
+        "timeout": 300 * SECOND,
+        "delivery": 0,
+        "attempt": 0,
+        "failures": 0,
+        "crashes": 0,
+        "lapses": 0,
+    }
+    return Job(**facts | changes)
+
+
+def a_session(**changes: Any) -> SessionView:
+    facts: dict[str, Any] = {
+        "token": 1,
+        "worker": "w",
+        "queues": ("mail",),
+        "types": ("mail.send",),
+        "opened_at": NOW,
+        "renewed_at": NOW,
+        "expires_at": NOW + MINUTE,
+        "holding": 0,
+    }
+    return SessionView(**facts | changes)
+
+
+def told(job: Job | None = None, **facts: Any) -> list[tuple[str, str, int | None]]:
+    """The reasons of a job that a worker serves, with all else at its default."""
+    usual: dict[str, Any] = {"job": job or a_job(), "now": NOW, "sessions": [a_session()]}
+    known = Facts(**usual | facts)
+    return [(one.code, one.text, one.until) for one in explain(known)]
+
+
+def codes(job: Job | None = None, **facts: Any) -> list[str]:
+    return [code for code, _, _ in told(job, **facts)]
+
+
+def test_a_ready_job_that_nothing_keeps_is_next():
+    assert told() == [("next", "Nothing keeps it: the next free worker takes it.", None)]
+
+
+def test_a_job_behind_others_waits_for_its_turn():
+    counts = QueueCounts(queue="mail", ready=41, oldest_ready_at=NOW - 125 * SECOND)
+
+    ((code, text, until),) = told(ahead=40, counts=counts)
+
+    assert (code, until) == ("queued", None)
+    assert "up to 40 ready jobs before it. The oldest ready job has waited 2m5s." in text
+
+
+@pytest.mark.parametrize(
+    ("pause", "command"),
+    [
+        (Pause("mail", None), "The queue mail is paused; `longshore queues resume mail` ends"),
+        (Pause(None, "mail.send"), "`longshore queues resume --type mail.send` ends"),
+        (Pause("mail", "mail.send"), "The type mail.send in queue mail is paused"),
+        (Pause("web", None), None),
+        (Pause("mail", "other"), None),
+    ],
+)
+def test_a_pause_is_named_with_what_ends_it(pause: Pause, command: str | None):
+    ((code, text, _),) = told(pauses=[pause])
+
+    assert code == ("next" if command is None else "paused")
+    assert (command or "") in text
+
+
+@pytest.mark.parametrize(
+    ("sessions", "words"),
+    [
+        ([], "No worker is connected."),
+        ([a_session(queues=("web",))], "No connected worker serves the queue mail."),
+        ([a_session(types=("x",))], "No connected worker knows the type mail.send."),
+        (
+            [a_session(types=("x",)), a_session(queues=("web",))],
+            "No connected worker serves both the type mail.send and queue mail.",
+        ),
+        ([a_session(is_quiet=True)], "Every worker that serves mail.send on queue mail is"),
+    ],
+)
+def test_a_missing_worker_is_named_by_what_is_missing(sessions: list[SessionView], words: str):
+    ((code, text, _),) = told(sessions=sessions)
+
+    assert code == "no_worker"
+    assert text.startswith(words)
+
+
+def test_a_breaker_says_when_it_is_tried_again():
+    shut = Standing(phase=Phase.OPEN, until=NOW + 30 * SECOND)
+
+    ((code, text, until),) = told(breaker=shut)
+
+    assert (code, until) == ("breaker", NOW + 30 * SECOND)
+    assert text.endswith("it is tried again in 30s.")
+    assert codes(breaker=Standing(phase=Phase.HALF_OPEN)) == ["breaker"]
+    assert codes(breaker=Standing()) == ["next"]
+
+
+def test_a_parked_job_says_behind_what():
+    job = a_job(parked="another job of its key runs", ordering_key="user:7")
+
+    ((code, text, _),) = told(job)
+
+    assert code == "parked"
+    assert text == "It waits, among the jobs of the key user:7: another job of its key runs."
+
+
+def test_a_full_queue_says_how_many_run():
+    limit = QueueSettings(max_running=3)
+
+    ((code, text, _),) = told(settings=limit, running=3, ahead=2)
+
+    assert code == "max_running"
+    assert "runs at most 3 jobs at once" in text
+    assert "up to 2 ready jobs before it" in text
+    assert codes(settings=limit, running=2) == ["next"]
+
+
+def test_a_rate_gives_the_time_of_its_turn():
+    limit = QueueSettings(rate=10.0)
+
+    ((code, text, until),) = told(settings=limit, ahead=600)
+
+    assert (code, until) == ("rate", NOW + MINUTE)
+    assert "at most 10/s, with up to 600 ready jobs before it" in text
+    assert text.endswith("within about 1m.")
+    assert told(settings=limit, token_at=NOW + SECOND)[0][2] == NOW + SECOND
+    assert codes(settings=limit) == ["next"]
+
+
+def test_a_scheduled_job_says_when_it_is_due():
+    ((code, text, until),) = told(a_job(State.SCHEDULED, run_at=NOW + 90 * MINUTE))
+
+    assert (code, until) == ("scheduled", NOW + 90 * MINUTE)
+    assert text == "It is not due yet: it is due in 1h30m, at 2026-01-01T01:30:00Z."
+
+
+def test_a_retry_says_what_failed_and_how_often_it_may():
+    why = Failure("ValueError", "no such\nuser")
+    job = a_job(State.SCHEDULED, run_at=NOW + 12 * SECOND, failures=4, failure=why)
+
+    ((code, text, until),) = told(job)
+
+    assert (code, until) == ("retry", NOW + 12 * SECOND)
+    assert text.startswith(
+        "Attempt 4 of 5 failed (ValueError: no such user); it is tried again"
+    )
+    assert text.endswith("dead after 1 more failure.")
+
+
+def test_a_job_that_nobody_promotes_says_so():
+    assert codes(a_job(State.SCHEDULED, run_at=NOW - HOUR)) == ["overdue"]
+    assert codes(a_job(State.SCHEDULED, run_at=NOW - SECOND)) == ["scheduled"]
+
+
+def test_what_must_be_changed_is_told_of_a_scheduled_job_too():
+    job = a_job(State.SCHEDULED, run_at=NOW + HOUR)
+
+    assert codes(job, sessions=[], pauses=[Pause("mail", None)]) == [
+        "scheduled",
+        "paused",
+        "no_worker",
+    ]
+
+
+def test_a_running_job_says_where_and_how_long():
+    job = a_job(State.RUNNING, worker="w1", started_at=NOW - 5 * SECOND)
+
+    assert told(job) == [
+        ("running", "It has run on w1 for 5s, and is stopped after 5m.", NOW + 295 * SECOND)
+    ]
+    assert codes(a_job(State.RUNNING, worker="w1")) == ["buffered"]
+    assert codes(a_job(State.RUNNING, worker="w1", cancel_requested=True)) == ["stopping"]
+
+
+def test_a_job_that_ended_says_how():
+    died = a_job(State.DEAD, finished_at=NOW - HOUR, reason="exhausted")
+
+    ((code, text, _),) = told(died)
+
+    assert code == "dead"
+    assert text == "It died 1h ago: exhausted. `longshore dead replay` runs it again."
+    assert codes(a_job(State.SUCCEEDED, finished_at=NOW)) == ["succeeded"]
+    assert codes(a_job(State.CANCELLED, finished_at=NOW)) == ["cancelled"]
+
+
+def test_who_goes_first_is_a_matter_of_priority_and_arrival():
+    urgent, early = a_job(priority=1, run_at=NOW + MINUTE), a_job(priority=9)
+    aging = QueueSettings(order=Order.AGING, aging=SECOND)
+
+    assert goes_first(urgent, early, QueueSettings())
+    assert not goes_first(urgent, early, aging)
+    assert not goes_first(early, early, QueueSettings())
