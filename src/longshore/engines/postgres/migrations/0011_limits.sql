@@ -23,14 +23,19 @@ create function longshore.filled_since(
                  p_now * 1000)
 $$;
 
--- What holds for some queues, for claims: the rates as whole numbers.
+-- What holds for some queues, for claims: the rates as whole numbers. In PL/pgSQL, like all that
+-- claims call: a function in SQL is planned anew with each call.
 create function longshore.limits_of(
     p_settings jsonb, out max_running integer, out rate bigint, out burst bigint
-) language sql immutable as $$
-    select (p_settings ->> 'max_running')::integer,
-           round((p_settings ->> 'rate')::numeric * 1000)::bigint,
-           coalesce((p_settings ->> 'burst')::bigint,
-                    greatest(ceil((p_settings ->> 'rate')::numeric), 1)::bigint)
+) language plpgsql immutable as $$
+begin
+    max_running := p_settings ->> 'max_running';
+    if p_settings ? 'rate' then
+        rate := round((p_settings ->> 'rate')::numeric * 1000);
+        burst := coalesce((p_settings ->> 'burst')::bigint,
+                          greatest(ceil((p_settings ->> 'rate')::numeric), 1)::bigint);
+    end if;
+end
 $$;
 
 -- What a session holds of a queue, by its claims and its journal.
@@ -110,11 +115,14 @@ $$;
 -- A quarter runs, and half may be under way.
 create function longshore.is_loose(
     p_token bigint, p_queue text, p_max_running integer, p_want integer
-) returns boolean language sql volatile as $$
-    select coalesce(bool_or(r.token = p_token), false)
-           and sum(r.jobs) <= p_max_running / 4
-           and p_want <= p_max_running / (2 * count(*))
-      from longshore.running r where r.queue = p_queue
+) returns boolean language plpgsql as $$
+begin
+    return (
+        select coalesce(bool_or(r.token = p_token), false)
+               and sum(r.jobs) <= p_max_running / 4
+               and p_want <= p_max_running / (2 * count(*))
+          from longshore.running r where r.queue = p_queue);
+end
 $$;
 
 -- Keep others from claiming more of these queues than their limits leave: those who would not
@@ -207,11 +215,14 @@ begin
 end
 $$;
 
-create function longshore.running_of(p_queue text) returns bigint language sql volatile as $$
-    select coalesce(sum(r.jobs), 0)
-      from longshore.running r cross join lateral (
-           select from longshore.session x where x.token = r.token offset 0) s
-     where r.queue = p_queue
+create function longshore.running_of(p_queue text) returns bigint language plpgsql as $$
+begin
+    return (
+        select coalesce(sum(r.jobs), 0)
+          from longshore.running r cross join lateral (
+               select from longshore.session x where x.token = r.token offset 0) s
+         where r.queue = p_queue);
+end
 $$;
 
 -- Note what a claim took of queues with limits. If they held jobs back: how many microseconds
