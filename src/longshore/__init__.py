@@ -37,6 +37,7 @@ from longshore.errors import (
 
 if TYPE_CHECKING:
     from longshore.app import Longshore
+    from longshore.breakers import Breaker
     from longshore.core.job import Job, JobId
     from longshore.core.schedule import Schedule
     from longshore.core.state import State
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from longshore.task import Task
 
 __all__ = [
+    "Breaker",
     "Cancel",
     "ConfigError",
     "Dead",
@@ -92,6 +94,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Breaker": "breakers",
     "Cancel": "directives",
     "Dead": "directives",
     "Job": "core.job",

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
+from longshore import breakers
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
@@ -295,6 +296,7 @@ class Longshore:
                 on_ready=lambda _: worker.nudge(),
             )
             await self.queue.store()
+            await breakers.store(self.engine, self.tasks.values())
             await self.store_schedules()
             async with scheduler.running():
                 seconds = microseconds(horizon) / 1e6

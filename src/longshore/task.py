@@ -19,8 +19,10 @@ from typing import (
 
 import msgspec
 
+from longshore.breakers import Breaker
 from longshore.core import codec, ids, quantity
 from longshore.core.backoff import Backoff, Jitter
+from longshore.core.flow import BreakerSettings
 from longshore.core.job import JobId, NewJob
 from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError, SubmitError
@@ -63,6 +65,8 @@ class Declaration(TaskOptions, total=False):
     """How retries that failed together are spread: not, by ±25 % (unless given), or fully."""
     retry_delay: Callable[[int], Duration]
     """Decides alone: failures so far → the delay."""
+    breaker: Breaker
+    """When its jobs are no longer handed out, because they fail."""
     keep_result: bool
     """Whether what it returns is stored; True unless given."""
 
@@ -106,6 +110,7 @@ class Definition:
     backoff: Backoff
     retry_delay: Callable[[int], Duration] | None
     keep_result: bool
+    breaker: BreakerSettings | None
     max_crashes: int | None
     memory_bytes: int | None
     on_cancelled: list[Hook]
@@ -135,6 +140,11 @@ class Task(Generic[P, R]):
     def execution(self) -> Execution:
         """Where it runs in a worker."""
         return self._definition.execution
+
+    @property
+    def breaker(self) -> BreakerSettings | None:
+        """When its jobs are not to be handed out, as its code says."""
+        return self._definition.breaker
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -265,6 +275,8 @@ def declare(
         backoff = _backoff(declaration)
         memory_bytes = _memory_bytes(declaration, execution)
         max_crashes = _max_crashes(declaration)
+        breaker = declaration.get("breaker")
+        stands = None if breaker is None else breaker.settings(name)
     except (SubmitError, ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"task {name!r}: {error}") from None
     definition = Definition(
@@ -275,6 +287,7 @@ def declare(
         backoff=backoff,
         retry_delay=declaration.get("retry_delay"),
         keep_result=declaration.get("keep_result", True),
+        breaker=stands,
         max_crashes=max_crashes,
         memory_bytes=memory_bytes,
         on_cancelled=[],

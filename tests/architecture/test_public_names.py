@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 NAMES = {
+    "Breaker",
     "Cancel",
     "Dead",
     "Job",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from longshore.api import (
+    breakers,
     dead,
     docs,
     health,
@@ -24,6 +25,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *orders.ROUTES,
     *dead.ROUTES,
     *queues.ROUTES,
+    *breakers.ROUTES,
     *schedules.ROUTES,
     *stats.ROUTES,
     *tenants.ROUTES,

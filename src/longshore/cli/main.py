@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Say why a job does not run.",
     "dead": "List, show, replay and purge dead jobs.",
     "queues": "List, pause and resume queues.",
+    "breakers": "List, show, set and reset the circuit breakers of types.",
     "schedules": "List, add, preview, pause, resume and remove schedules.",
     "workers": "List and drain the workers that are connected.",
     "tenants": "List, show, create, change and delete tenants.",

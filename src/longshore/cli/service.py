@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from longshore import breakers
 from longshore.app import Longshore
 from longshore.cli import api, logs, wiring
 from longshore.cli.tail import Tail
@@ -65,6 +66,7 @@ async def work(
             ticks=ticks,
         )
         await app.queue.store()
+        await breakers.store(app.engine, app.tasks.values())
         await app.store_schedules()
         with drained_by_signals(worker):
             if on_open is not None:
@@ -108,6 +110,7 @@ async def work_and_schedule(
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
         await app.queue.store()
+        await breakers.store(app.engine, app.tasks.values())
         await app.store_schedules()
         async with scheduler.running(), api.beside(app, settings, listening):
             with drained_by_signals(worker):

@@ -24,8 +24,8 @@ from longshore.testing.factories import a_job
 
 CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"
 HELD = "select sum(size) from longshore.claim where token = $1 and number > 2"
-SMALL = {"pause_pkey", "waiting_pkey"}
-"""Indexes with a row per pause, or per worker that waits."""
+SMALL = {"pause_pkey", "waiting_pkey", "breaker_pkey"}
+"""Indexes with a row per pause, per worker that waits, or per type with a breaker."""
 LIMIT = """insert into longshore.flow (queue, settings)
            values ('default', '{"max_running": 9000, "rate": 1000000}')"""
 FULL = 3_000
