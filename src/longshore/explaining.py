@@ -27,9 +27,11 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
     counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
     said = [one for one in await engine.queue_settings() if one.queue == job.queue]
     settings = said[0].effective if said else QueueSettings()
+    breakers = [one for one in await engine.breaker_settings() if one.type == job.type]
     return Facts(
         job=job,
         now=now,
+        breaker=breakers[0] if breakers else None,
         counts=counts,
         running=everyone.running,
         settings=settings,

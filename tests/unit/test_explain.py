@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from longshore.core.breaker import Phase, Standing
 from longshore.core.explain import Facts, explain, goes_first
-from longshore.core.flow import Order, QueueSettings
+from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
 from longshore.core.job import Failure, Job
 from longshore.core.state import State
 from longshore.core.view import Pause, QueueCounts, SessionView
@@ -113,14 +112,14 @@ def test_a_missing_worker_is_named_by_what_is_missing(sessions: list[SessionView
 
 
 def test_a_breaker_says_when_it_is_tried_again():
-    shut = Standing(phase=Phase.OPEN, until=NOW + 30 * SECOND)
+    shut = BreakerFlow("mail.send", phase=Phase.OPEN, until=NOW + 30 * SECOND)
 
-    ((code, text, until),) = told(breaker=shut)
+    ((code, text, until),) = told(a_job(parked="breaker"), breaker=shut)
 
     assert (code, until) == ("breaker", NOW + 30 * SECOND)
     assert text.endswith("it is tried again in 30s.")
-    assert codes(breaker=Standing(phase=Phase.HALF_OPEN)) == ["breaker"]
-    assert codes(breaker=Standing()) == ["next"]
+    assert codes(breaker=BreakerFlow("mail.send", phase=Phase.HALF_OPEN)) == ["breaker"]
+    assert codes(breaker=BreakerFlow("mail.send")) == ["next"]
 
 
 def test_a_parked_job_says_behind_what():

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from longshore.core.breaker import Phase, Standing
-from longshore.core.flow import Order, QueueSettings
+from longshore.core.breaker import PARKED
+from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
 from longshore.core.job import Job
 from longshore.core.quantity import duration_text, rate_text
 from longshore.core.state import State
@@ -46,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Ready jobs that go first, at most."""
     token_at: int | None = None
     """When the queue's rate lets the next job start."""
-    breaker: Standing | None = None
+    breaker: BreakerFlow | None = None
     """Of its type."""
 
 
@@ -191,7 +191,7 @@ def _breaker(facts: Facts) -> Iterable[Reason]:
 
 
 def _parked(facts: Facts) -> Iterable[Reason]:
-    if facts.job.parked is not None:
+    if facts.job.parked not in (None, PARKED):
         key = facts.job.ordering_key
         behind = "" if key is None else f", among the jobs of the key {_short(key)}"
         yield Reason("parked", f"It waits{behind}: {_short(facts.job.parked)}.")

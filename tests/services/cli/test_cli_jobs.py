@@ -7,6 +7,7 @@ from cli_steps import LEASE, Queue, Shell
 
 from longshore import explaining
 from longshore.core import ids
+from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.state import State, Verb
 from longshore.engine import Engine
 from longshore.testing.factories import HOUR, MINUTE, a_job
@@ -227,13 +228,18 @@ def test_a_job_is_explained(shell: Shell, queue: Queue):
     shell("queues", "resume", "mail")
 
     async def look(engine: Engine) -> list[int | None]:
-        await a_worker(engine, queues=["mail"])
+        worker = await a_worker(engine, queues=["mail"])
         named = map(ids.parse, (first, second, urgent))
-        return [(await explaining.gather(engine, one)).ahead for one in named]
+        ahead = [(await explaining.gather(engine, one)).ahead for one in named]
+        await engine.put_breaker("noop", Layer.OVERRIDDEN, BreakerSettings(failures=1))
+        (claim,) = await worker.claim()
+        await worker.fail(claim)
+        return ahead
 
     assert "The queue mail is paused" in words
     assert "No worker is connected." in words
     assert [one["code"] for one in paused["reasons"]] == ["paused", "no_worker"]
     assert (paused["id"], paused["state"]) == (first, "ready")
     assert queue.ask(look) == [1, 2, 0]
+    assert "The breaker of noop is open" in shell("explain", first).stdout
     assert shell("explain", ids.text(a_job().id)).exit_code == 3
