@@ -28,14 +28,21 @@ PLANTS = {
 """What can be planted, and what it means."""
 
 _FORGET_EVERY = 50
-_HELD = (
-    "   and j.delivery = s.column2\n   and +j.token = ?\n   and +j.state = 'running'",
-    "   and ? is not null",
-)
 _FENCES = {
     "session_get": (" and closed_at is null and expires_at > :now", ""),
-    "settle": _HELD,
-    "settle_succeeded": _HELD,
+    "settle_succeeded": (
+        "h.token = ? and h.seq = s.column1 and h.delivery = s.column2",
+        "? is not null and h.seq = s.column1",
+    ),
+    "is_held": (
+        " from longshore_held\n"
+        " where token = :token and seq = :handle and delivery = :delivery",
+        " where :token > 0 and :handle > 0 and :delivery > 0",
+    ),
+    "let_go": (
+        " where token = :token and",
+        " where (token = :token or seq in (select seq from longshore_finished)) and",
+    ),
 }
 """The conditions that refuse a stale session, by statement, and what takes their place."""
 
