@@ -142,6 +142,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listBreakers",
         handler=find,
         scope=Scope.READ,
+        is_fleetwide=True,
         answers={200: BreakerList},
     ),
     Route(
@@ -150,6 +151,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="getBreaker",
         handler=get,
         scope=Scope.READ,
+        is_fleetwide=True,
         parameters=BreakerPath,
         answers={200: BreakerView},
     ),
