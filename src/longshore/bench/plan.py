@@ -48,12 +48,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs per submit call; 1 is one awaited call per job."""
     callers: int = 8
     """How many submit calls are under way at once."""
-    depth: int = 5_000
+    depth: int = 10_000
     """Steady: submit no more while this many jobs are not finished."""
     processes: int = 1
     """Worker processes."""
     concurrency: int = 256
-    claim_batch: int = 1_000
+    claim_batch: int = 4_000
     payload_bytes: int = 100
     queue: str = "longshore-bench"
     """One of its own for every run: it meets neither users' jobs nor an earlier run's."""

@@ -80,7 +80,7 @@ class WorkerSettings:
     max_crashes: int = MAX_CRASHES
     """A job that was there when so many processes died, and alone in the last, is dead, for the
     reason poison. A task may have a limit of its own."""
-    claim_batch: int = 1_000
+    claim_batch: int = 4_000
     """The most jobs that one exchange with the engine claims."""
     lease: timedelta = timedelta(seconds=30)
     """A worker that vanished is missed after this long; it renews three times as often."""

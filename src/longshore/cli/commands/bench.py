@@ -22,9 +22,9 @@ from longshore.wire.address import is_service
 _MIX_CONCURRENCY = 4_000
 """Slots for the mixed profile: its jobs take 0.22 s on average, so 64 slots would be the limit
 and not the engine."""
-_DEPTH = 5_000
+_DEPTH = 10_000
 _MIX_DEPTH = 20_000
-"""Of its jobs many wait for a retry: with 5,000 under way that would be the limit."""
+"""Of its jobs many wait for a retry: with 10,000 under way that would be the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class _Where:
 @click.option(
     "--depth",
     type=int,
-    help="Steady: submit no more while so many are not finished. 5000; mixed: 20000.",
+    help="Steady: submit no more while so many are not finished. 10000; mixed: 20000.",
 )
 @click.option("--callers", type=int, default=8, show_default=True, help="Submits at a time.")
 @click.option("--processes", type=int, default=1, show_default=True, help="Worker processes.")
 @click.option("--concurrency", type=int, default=256, show_default=True, help="Slots in each.")
-@click.option("--claim-batch", type=int, default=1_000, show_default=True)
+@click.option("--claim-batch", type=int, default=4_000, show_default=True)
 @click.option("--payload-bytes", type=int, default=100, show_default=True)
 @click.option("--repeat", type=click.IntRange(1, 20), default=1, show_default=True)
 @click.pass_obj
