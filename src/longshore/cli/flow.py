@@ -1,11 +1,9 @@
 """The settings of queues as options, and as programs and people see them."""
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 from msgspec.structs import asdict
 
+from longshore.cli import layers
 from longshore.cli.documents import Document
 from longshore.cli.render import Table
 from longshore.core import flow, quantity
@@ -21,7 +19,7 @@ def _rate(text: str) -> float:
         raise click.BadParameter(str(error)) from None
 
 
-_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+_OPTIONS: layers.Fields = {
     "max_running": (int, "JOBS", "Jobs of the queue that run at once, in the whole fleet."),
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
@@ -30,22 +28,8 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
 """What each field that is enforced is asked for as."""
 
 
-def options(function: Callable[..., None]) -> Callable[..., None]:
-    """An option with a value for each setting."""
-    for field, (kind, metavar, text) in reversed(_OPTIONS.items()):
-        function = click.option(_flag(field), field, type=kind, metavar=metavar, help=text)(
-            function
-        )
-    return function
-
-
-def flags(function: Callable[..., None]) -> Callable[..., None]:
-    """An option without a value for each setting."""
-    for field in reversed(_OPTIONS):
-        function = click.option(_flag(field), field, is_flag=True, help=f"{_title(field)}.")(
-            function
-        )
-    return function
+options = layers.options(_OPTIONS)
+flags = layers.flags(_OPTIONS)
 
 
 def document(it: QueueFlow) -> Document:
@@ -60,29 +44,13 @@ def document(it: QueueFlow) -> Document:
 
 def table(it: QueueFlow) -> Table:
     """Every setting of a queue, and where it comes from."""
-    declared, overridden = flow.said(it.declared), flow.said(it.overridden)
-    fields = [field for field in asdict(it.effective) if field in {*_OPTIONS, *declared}]
+    shown = {*_OPTIONS, *flow.said(it.declared)}
+    fields = [field for field in asdict(it.effective) if field in shown]
     return Table(
-        columns=("setting", "value", "from", "declared"),
-        rows=[
-            (
-                _title(field),
-                _text(field, overridden.get(field, declared.get(field))),
-                "override" if field in overridden else "code" if field in declared else "",
-                _text(field, declared.get(field)),
-            )
-            for field in fields
-        ],
+        columns=layers.COLUMNS,
+        rows=layers.rows(it, fields, _text),
         empty="nothing can be set",
     )
-
-
-def _flag(field: str) -> str:
-    return f"--{field.replace('_', '-')}"
-
-
-def _title(field: str) -> str:
-    return field.replace("_", " ")
 
 
 def _text(field: str, value: object) -> str:

@@ -1,6 +1,5 @@
 """`longshore breakers`: which types are not handed out because they fail, and when."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -8,12 +7,12 @@ import click
 from msgspec.structs import asdict
 
 from longshore import breakers
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import documents, layers, render, tables, wiring
 from longshore.cli.documents import Document
 from longshore.cli.parameters import duration, given
 from longshore.cli.render import Table
 from longshore.cli.shared import Group, Shared
-from longshore.core import flow, quantity
+from longshore.core import quantity
 from longshore.core.flow import BreakerFlow, BreakerSettings
 from longshore.engine import Engine
 
@@ -24,7 +23,7 @@ def _microseconds(text: str) -> int:
     return quantity.microseconds(duration(text))
 
 
-_OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
+_OPTIONS: layers.Fields = {
     "failures": (int, "JOBS", "Failures in a row that open it."),
     "ratio": (float, "SHARE", "The share of failures that opens it, 0 to 1."),
     "window": (_microseconds, "TIME", "The time over which the ratio is taken."),
@@ -32,18 +31,6 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "cooldown": (_microseconds, "TIME", "How long it stays open, such as 30s."),
     "probes": (int, "JOBS", "Jobs that try it then, and have to succeed."),
 }
-
-
-def _options(function: Callable[..., None]) -> Callable[..., None]:
-    for field, (kind, metavar, text) in reversed(_OPTIONS.items()):
-        function = click.option(f"--{field}", type=kind, metavar=metavar, help=text)(function)
-    return function
-
-
-def _flags(function: Callable[..., None]) -> Callable[..., None]:
-    for field in reversed(_OPTIONS):
-        function = click.option(f"--{field}", is_flag=True, help=f"{field}.")(function)
-    return function
 
 
 @click.group("breakers", cls=Group)
@@ -80,7 +67,7 @@ def show(shared: Shared, type_name: str) -> None:
 
 @command.command("set")
 @click.argument("type_name", metavar="TYPE")
-@_options
+@layers.options(_OPTIONS)
 @click.pass_obj
 def set_breaker(shared: Shared, type_name: str, **settings: Any) -> None:
     """Override settings of a type's breaker, whatever code declares."""
@@ -96,22 +83,13 @@ def set_breaker(shared: Shared, type_name: str, **settings: Any) -> None:
 
 @command.command()
 @click.argument("type_name", metavar="TYPE")
-@_flags
-@click.option("--all", "is_all", is_flag=True, help="Every override.")
-@click.option(
-    "--declared",
-    "is_declared",
-    is_flag=True,
-    help="What code declared, once no code does so any more.",
-)
+@layers.flags(_OPTIONS)
 @click.pass_obj
 def unset(
     shared: Shared, type_name: str, *, is_all: bool, is_declared: bool, **settings: bool
 ) -> None:
     """Take overrides away: what code declares holds again."""
-    changes = {field: None for field, is_meant in settings.items() if is_meant or is_all}
-    if not changes and not is_declared:
-        raise click.UsageError("say what to take away, or --all")
+    changes = layers.removals(settings, is_all=is_all, is_declared=is_declared)
 
     async def store(engine: Engine) -> None:
         if is_declared:
@@ -189,18 +167,9 @@ def _opens(settings: BreakerSettings) -> str:
 
 
 def _table(it: BreakerFlow) -> Table:
-    declared, overridden = flow.said(it.declared), flow.said(it.overridden)
-    rows = [("phase", it.phase.value.replace("_", "-"), "", "")]
-    rows += [
-        (
-            field,
-            _text(field, overridden.get(field, declared.get(field))),
-            "override" if field in overridden else "code" if field in declared else "",
-            _text(field, declared.get(field)),
-        )
-        for field in _OPTIONS
-    ]
-    return Table(columns=("setting", "value", "from", "declared"), rows=rows, empty="")
+    phase = ("phase", it.phase.value.replace("_", "-"), "", "")
+    rows = [phase, *layers.rows(it, _OPTIONS, _text)]
+    return Table(columns=layers.COLUMNS, rows=rows, empty="")
 
 
 def _text(field: str, value: object) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from longshore import overriding
-from longshore.cli import documents, flow, render, tables, waits, wiring
+from longshore.cli import documents, flow, layers, render, tables, waits, wiring
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
 from longshore.core.flow import QueueFlow
@@ -98,21 +98,12 @@ def set_queue(shared: Shared, queue: str, **settings: Any) -> None:
 @command.command()
 @click.argument("queue")
 @flow.flags
-@click.option("--all", "is_all", is_flag=True, help="Every override.")
-@click.option(
-    "--declared",
-    "is_declared",
-    is_flag=True,
-    help="What code declared, once no code does so any more.",
-)
 @click.pass_obj
 def unset(
     shared: Shared, queue: str, *, is_all: bool, is_declared: bool, **settings: bool
 ) -> None:
     """Take overrides away: what code declares holds again."""
-    changes = {field: None for field, is_meant in settings.items() if is_meant or is_all}
-    if not changes and not is_declared:
-        raise click.UsageError("say what to take away, or --all")
+    changes = layers.removals(settings, is_all=is_all, is_declared=is_declared)
 
     async def store(engine: Engine) -> None:
         if is_declared:
