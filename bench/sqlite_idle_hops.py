@@ -66,7 +66,7 @@ def watch_engine(who: str) -> None:
 def watch_producer() -> None:
     """The way of a submit."""
     watch_engine("producer")
-    watch(herald.Herald, "_tell_all", "producer: herald is up", "producer: herald is done")
+    watch(herald.Herald, "tell", "producer: tells the worker", "producer: has told")
 
 
 def watch_worker() -> None:

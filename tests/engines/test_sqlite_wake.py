@@ -1,6 +1,7 @@
 """Wake-ups between processes: a lost one costs a poll, and none of it can fail a call."""
 
 import asyncio
+import errno
 import multiprocessing
 import os
 import socket
@@ -12,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from longshore.core.job import NewJob
+from longshore.core.job import NewJob, Verdict
 from longshore.engine import Engine, Session
 from longshore.engines import open_engine
-from longshore.engines.sqlite import submitting
+from longshore.engines.sqlite import log, submitting
 from longshore.engines.sqlite.connection import Store
+from longshore.engines.sqlite.log import Log
 from longshore.engines.sqlite.wake import Waker, wake_folder
-from longshore.engines.sqlite.writer import Writer
+from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 
@@ -215,9 +218,64 @@ async def test_the_others_are_woken_while_the_lock_keeps_them_from_looking(
     store = Store(path=str(path), clock=SystemClock())
     writer = Writer(store, submitting.submit, lambda _: locked.append(_is_locked(path)))
 
-    await writer.submit([a_job()])
+    def free(transaction: Transaction) -> None:
+        transaction.wakes = True
+
+    await writer.call(free)
 
     assert locked == [True]
+    await writer.close()
+
+
+async def test_a_new_job_can_be_taken_before_it_is_on_disk_but_is_not_promised_before(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+    sync = Log.sync
+
+    def synced(log: Log, db: sqlite3.Connection) -> None:
+        sync(log, db)
+        happened.append("on disk")
+
+    def told(_: bytes) -> None:
+        happened.append("locked" if _is_locked(path) else "free to take")
+
+    monkeypatch.setattr(Log, "sync", synced)
+    store = Store(path=str(path), clock=SystemClock())
+    writer = Writer(store, submitting.submit, told)
+
+    await writer.submit([a_job()])
+
+    assert happened == ["free to take", "on disk"]
+    await writer.close()
+
+
+async def test_a_disk_that_failed_once_is_not_believed_before_the_log_is_copied_back(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an error the system may take pages for written that it has not written."""
+    store = Store(path=str(path), clock=SystemClock())
+    writer = Writer(store, submitting.submit, lambda _: None)
+    job, other = a_job(), a_job()
+    await writer.submit([a_job()])
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "cannot write")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(log, "_sync", fail)
+        with pytest.raises(EngineUnavailableError, match="not known"):
+            await writer.submit([job])
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from longshore_job").fetchone()
+    with pytest.raises(EngineUnavailableError, match="copied back"):
+        await writer.submit([other])  # somebody reads from the log: it cannot be copied whole
+    reader.close()
+    answers = await writer.submit([job, other])
+
+    assert [answer.verdict for answer in answers] == [Verdict.REPEATED] * 2
+    assert os.path.getsize(f"{path}-wal") < 100_000
     await writer.close()
 
 

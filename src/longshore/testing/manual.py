@@ -1,5 +1,6 @@
 """ManualWorker: a worker that does only what the test tells it, one exchange at a time."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from longshore.core.job import Claim, Failure, Report, Settlement
 from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
 from longshore.testing.factories import SECOND
 
-__all__ = ["LEASE", "ManualWorker", "a_worker", "reclaim_lapsed", "reference"]
+__all__ = ["LEASE", "ManualWorker", "a_worker", "heard", "reclaim_lapsed", "reference"]
 
 LEASE = 30 * SECOND
 
@@ -144,3 +145,10 @@ async def reclaim_lapsed(engine: Engine, *, grace: int = 0) -> int:
         settlements = poison.unreported(lapsed.held)
         settled += await engine.reclaim(lapsed.token, settlements, grace=grace)
     return settled
+
+
+async def heard(engine: Engine) -> None:
+    """Return when a call that was made before has reached the engine, also a remote one."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+        await engine.counts()

@@ -29,7 +29,7 @@ class Gate:
         self.look_in: int | None = None
         """When it pays to ask again for what is held back."""
         db, now = transaction.db, transaction.now
-        for type_name, settings, stored in db.execute(SQL.breakers).fetchall():
+        for type_name, settings, stored in _rows(transaction):
             standing, held = _standing(stored), _rules(settings)
             if held is None or type_name not in types:
                 continue
@@ -48,7 +48,7 @@ class Gate:
 
 def observe(transaction: Transaction, settled: Iterable[tuple[str, Settlement]]) -> None:
     """Jobs of these types ended so."""
-    rows = transaction.db.execute(SQL.breakers).fetchall()
+    rows = _rows(transaction)
     if not rows:
         return
     said = breaker.verdicts(settled, {row[0] for row in rows})
@@ -71,6 +71,12 @@ def reset(type_name: str, transaction: Transaction) -> None:
 def standings(db: sqlite3.Connection) -> dict[str, Standing]:
     """How every breaker stands."""
     return {type_name: _standing(stored) for type_name, _, stored in db.execute(SQL.breakers)}
+
+
+def _rows(transaction: Transaction) -> list[tuple[str, str, str]]:
+    if not transaction.ruled.by_breakers:
+        return []
+    return transaction.db.execute(SQL.breakers).fetchall()
 
 
 def _observed(

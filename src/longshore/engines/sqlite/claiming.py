@@ -2,7 +2,7 @@
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from itertools import accumulate
 
@@ -19,6 +19,8 @@ __all__ = ["Taken", "claim", "claimed", "handed_out", "held_by"]
 _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
 _tags = msgspec.json.Decoder(tuple[str, ...])
+_FEW_TYPES = 8
+"""Up to here it costs less to look for jobs of each than to ask first which have any."""
 _MOST_TYPES = 400
 """SQLite joins at most 500 selects."""
 _MANY_QUEUES = 16
@@ -121,14 +123,14 @@ def claim(
     to ask again. `claimed` reads them.
     """
     db = transaction.db
-    paused = {(queue, type_name) for queue, type_name in db.execute(SQL.pauses)}
+    paused = _pauses(transaction)
     open_queues = [queue for queue in queues if (queue, "") not in paused]
     if want <= 0 or not open_queues:
         return Taken({}, {}), not open_queues, None
     if len(open_queues) > _MANY_QUEUES:
         busy = set(_texts.decode(db.execute(SQL.queues_ready).fetchone()[0]))
         open_queues = [queue for queue in open_queues if queue in busy]
-    limits = Limits(db, transaction.now)
+    limits = Limits(transaction)
     gate = Gate(transaction, types)
     # Probes go alone: what a breaker waits for is few, and comes first.
     takes = [(frozenset({type_name}), room) for type_name, room in gate.probes.items()]
@@ -145,6 +147,13 @@ def claim(
         transaction.freed -= limits.full
     looks = [limits.look_in, gate.look_in if len(taken) < want else None]
     return taken, False, min((one for one in looks if one is not None), default=None)
+
+
+def _pauses(transaction: Transaction) -> set[tuple[str, str]]:
+    """The queues and types that are paused."""
+    if not transaction.ruled.by_pauses:
+        return set()
+    return {(queue, type_name) for queue, type_name in transaction.db.execute(SQL.pauses)}
 
 
 class _Claiming:
@@ -170,7 +179,9 @@ class _Claiming:
 
     def take(self, queue: str) -> bool:
         """Take what may be taken of a queue; whether there is room for more of others."""
-        offered = self._offered(queue)
+        offered = self._offered(queue, self._types)
+        if len(offered) > _FEW_TYPES:
+            offered = self._ready(queue)
         left = self._want - len(self.taken)
         if len(offered) > _MOST_TYPES:
             left = min(left, _MOST_TYPES)
@@ -178,7 +189,7 @@ class _Claiming:
         front = _front(self._db, queue, offered, room) if offered and room else None
         if front is not None and not self._take(front, left):
             return False
-        if room < left and self._offered(queue):
+        if room < left and self._ready(queue):
             self._limits.hold_back(queue)
         return True
 
@@ -195,15 +206,17 @@ class _Claiming:
         self._weight += front.weight
         return is_whole and len(front.seqs) < left
 
-    def _offered(self, queue: str) -> list[str]:
-        """The types of the queue's ready jobs that this session may take."""
+    def _ready(self, queue: str) -> list[str]:
+        """Those of the types of the queue's ready jobs that this session may take."""
         body = self._db.execute(SQL.types_ready, {"queue": queue}).fetchone()[0]
+        present = _texts.decode(body)
+        return self._offered(queue, [name for name in present if name in self._types])
+
+    def _offered(self, queue: str, types: Iterable[str]) -> list[str]:
+        """Those of the types that are not paused."""
+        paused = self._paused
         return [
-            type_name
-            for type_name in _texts.decode(body)
-            if type_name in self._types
-            and ("", type_name) not in self._paused
-            and (queue, type_name) not in self._paused
+            name for name in types if ("", name) not in paused and (queue, name) not in paused
         ]
 
 

@@ -1,15 +1,8 @@
-"""Tells the waiting processes of others that there is work: a thread that sends wake-ups.
-
-The writer asks for them before it commits, while it holds the write lock. So the others get up
-while the disk is busy, and whoever gets up early waits for the lock and then finds the work.
-Sent by the writer itself at that moment they gain nothing, for the commit takes as much longer
-(docs/experiments/e01-sqlite-end-to-end.md).
-"""
+"""Tells the waiting processes of others that there is work, or something to cancel."""
 
 import os
-import queue
 import socket
-import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,67 +14,54 @@ WORK = b"!"
 CANCEL = b"x"
 """Running jobs are to be cancelled."""
 
-_LONGEST_CLOSE = 1.0
+_COARSE = 0.05
+"""Seconds. Two changes of a folder may bear the same time, if they are this close."""
 
 
 class Herald:
-    """Sends one byte, which says why, to every socket in the folder, when it is asked to.
+    """Sends one byte, which says why, to every socket in the folder.
 
-    Nothing here fails a call: whoever is not told looks for work at the next poll.
+    For the writer's thread alone. Nothing here fails a call: whoever is not told looks for work
+    at the next poll.
     """
 
     def __init__(self, folder: Path, own: Callable[[], set[str]]) -> None:
         self._folder = str(folder)
         self._own = own
         """Names of the sockets of this process, which need no telling."""
-        self._known: frozenset[str] = frozenset()
-        """The sockets that others had at the last look."""
-        self._asked: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._is_asked: set[bytes] = set()
-        self._thread: threading.Thread | None = None
+        self._names: frozenset[str] = frozenset()
+        self._changed_at = 0
+        """By the file system, when the folder had these names."""
+        self._seen_at = 0.0
+        self._is_sure = False
+        """No change since can bear the same time."""
+        self._sender: socket.socket | None = None
 
     def tell(self, why: bytes = WORK) -> None:
-        """Wake the others soon. Called by the writer's thread, and returns at once."""
-        if why in self._is_asked:
-            return
-        self._is_asked.add(why)
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="longshore-sqlite-herald", daemon=True
-            )
-            try:
-                self._thread.start()
-            except RuntimeError:  # no room for a thread: polling has to do, until the next
-                self._thread = None
-                self._is_asked.clear()
-                return
-        self._asked.put(why)
+        """Wake the others."""
+        with suppress(OSError):  # nobody ever waited, or we may not look
+            self._look()
+            if self._names:
+                sender = self._sender = self._sender or _open()
+                for name in self._names - self._own():
+                    self._send(sender, name, why)
 
     def close(self) -> None:
-        """Send what was asked for, and end. Safe to call twice."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._asked.put(None)
-            thread.join(_LONGEST_CLOSE)
+        """Let go of the socket. Safe to call twice."""
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
-    def _run(self) -> None:
-        sender: socket.socket | None = None
-        while (why := self._asked.get()) is not None:
-            # Before the look: what is asked for from now on needs another.
-            self._is_asked.discard(why)
-            with suppress(OSError):  # nobody ever waited, or we may not look
-                sender = sender or _open()
-                self._tell_all(sender, why)
-        if sender is not None:
-            sender.close()
-
-    def _tell_all(self, sender: socket.socket, why: bytes) -> None:
-        known = self._known
-        for name in known:  # first, for the look takes longer than their wake-up
-            self._send(sender, name, why)
-        self._known = frozenset(os.listdir(self._folder)) - self._own()
-        for name in self._known - known:
-            self._send(sender, name, why)
+    def _look(self) -> None:
+        """Read the folder again if it may have changed; mostly it has not."""
+        changed_at, now = os.stat(self._folder).st_mtime_ns, time.monotonic()
+        is_changed = changed_at != self._changed_at
+        if self._is_sure and not is_changed:
+            return
+        self._names = frozenset(os.listdir(self._folder))
+        self._changed_at = changed_at
+        self._seen_at = now if is_changed else self._seen_at
+        self._is_sure = now - self._seen_at > _COARSE
 
     def _send(self, sender: socket.socket, name: str, why: bytes) -> None:
         address = f"{self._folder}/{name}"

@@ -1,6 +1,5 @@
 """How many jobs of a queue a claim may take."""
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
@@ -24,12 +23,12 @@ class _Limited(msgspec.Struct):
 class Limits:
     """What holds for the queues of one claim, and what it takes of them."""
 
-    def __init__(self, db: sqlite3.Connection, now: int) -> None:
-        self._db = db
-        self._now = now
+    def __init__(self, transaction: Transaction) -> None:
+        self._db = transaction.db
+        self._now = transaction.now
         self._queues = {
             queue: _Limited(_read(settings), running, empty_at)
-            for queue, settings, running, empty_at in db.execute(SQL.flows)
+            for queue, settings, running, empty_at in _flows(transaction)
         }
         self.look_in: int | None = None
         """When it pays to ask again, if anything was held back."""
@@ -72,7 +71,7 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
     db = transaction.db
     limited = {
         queue: (most, running)
-        for queue, settings, running, _ in db.execute(SQL.flows)
+        for queue, settings, running, _ in _flows(transaction)
         if (most := _read(settings).max_running) is not None
     }
     if not limited:
@@ -83,6 +82,12 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
             db.execute(SQL.flow_free, {"queue": queue, "jobs": jobs})
             if running >= most > running - jobs:
                 transaction.freed.add(queue)
+
+
+def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None]]:
+    if not transaction.ruled.by_limits:
+        return []
+    return transaction.db.execute(SQL.flows).fetchall()
 
 
 @lru_cache(maxsize=1_024)

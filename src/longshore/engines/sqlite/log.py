@@ -1,4 +1,7 @@
-"""Keep the write-ahead log from growing.
+"""Keep the write-ahead log short, and from growing.
+
+SQLite copies its log back to the file when a commit makes it long, and the caller of that very
+commit waits for it. So a writer that has nothing to do copies what there is before that.
 
 SQLite starts its log over when all of it has been copied back and nobody reads from it. With
 several processes that write all the time this moment never comes, and the log takes the disk
@@ -6,6 +9,7 @@ several processes that write all the time this moment never comes, and the log t
 is emptied by force: for a moment nobody else writes.
 """
 
+import errno
 import os
 import sqlite3
 import time
@@ -15,9 +19,11 @@ from longshore.engines.sqlite.connection import Store
 
 __all__ = ["Log"]
 
+_sync = getattr(os, "fdatasync", os.fsync)
 _LARGEST = 64 << 20
 """Four times the size at which SQLite starts over by itself, when it can."""
 _BETWEEN_LOOKS = 1.0
+_BETWEEN_COPIES = 2.0
 _AFTER_A_FAILURE = 5.0
 _PATIENCE_MS = 250
 """How long others may be kept from writing while the last readers finish."""
@@ -28,7 +34,46 @@ class Log:
 
     def __init__(self, store: Store) -> None:
         self._path = None if store.is_memory else f"{store.path}-wal"
+        self._file: int | None = None
+        self._is_in_doubt = False
         self._next_look = 0.0
+        self._next_copy = time.monotonic() + _BETWEEN_COPIES
+
+    def sync(self, db: sqlite3.Connection) -> None:
+        """Return when all that was committed so far is on disk, else raise OSError.
+
+        What is no longer in the log by then was copied back, and is on disk for that. After an
+        error the system may take what it could not write for written. So what is in the log is
+        then copied back, which goes by another way, before anything counts as stored again.
+        """
+        if self._path is None:
+            return
+        if self._is_in_doubt and not _empty(db):
+            raise OSError(errno.EIO, "the log could not be copied back")
+        self._is_in_doubt = True
+        if self._file is None or not os.fstat(self._file).st_nlink:
+            self.close()
+            self._file = os.open(self._path, os.O_RDONLY)
+        _sync(self._file)
+        self._is_in_doubt = False
+
+    def close(self) -> None:
+        """Let go of the file. No lock of SQLite's is on it, so none is lost."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def copy_back(self, db: sqlite3.Connection) -> None:
+        """Copy what was committed to the file, if that was not done lately.
+
+        Others may write meanwhile. Fails silently: SQLite does it in the end by itself.
+        """
+        now = time.monotonic()
+        if self._path is None or now < self._next_copy:
+            return
+        self._next_copy = now + _BETWEEN_COPIES
+        with suppress(sqlite3.Error):
+            db.execute("pragma wal_checkpoint(passive)")
 
     def keep_small(self, db: sqlite3.Connection) -> None:
         """Empty the log if it is large. Fails silently: the next look tries again."""

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -38,10 +38,18 @@ _json = msgspec.json.Encoder()
 _LARGEST_GROUP = 1_000
 
 
+class Ruled(NamedTuple):
+    """Whether a store has any pauses, limits of queues or breakers."""
+
+    by_pauses: bool
+    by_limits: bool
+    by_breakers: bool
+
+
 class Transaction:
     """What a body sees of the transaction it runs in."""
 
-    __slots__ = ("calls", "counts", "db", "freed", "groups", "now", "undo", "wakes")
+    __slots__ = ("_ruled", "calls", "counts", "db", "freed", "groups", "now", "undo", "wakes")
 
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
@@ -58,6 +66,14 @@ class Transaction:
         """Something that runs is to be cancelled: call those who hold jobs."""
         self.undo: list[Callable[[], None]] = []
         """Put back what bodies changed in memory, in case nothing comes of the transaction."""
+        self._ruled: Ruled | None = None
+
+    @property
+    def ruled(self) -> "Ruled":
+        """What holds jobs back at all. Most stores have no such rules, and ask for no more."""
+        if self._ruled is None:
+            self._ruled = Ruled(*map(bool, self.db.execute(SQL.ruled).fetchone()))
+        return self._ruled
 
     def roll_back(self) -> None:
         """Forget what the bodies changed in memory; the newest change goes first."""
@@ -141,17 +157,20 @@ class Writer:
 
     async def _enqueue(self, call: _Call) -> Any:
         self._store.check_process()
-        gathered = self._gathered.get(call.loop)
-        if gathered is None:
-            # What the loop's other tasks ask for in this turn goes along: the first caller
-            # would else wake the writer alone, and its commit carry one job.
-            gathered = self._gathered[call.loop] = []
-            call.loop.call_soon(self._hand_over, call.loop)
+        gathered = self._gathered.setdefault(call.loop, [])
         gathered.append(call)
+        if call.body is not None:
+            self._hand_over(call.loop)
+        elif len(gathered) == 1:
+            # What the loop's other tasks submit in this turn goes along: the first caller
+            # would else wake the writer alone, and its commit carry one job.
+            call.loop.call_soon(self._hand_over, call.loop)
         return await call.future
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        calls = self._gathered.pop(loop)
+        calls = self._gathered.pop(loop, None)
+        if calls is None:
+            return  # another call took them along
         try:
             with self._lock:
                 self._start()
@@ -187,8 +206,17 @@ class Writer:
             self._answer(calls)
             if db is not None:
                 self._log.keep_small(db)
+                if self._calls.empty():
+                    self._rest(db)
         if db is not None:
             db.close()
+        self._log.close()
+
+    def _rest(self, db: sqlite3.Connection) -> None:
+        """Do now, while nobody waits, what the next call would have to do."""
+        with suppress(sqlite3.Error):
+            self._set_durability(db, is_durable=False)
+        self._log.copy_back(db)
 
     def _take(self) -> list[_Call] | None:
         """Everything that is queued now, waiting for the first; None to end."""
@@ -203,26 +231,47 @@ class Writer:
         return calls or None
 
     def _commit(self, db: sqlite3.Connection, calls: list[_Call]) -> None:
-        self._set_durability(db, any(call.is_durable for call in calls))
+        durable = [call for call in calls if call.is_durable]
+        # New jobs may be seen before they are on disk, for nobody was told of them yet; how
+        # jobs ended may not. So submits let others write while the disk is busy.
+        syncs_apart = bool(durable) and all(call.body is None for call in durable)
+        self._set_durability(db, is_durable=bool(durable) and not syncs_apart)
         self._store.begin(db)
         transaction = Transaction(db, self._store.clock.now())
         try:
             self._apply(transaction, calls)
             transaction.finish()
-            if transaction.wakes:
-                self._wake(WORK)
-            if transaction.calls:
-                self._wake(CANCEL)
+            if not syncs_apart:
+                self._tell(transaction)  # they get up while the disk is busy
             db.execute("commit")
         except BaseException:
             transaction.roll_back()
             if db.in_transaction:
                 db.execute("rollback")
             raise
+        if syncs_apart:
+            self._tell(transaction)
+            self._sync(db)
         for call in calls:
             result: object = call.result
             if isinstance(result, AfterCommit):
                 self._read(db, call, cast("AfterCommit[Any]", result))
+
+    def _tell(self, transaction: Transaction) -> None:
+        if transaction.wakes:
+            self._wake(WORK)
+        if transaction.calls:
+            self._wake(CANCEL)
+
+    def _sync(self, db: sqlite3.Connection) -> None:
+        if self._store.synchronous is not Synchronous.FULL:
+            return
+        try:
+            self._log.sync(db)
+        except OSError as error:
+            raise EngineUnavailableError(
+                f"{self._store.path}: whether the last jobs are stored is not known: {error}"
+            ) from error
 
     def _read(self, db: sqlite3.Connection, call: _Call, result: AfterCommit[Any]) -> None:
         try:
@@ -232,7 +281,7 @@ class Writer:
             # It was applied all the same, as after any answer that got lost.
             call.error = error
 
-    def _set_durability(self, db: sqlite3.Connection, is_durable: bool) -> None:
+    def _set_durability(self, db: sqlite3.Connection, *, is_durable: bool) -> None:
         wanted = self._store.synchronous if is_durable else Synchronous.NORMAL
         if wanted is not self._synchronous:
             db.execute(f"pragma synchronous = {wanted}")

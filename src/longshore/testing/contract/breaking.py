@@ -8,7 +8,7 @@ from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
-from longshore.testing.manual import LEASE, ManualWorker, a_worker, reclaim_lapsed
+from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard, reclaim_lapsed
 
 _COOLDOWN = 5 * SECOND
 
@@ -181,7 +181,7 @@ async def test_those_who_wait_are_woken_when_it_closes(
     (probe,) = await one.claim(5)
     assert await other.claim(5) == []
     waiting = asyncio.ensure_future(other.session.wait(30))
-    await asyncio.sleep(0)
+    await heard(engine)
 
     await one.succeed(probe)
     await asyncio.wait_for(waiting, 20)

@@ -11,7 +11,7 @@ from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, numbers, snapshot
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job, a_settlement, an_id
-from longshore.testing.manual import a_worker, reference
+from longshore.testing.manual import a_worker, heard, reference
 
 
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.READY])
@@ -61,7 +61,7 @@ async def test_a_cancel_wakes_the_holder_of_the_job(engine: Engine) -> None:
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
-    await asyncio.sleep(0)
+    await heard(engine)
 
     await engine.cancel([claim.id], reason="no longer needed")
 
@@ -79,7 +79,7 @@ async def test_a_cancel_by_another_process_wakes_the_holder(
     (claim,) = await worker.claim()
     other = await reopen()
     waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
-    await asyncio.sleep(0)
+    await heard(engine)
 
     await other.cancel([claim.id], reason="no longer needed")
 

@@ -12,7 +12,7 @@ from longshore.errors import EngineError, IllegalTransitionError, LongshoreError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job, a_schedule, a_settlement
-from longshore.testing.manual import a_worker
+from longshore.testing.manual import a_worker, heard
 
 Reopen = Callable[[], Awaitable[Engine]]
 """Opens the engine's store once more, as another process would."""
@@ -191,7 +191,7 @@ async def test_waiting_ends_after_its_time(engine: Engine) -> None:
 async def test_waiting_ends_when_work_arrives(engine: Engine) -> None:
     worker = await a_worker(engine)
     waiting = asyncio.ensure_future(worker.session.wait(60))
-    await _heard(engine)
+    await heard(engine)
 
     await engine.submit([a_job()])
 
@@ -205,7 +205,7 @@ async def test_work_from_another_process_ends_the_wait(engine: Engine, reopen: R
     worker = await a_worker(engine)
     other = await reopen()
     waiting = asyncio.ensure_future(worker.session.wait(60))
-    await _heard(engine)
+    await heard(engine)
 
     await other.submit([a_job()])
 
@@ -244,10 +244,3 @@ async def test_what_was_answered_is_there_after_a_restart(
 
     assert [await again.get(job.id) for job in jobs] == before
     assert [one.outcome for one in await again.attempts(claim.id)] == ["succeeded"]
-
-
-async def _heard(engine: Engine) -> None:
-    """Return when a call that was made before has reached the engine, also a remote one."""
-    for _ in range(5):
-        await asyncio.sleep(0)
-        await engine.counts()

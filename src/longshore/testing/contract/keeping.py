@@ -9,7 +9,7 @@ from longshore.errors import IllegalTransitionError, LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import events_of, numbers, snapshot
 from longshore.testing.factories import SECOND, a_failure, a_job, a_settlement
-from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed, reference
+from longshore.testing.manual import LEASE, a_worker, heard, reclaim_lapsed, reference
 
 
 async def test_a_keeper_renews_a_session_by_its_token(
@@ -203,7 +203,7 @@ async def test_a_burial_wakes_those_who_wait_for_work(engine: Engine) -> None:
     await dead.claim()
     await other.claim()
     waiting = asyncio.ensure_future(other.session.wait(30))
-    await asyncio.sleep(0)
+    await heard(engine)
 
     await engine.bury(dead.session.token, [])
 

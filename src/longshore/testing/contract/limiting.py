@@ -10,7 +10,7 @@ from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
-from longshore.testing.manual import LEASE, ManualWorker, a_worker, reclaim_lapsed
+from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard, reclaim_lapsed
 
 
 async def _limit(engine: Engine, queue: str = "default", **settings: float) -> None:
@@ -185,7 +185,7 @@ async def test_whoever_waits_for_room_is_woken(engine: Engine, end: str) -> None
     await other.session.wait(0.1)
     await asyncio.sleep(0.05)
     waiting = asyncio.ensure_future(other.session.wait(30))
-    await asyncio.sleep(0)
+    await heard(engine)
 
     match end:
         case "settled":

@@ -101,6 +101,7 @@ class Statements:
     replay: str
     report: str
     resume: str
+    ruled: str
     running_of_type: str
     schedule_delete: str
     schedule_due: str
