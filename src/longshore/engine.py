@@ -18,7 +18,6 @@ import msgspec
 
 from longshore.accounts import Accounts
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
-from longshore.core.event import EventBatch
 from longshore.core.job import (
     Attempt,
     Held,
@@ -34,6 +33,7 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.traits import Traits
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.flow import Flow
+from longshore.outbox import Outbox
 
 __all__ = [
     "Accounts",
@@ -324,22 +324,6 @@ class Inspector(Protocol):
 
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove it, or ScheduleNotFoundError. Jobs it fired stay."""
-        ...
-
-
-class Outbox(Protocol):
-    """Reads what happened."""
-
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Up to `limit` batches with a position greater than `after`, in order of commit."""
-        ...
-
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """The oldest batches that no relay has marked yet."""
-        ...
-
-    async def published(self, positions: Sequence[int]) -> None:
-        """Mark batches as shipped; pruning may take them from now on."""
         ...
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "EventBatch",
     "Group",
     "Name",
+    "Span",
     "decode",
     "details",
     "encode",
@@ -112,6 +113,15 @@ class EventBatch(msgspec.Struct, frozen=True, gc=False):
     position: int
     at: int
     groups: list[Group]
+
+
+class Span(msgspec.Struct, frozen=True, gc=False):
+    """The positions that an outbox holds."""
+
+    first: int
+    """Of the oldest batch that was not pruned; past `last` when there is none."""
+    last: int
+    """Of the newest one, also if that was pruned; 0 before the first."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from msgspec import Meta
 from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
 from longshore.core.answer import Lapsed, Promoted
 from longshore.core.bucket import Borrowed
-from longshore.core.event import EventBatch
+from longshore.core.event import EventBatch, Span
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -309,6 +309,7 @@ METHODS = {
         _read("breaker_settings", Empty, list[BreakerFlow]),
         Method("reset_breaker", ResetBreaker, None, Scope.OPERATE, True, True),
         _read("events", Events, list[EventBatch], fleetwide=True),
+        _read("span", Empty, Span, fleetwide=True),
         _work("unpublished", Limited, list[EventBatch], again=True),
         _work("published", Published, None, again=True),
         _admin("put_tenant", PutTenant, bool, again=True),

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from longshore.core.event import EventBatch
+from longshore.core.event import EventBatch, Span
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.engine import (
@@ -246,6 +246,10 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:
         """Batches behind a position, in order."""
         return await outbox.events(self._open, after=after, limit=limit)
+
+    async def span(self) -> Span:
+        """Which positions are kept, once everything has one."""
+        return await outbox.span(self._open)
 
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """The oldest batches that no relay has marked."""

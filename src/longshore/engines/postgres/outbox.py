@@ -6,17 +6,32 @@ to what they see: nothing can appear before what someone has read.
 
 from collections.abc import Sequence
 
-from longshore.core.event import EventBatch, decode
+from longshore.core.event import EventBatch, Span, decode
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.sql import SQL
 
-__all__ = ["events", "published", "unpublished"]
+__all__ = ["events", "published", "span", "unpublished"]
+
+_AT_ONCE = 10_000
+_MOST_ROUNDS = 1_000
 
 
 async def events(database: Database, *, after: int, limit: int) -> list[EventBatch]:
     """Batches behind a position, in order."""
     return _batches(await database.fetch(SQL.outbox_after, after, limit))
+
+
+async def span(database: Database) -> Span:
+    """Which positions are kept, once all that was committed before has one."""
+    ((low, high),) = await database.fetch(SQL.outbox_fresh)
+    for _ in range(_MOST_ROUNDS):
+        if low is None or low > high:
+            break
+        await database.fetch(SQL.outbox_stamp, _AT_ONCE)
+        ((low, _newest),) = await database.fetch(SQL.outbox_fresh)
+    (row,) = await database.fetch(SQL.outbox_span)
+    return Span(row["first"], row["last"])
 
 
 async def unpublished(database: Database, *, limit: int) -> list[EventBatch]:

@@ -8,7 +8,7 @@ import msgspec
 from longshore.core import flow
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
-from longshore.core.event import EventBatch
+from longshore.core.event import EventBatch, Span
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -284,6 +284,10 @@ class RemoteEngine:
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:
         """Batches behind a position, in order."""
         return await self._ask("events", after=after, limit=limit)
+
+    async def span(self) -> Span:
+        """Which positions are kept."""
+        return await self._ask("span")
 
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """The oldest batches that no relay has marked."""

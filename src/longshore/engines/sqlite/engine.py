@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core.event import EventBatch, decode
+from longshore.core.event import EventBatch, Span, decode
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.state import Verb
@@ -289,6 +289,10 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
         """Batches behind a position, in order of commit."""
         scope = {"after": after, "limit": limit}
         return await self._read(lambda db: _batches(db.execute(SQL.outbox_after, scope)))
+
+    async def span(self) -> Span:
+        """Which positions are kept."""
+        return await self._read(lambda db: Span(*db.execute(SQL.outbox_span).fetchone()))
 
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """The oldest batches that no relay has marked."""

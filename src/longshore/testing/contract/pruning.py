@@ -1,6 +1,6 @@
 import pytest
 
-from longshore.core.event import Name
+from longshore.core.event import Name, Span
 from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
 from longshore.core.state import TERMINAL, State
@@ -260,3 +260,27 @@ async def test_an_id_can_be_used_again_once_its_job_is_purged(engine: Engine) ->
     assert answer.verdict is Verdict.ACCEPTED
     assert (fresh.state, fresh.delivery, fresh.result) == (State.READY, 0, None)
     assert await engine.attempts(job.id) == []
+
+
+async def test_the_outbox_tells_which_positions_it_holds(
+    engine: Engine, clock: ManualClock
+) -> None:
+    at_first = await engine.span()
+    await engine.submit([a_job()])
+    await engine.submit([a_job()])
+    filled = await engine.span()
+    first, second = await engine.events(after=0, limit=10)
+    clock.advance(2 * HOUR)
+    await engine.submit([a_job()])
+
+    await engine.prune(Retention(outbox=HOUR), limit=EVERYTHING)
+
+    (third,) = await engine.events(after=0, limit=10)
+    partly = await engine.span()
+    clock.advance(2 * HOUR)
+    await engine.prune(Retention(outbox=HOUR), limit=EVERYTHING)
+    emptied = await engine.span()
+    assert at_first == Span(1, 0)
+    assert filled == Span(first.position, second.position)
+    assert partly == Span(third.position, third.position)
+    assert emptied == Span(third.position + 1, third.position)

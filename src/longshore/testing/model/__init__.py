@@ -6,7 +6,7 @@ with indexes and statements has to come out the same.
 
 from collections.abc import Sequence
 
-from longshore.core.event import EventBatch
+from longshore.core.event import EventBatch, Span
 from longshore.core.job import JobId
 from longshore.engine import Session, Traits
 from longshore.errors import LeaseLostError
@@ -98,6 +98,13 @@ class ModelEngine(
         """See `longshore.engine.Outbox`."""
         self._store.now()
         return [batch for batch in self._store.batches if batch.position > after][:limit]
+
+    async def span(self) -> Span:
+        """See `longshore.engine.Outbox`."""
+        self._store.now()
+        last = self._store.last_position
+        first = self._store.batches[0].position if self._store.batches else last + 1
+        return Span(first, last)
 
     async def unpublished(self, *, limit: int) -> list[EventBatch]:
         """See `longshore.engine.Outbox`."""

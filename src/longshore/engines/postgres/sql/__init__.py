@@ -71,7 +71,10 @@ class Statements:
     next_due: str
     outbox_add: str
     outbox_after: str
+    outbox_fresh: str
     outbox_published: str
+    outbox_span: str
+    outbox_stamp: str
     outbox_unpublished: str
     pause: str
     pauses: str

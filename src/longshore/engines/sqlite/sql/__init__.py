@@ -88,6 +88,7 @@ class Statements:
     outbox_add: str
     outbox_after: str
     outbox_published: str
+    outbox_span: str
     outbox_unpublished: str
     pause: str
     pauses: str

@@ -1,0 +1,3 @@
+-- outbox_fresh: the first and the last row that have no position.
+select (select min(o.number) from longshore.outbox o where o.position is null) as low,
+       (select max(o.number) from longshore.outbox o where o.position is null) as high
