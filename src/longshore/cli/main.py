@@ -24,6 +24,7 @@ COMMANDS = {
     "queues": "List, pause and resume queues.",
     "breakers": "List, show, set and reset the circuit breakers of types.",
     "schedules": "List, add, preview, pause, resume and remove schedules.",
+    "top": "Watch queues, workers, breakers and dead jobs.",
     "workers": "List and drain the workers that are connected.",
     "tenants": "List, show, create, change and delete tenants.",
     "keys": "Create, list, rotate and revoke API keys.",

@@ -1,4 +1,4 @@
-"""Put documents and tables on the screen. Only here is rich imported, and only when used."""
+"""Put documents and tables on the screen. Here rich is imported only when it is used."""
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -25,8 +25,11 @@ __all__ = [
     "warning",
 ]
 
-# What a task wrote must not move the cursor or change colours.
-_CONTROLS = {code: "\ufffd" for code in chain(range(32), range(127, 160)) if chr(code) != "\n"}
+# What a task wrote must not move the cursor, change colours, or turn the line around.
+_TURNS = chain(range(0x202A, 0x202F), range(0x2066, 0x206A))
+_CONTROLS = {
+    code: "\ufffd" for code in chain(range(32), range(127, 160), _TURNS) if chr(code) != "\n"
+}
 
 
 _FOLDED = 6

@@ -1,0 +1,84 @@
+"""The parts of `longshore top` that need no terminal."""
+
+from itertools import pairwise
+
+import pytest
+
+from longshore.cli.top import words
+from longshore.cli.top.keys import Key, Keys
+from longshore.cli.top.rates import Rate, Rates
+from longshore.engine import QueueCounts
+
+SECOND = 1_000_000
+
+
+def test_a_key_that_arrives_in_parts_is_one_key():
+    keys = Keys()
+
+    assert keys.feed(b"\x1b") == []
+    assert keys.is_waiting
+    assert keys.feed(b"[") == []
+    assert keys.feed(b"5") == []
+    assert keys.feed(b"~\x1b[Bq") == [Key.PAGE_UP, Key.DOWN, "q"]
+    assert not keys.is_waiting
+
+
+def test_escape_is_a_key_once_nothing_follows():
+    keys = Keys()
+
+    assert keys.feed(b"j\x1b") == [Key.DOWN]
+    assert keys.flush() == [Key.BACK]
+    assert keys.flush() == []
+    assert keys.feed(b"\x1b\x1b") == [Key.BACK]
+    assert keys.feed(b"[200~\xff\x00p") == ["\ufffd", "p"]
+
+
+def test_rates_tell_what_came_and_ended_within_ten_seconds():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a", ready=1_000_000)])
+    rates.note(20 * SECOND, [QueueCounts(queue="a", ready=10)])
+    assert rates.of("a") == Rate(0, 0, [0])
+
+    rates.note(25 * SECOND, [QueueCounts(queue="a", ready=15, succeeded=5)])
+    rates.note(30 * SECOND, [QueueCounts(queue="a", ready=10, succeeded=15, dead=5)])
+
+    assert rates.of("a") == Rate(2, 2, [0, 1, 3])
+    assert rates.of("b") == Rate(0, 0, [0, 0, 0])
+
+
+def test_a_clock_that_was_set_back_starts_rates_anew():
+    rates = Rates()
+    rates.note(10 * SECOND, [QueueCounts(queue="a", ready=1)])
+    rates.note(9 * SECOND, [QueueCounts(queue="a", ready=2)])
+
+    assert rates.of("a") == Rate()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (9_999, "9,999"),
+        (12_345, "12.3k"),
+        (999_949, "1000k"),
+        (5_000_000, "5.00M"),
+        (7 * 10**10, "70.0G"),
+    ],
+)
+def test_a_count_fits_its_column(number: int, text: str):
+    assert words.count(number) == text
+    assert len(text) <= 6
+
+
+def test_ages_grow_with_time():
+    ages = [words.age(seconds * SECOND) for seconds in (0, 59, 61, 3_600, 90_061)]
+
+    assert ages == ["0s", "59s", "1m01s", "1h00m", "1d01h"]
+    assert words.age(None) == "-"
+    assert all(one != other for one, other in pairwise(ages))
+
+
+def test_bars_are_as_high_as_their_values():
+    assert words.bars([9, 0, 4, 8], 3) == "▁▅█"
+    assert words.bars([0], 2) == " ▁"
+    assert words.bars([], 2) == "  "
