@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Pyright runs from its pinned wheel and asks no server for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo dev test lint check prove bench compare format docs clean
+.PHONY: help setup demo dev test slow lint check prove bench compare format docs clean
 
 help: ## Print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
@@ -31,8 +31,11 @@ demo: setup ## Kill workers under load and count the jobs; BREAK=fence shows wha
 dev: setup ## Run the whole queue in one process on SQLite
 	$(BIN)/longshore dev
 
-test: setup ## Every test but the long proofs, on real servers; ARGS="-n 0 -k name" for a few
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+test: setup ## The tests, on real servers, in under five minutes; ARGS="-n 0 -k name" for a few
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not prove and not slow" $(ARGS)
+
+slow: setup ## The tests that take seconds each: processes are killed, servers restarted
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "slow and not prove" $(ARGS)
 
 lint: setup ## Format, lint, types, import rules, spelling
 	$(BIN)/ruff format --check .
@@ -41,7 +44,7 @@ lint: setup ## Format, lint, types, import rules, spelling
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-check: lint test ## What CI runs: lint, then test
+check: lint test slow ## What CI runs: lint, then all tests but the proofs
 
 prove: setup ## Minutes of faults and random histories, looking for a lost or doubled job
 	HYPOTHESIS_PROFILE=prove $(BIN)/python -m pytest -m "prove or slow" $(ARGS)

@@ -82,6 +82,7 @@ def _open_first(url: str, start: float, failures: "multiprocessing.Queue[str]") 
         raise
 
 
+@pytest.mark.slow
 async def test_processes_that_find_no_file_yet_make_one_together(tmp_path: Path) -> None:
     failures: multiprocessing.Queue[str] = processes.Queue()
     start = time.monotonic() + 1.5

@@ -160,6 +160,7 @@ async def test_jobs_that_wait_for_a_room_are_not_in_the_record(shop: Kept):
         assert len(keeper.record.entries()) == 1
 
 
+@pytest.mark.slow
 async def test_a_worker_believes_its_keepers_renewals(shop: Kept):
     """Its own renewals hang for three leases, those of its keeper do not."""
     lease = 1.5
@@ -201,6 +202,7 @@ async def test_a_keeper_that_died_is_counted_and_replaced(shop: Kept):
         assert worker.stats.lost_keepers == 1
 
 
+@pytest.mark.slow
 async def test_keepers_that_die_at_once_are_not_started_over_and_over(shop: Kept):
     shop.url = "nosuch://engine"
     async with shop.kept() as (worker, _):

@@ -80,6 +80,7 @@ async def weather(shop: Workshop, rng: Random) -> None:
             shop.flaky.come_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 async def test_every_job_ends_once_and_runs_as_often_as_it_was_started(
     shop: Workshop, seed: int

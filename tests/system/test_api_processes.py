@@ -115,6 +115,7 @@ async def lose_an_answer(engine: Engine, port: int) -> None:
         await eventually(is_stored, within=PATIENCE)
 
 
+@pytest.mark.slow
 async def test_a_key_makes_one_job_whatever_races_and_whatever_is_lost(
     store: str, tmp_path: Path, stack: ExitStack
 ):
@@ -153,6 +154,7 @@ async def test_a_key_makes_one_job_whatever_races_and_whatever_is_lost(
     assert "Traceback" not in apis[0].log() + apis[1].log()
 
 
+@pytest.mark.slow
 async def test_waits_end_when_the_service_drains_and_go_on_elsewhere(
     store: str, tmp_path: Path, stack: ExitStack
 ):
@@ -191,6 +193,7 @@ async def test_waits_end_when_the_service_drains_and_go_on_elsewhere(
     assert len(again.json()["claims"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_a_reload_answers_everyone_and_a_stop_leaves_with_zero(
     tmp_path: Path, stack: ExitStack, processes: int

@@ -28,6 +28,7 @@ def figures(*arguments: str) -> dict[str, Any]:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_steady_shows_two_kinds_of_jobs_and_leaves_nothing_to_run(tmp_path: Path):
     """Jobs that do nothing, and jobs as people have them; repeats do not meet."""
     url = f"sqlite:///{tmp_path}/jobs.db"

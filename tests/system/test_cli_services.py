@@ -155,6 +155,7 @@ async def test_a_second_signal_leaves_at_once_and_loses_nothing(shell: Shell):
     assert (job.state, job.failures, job.crashes) == (State.READY, 0, 0)
 
 
+@pytest.mark.slow
 async def test_several_processes_drain_together(shell: Shell):
     worker = shell.start("worker", "--app", "cli_app:app", "--processes", "2", "--json")
     job_id = await shell.held("a")

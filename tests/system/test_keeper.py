@@ -38,6 +38,7 @@ async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
         yield yard
 
 
+@pytest.mark.slow
 async def test_the_job_of_a_killed_worker_runs_elsewhere_at_once(yard: Yard):
     first = await yard.started("hold")
     (job_id,) = await yard.submit("hold")
@@ -69,6 +70,7 @@ async def test_a_crash_charges_what_ran_and_nothing_else(yard: Yard):
     assert {(job.failures, job.lapses) for job in after} == {(0, 0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_jobs_that_had_ended_do_not_run_again(yard: Yard):
     """At full speed hundreds have ended of which the engine has not heard."""
@@ -101,6 +103,7 @@ async def test_a_job_that_kills_its_worker_is_charged_alone(yard: Yard):
     assert [(job.attempt, job.crashes) for job in after] == [(1, 1)] + [(0, 0)] * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(yard: Yard):
     hand = await yard.started("hold")
@@ -169,6 +172,7 @@ async def test_when_both_are_killed_the_lease_decides(yard: Yard):
     assert (job.crashes, job.failures) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "number"),
     [("sqlite", signal.SIGTERM), ("postgres", signal.SIGINT)],

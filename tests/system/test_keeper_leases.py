@@ -31,6 +31,7 @@ async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
         yield yard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "task"),
     [
@@ -53,6 +54,7 @@ async def test_a_handler_may_hog_the_process_for_three_leases(yard: Yard, task: 
     assert len(yard.runs()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "url", ["postgres", pytest.param("sqlite", marks=pytest.mark.prove)], indirect=True
 )

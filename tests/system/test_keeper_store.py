@@ -90,6 +90,7 @@ async def proxy_with_tls(server: PostgresServer) -> AsyncIterator[str]:
     server.drop("tls")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["proxy", pytest.param("server", marks=pytest.mark.prove)])
 async def test_a_keeper_gets_into_a_store_with_a_password_and_tls(
     kind: str, tmp_path: Path, postgres_server: PostgresServer

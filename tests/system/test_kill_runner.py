@@ -36,6 +36,7 @@ def broken(verdict: Verdict) -> dict[str, list[str]]:
     return {name: one.examples for name, one in verdict.findings.items() if not one.holds}
 
 
+@pytest.mark.slow
 async def test_killing_workers_and_the_producer_under_load_loses_nothing(tmp_path: Path):
     trial = a_trial(tmp_path, pace=0.1)
     blows = [
@@ -54,6 +55,7 @@ async def test_killing_workers_and_the_producer_under_load_loses_nothing(tmp_pat
     assert verdict.figures.redelivered <= verdict.figures.in_flight
 
 
+@pytest.mark.slow
 async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_path: Path):
     trial = a_trial(tmp_path, jobs=16_000, batch=500, keyed_every=3)
     engine = open_engine(trial.url)
@@ -85,6 +87,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 LONG_DRAIN, SHORT_DRAIN = 3.0, 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "times", "drain"),
     [

@@ -52,6 +52,7 @@ def crashes(
     return trouble
 
 
+@pytest.mark.slow
 async def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(tmp_path: Path):
     with a_server() as server:
         site = await faced(server, tmp_path, crashes(1))
@@ -136,6 +137,7 @@ def hits(times: int, *hows: str) -> Trouble:
     return trouble
 
 
+@pytest.mark.slow
 async def test_connections_that_are_hit_at_any_point_lose_and_double_nothing(
     server: PostgresServer, tmp_path: Path
 ):
@@ -214,6 +216,7 @@ $$
 """
 
 
+@pytest.mark.slow
 async def test_conflicts_deadlocks_and_timeouts_in_any_statement_lose_and_double_nothing(
     server: PostgresServer, tmp_path: Path
 ):
@@ -256,6 +259,7 @@ async def test_locks_that_others_hold_for_a_while_hold_up_the_work_and_no_more(
     await faced(server, tmp_path, trouble)
 
 
+@pytest.mark.slow
 async def test_an_exchange_in_a_deadlock_is_sent_again(server: PostgresServer, tmp_path: Path):
     """Someone holds a row that we need and wants one that we hold, again and again."""
 

@@ -44,6 +44,7 @@ async def port(postgres_server: PostgresServer, tmp_path: Path) -> Opener:
     return partial(opened, url, tmp_path)
 
 
+@pytest.mark.slow
 async def test_workers_of_this_version_go_on_under_load_while_the_next_one_migrates(
     old: Release, port: Opener, tmp_path: Path
 ):

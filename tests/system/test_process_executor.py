@@ -137,6 +137,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_no_process_survives_a_worker_that_was_killed_and_its_job_runs_again(yard: Yard):
     job_id = await yard.submit("hold", name="a")
     await yard.submit("hold_the_gil", name="b")
@@ -156,6 +157,7 @@ async def test_no_process_survives_a_worker_that_was_killed_and_its_job_runs_aga
     assert (job.failures, job.crashes) == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.prove)])
 async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rounds: int):
     """Also while children are being started, and have not tied themselves to it yet."""
@@ -173,6 +175,7 @@ async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rou
         await eventually(lambda: not yard.survivors(), within=PATIENCE, every=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.prove)])
 async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, rounds: int):
     job_ids = await yard.submit_all("count", [{"n": n} for n in range(200 * rounds)])
@@ -197,6 +200,7 @@ async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, 
     assert sorted(map(int, yard.runs())) == list(range(200 * rounds))
 
 
+@pytest.mark.slow
 async def test_a_second_sigterm_takes_children_and_grandchildren_along(yard: Yard):
     job_ids = [await yard.submit("hold", name="a"), await yard.submit("hold_the_gil", name="b")]
     worker = yard.worker("--drain-timeout", "10m")
@@ -271,6 +275,7 @@ async def test_a_worker_that_was_stopped_past_its_lease_kills_its_child_and_sett
     assert yard.survivors() == {}
 
 
+@pytest.mark.slow
 async def test_what_a_child_prints_and_logs_comes_out_of_the_worker(yard: Yard):
     job_id = await yard.submit("speak", words="aloud")
     worker = yard.worker("--json")
@@ -284,6 +289,7 @@ async def test_what_a_child_prints_and_logs_comes_out_of_the_worker(yard: Yard):
     assert [(line["event"], line["words"]) for line in logged] == [("logged", "aloud")]
 
 
+@pytest.mark.slow
 async def test_a_handler_can_submit_from_its_child_to_the_queue_of_its_worker(yard: Yard):
     job_id = await yard.submit("pass_on", words="on")
     worker = yard.worker()

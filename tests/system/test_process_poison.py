@@ -70,6 +70,7 @@ def as_ended(it: Job) -> tuple[str | None, str | None, int, int]:
     return it.reason, it.failure and it.failure.kind, it.failures, it.crashes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "first", "count"),
     [

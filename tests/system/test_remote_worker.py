@@ -142,6 +142,7 @@ async def all_done(harbour: Harbour, jobs: list[JobId]) -> None:
     await eventually(is_done, within=PATIENCE)
 
 
+@pytest.mark.slow
 async def test_a_service_that_is_killed_in_the_middle_loses_and_doubles_nothing(
     harbour: Harbour,
 ) -> None:
@@ -175,6 +176,7 @@ async def test_answers_that_are_lost_on_the_wire_are_asked_for_again(harbour: Ha
     assert await ends(harbour.engine) == Counter(jobs)
 
 
+@pytest.mark.slow
 async def test_what_a_killed_worker_held_runs_again_when_its_lease_is_over(
     harbour: Harbour,
 ) -> None:
@@ -197,6 +199,7 @@ async def test_what_a_killed_worker_held_runs_again_when_its_lease_is_over(
     assert await ends(harbour.engine) == Counter([job])
 
 
+@pytest.mark.slow
 async def test_the_example_worker_needs_nothing_but_urllib(harbour: Harbour) -> None:
     harbour.serve()
     good = await harbour.engine.submit([a_job(type="add", payload=b'{"a": 2, "b": 3}')])

@@ -125,6 +125,7 @@ def test_a_setting_that_makes_no_sense_is_told_with_the_log() -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_machines_own_postgresql_can_be_chosen() -> None:
     binaries = postgres_binaries(15)
     if binaries is None:

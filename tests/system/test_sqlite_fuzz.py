@@ -211,6 +211,7 @@ async def _check_counts(engine: Engine, db: sqlite3.Connection) -> None:
         assert counted == {(queue, State(state)): number for queue, state, number in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "seconds"),
     [

@@ -40,6 +40,7 @@ async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
         yield yard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "guilty", "innocent"),
     [
@@ -78,6 +79,7 @@ async def test_jobs_that_kill_their_workers_end_as_poison_and_no_neighbour_does(
     assert {bytes.fromhex(one.replace("-", "")) for one in named} <= crashed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "name", "kills"),
     [

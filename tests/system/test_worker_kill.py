@@ -116,6 +116,7 @@ def yard(engine: Engine, tmp_path: Path) -> Iterator[Yard]:
     yard.close()
 
 
+@pytest.mark.slow
 async def test_a_job_whose_worker_was_killed_runs_again_after_the_lease_uncharged(yard: Yard):
     (job_id,) = await yard.submit("hold")
     first = yard.start("first")

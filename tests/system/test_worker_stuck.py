@@ -40,6 +40,7 @@ async def a_ready_worker(yard: Yard, ready: Path, *flags: str) -> Hand:
     return hand
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_store_does_not_answer_is_unready_until_it_does(
     yard: Yard, ready: Path
 ):
@@ -61,6 +62,7 @@ async def test_a_worker_whose_store_does_not_answer_is_unready_until_it_does(
     assert not ready.exists()
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_event_loop_stands_still_leaves_if_asked_and_says_where(
     yard: Yard, ready: Path
 ):
@@ -97,6 +99,7 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
     )
 
 
+@pytest.mark.slow
 async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, ready: Path):
     hand = yard.start("quick", "--processes", "2", "--ready-file", str(ready))
     await hand.logged("worker started", 2)

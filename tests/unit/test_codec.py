@@ -5,7 +5,7 @@ from enum import IntEnum, StrEnum
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longshore.core import codec
@@ -37,6 +37,7 @@ def a_job(**changes: object) -> NewJob:
     return NewJob(**(fields | changes))
 
 
+@settings(max_examples=25)  # values that nest take long to make
 @given(st.dictionaries(TEXT, VALUES))
 def test_what_went_in_comes_out(arguments: dict[str, object]):
     payload = codec.encode(arguments)

@@ -129,6 +129,7 @@ async def test_what_cannot_be_read_or_kept_makes_the_job_dead():
     assert unread.failure.message.startswith("plain: payload.word")
 
 
+@pytest.mark.slow
 async def test_jobs_that_kill_their_child_crash_alone_and_end_as_poison(tmp_path: Path):
     epitaphs = {
         "_exit": "its process left with exit code 0",
@@ -269,6 +270,7 @@ async def test_a_child_that_has_grown_is_replaced_after_the_job():
     assert {job.state for job in jobs} == {State.SUCCEEDED}
 
 
+@pytest.mark.slow
 async def test_the_crew_grows_with_the_work_and_one_ahead_and_goes_home_when_idle(
     tmp_path: Path,
 ):
@@ -292,6 +294,7 @@ async def test_the_crew_grows_with_the_work_and_one_ahead_and_goes_home_when_idl
     assert {job.state for job in (*jobs, again)} == {State.SUCCEEDED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queue", ["heavy", "default"], ids=["its own queue", "a mixed queue"])
 async def test_jobs_that_would_wait_for_a_child_are_left_to_others_and_hold_nobody_up(
     tmp_path: Path, queue: str

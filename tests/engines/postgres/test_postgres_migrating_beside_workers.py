@@ -59,6 +59,7 @@ async def a_session(engine: Engine) -> Session:
     return await engine.open_session(worker="w", queues=["default"], types=["t"], lease=LEASE)
 
 
+@pytest.mark.slow
 async def test_many_who_wait_for_the_same_lock_leave_the_others_most_of_the_time(
     engine: Engine, database: Database, other: Connection, new_postgres_url: str
 ) -> None:

@@ -249,6 +249,7 @@ async def test_the_encoding_of_a_connection_does_not_matter(
     assert (stored.tags, stored.payload) == (job.tags, job.payload)
 
 
+@pytest.mark.slow
 async def test_many_and_heavy_jobs_travel_in_parts(engine: PostgresEngine, url: str) -> None:
     jobs = [a_job(payload=b"[%s]" % (b"1" * 1_000_000)) for _ in range(20)]
     jobs += [a_job(queue=f"q{n % 3}", delay=n % 2, priority=1 + n % 9) for n in range(1_000)]

@@ -49,6 +49,7 @@ def cases() -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 async def test_every_answer_is_one_that_the_document_knows(memory: Engine):
     minted = mint()
     await memory.add_key(

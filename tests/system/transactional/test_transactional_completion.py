@@ -270,6 +270,7 @@ async def test_an_engine_that_cannot_do_it_says_so() -> None:
     assert (failure.kind, "PostgreSQL can" in failure.message) == ("ConfigError", True)
 
 
+@pytest.mark.slow
 async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     app: Longshore, db: Any
 ) -> None:
