@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from longshore.errors import (
     ConfigError,
+    CursorLostError,
     EngineBusyError,
     EngineError,
     EngineUnavailableError,
@@ -53,6 +54,7 @@ __all__ = [
     "Breaker",
     "Cancel",
     "ConfigError",
+    "CursorLostError",
     "Dead",
     "EngineBusyError",
     "EngineError",

@@ -2,8 +2,8 @@
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
 people look through an Inspector and set limits through Flow, the API asks Accounts who they
-are, the relay reads an Outbox. Semantics live in `longshore.testing.contract`, which every
-engine must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
+are, relays read an Outbox. Semantics live in `longshore.testing.contract`, which every engine
+must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no

@@ -13,6 +13,7 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 ├── KeyEndedError                 the API key was revoked or has expired
 ├── IllegalTransitionError        .state .verb
 ├── LeaseLostError                the session is no longer live; nothing it sent was applied
+├── CursorLostError               another process reads the outbox for this consumer
 ├── ExchangeOrderError            an exchange number that is neither the last one nor the next
 ├── JobFailedError                what `result()` raises for a job that ended dead or cancelled
 ├── WaitTimeoutError              the time the caller was willing to wait is over
@@ -27,6 +28,7 @@ from typing import ClassVar
 
 __all__ = [
     "ConfigError",
+    "CursorLostError",
     "EngineBusyError",
     "EngineError",
     "EngineUnavailableError",
@@ -213,6 +215,16 @@ class LeaseLostError(LongshoreError):
     def __init__(self, token: int) -> None:
         super().__init__(f"session {token} has lost its lease; open a new one")
         self.token = token
+
+
+class CursorLostError(LongshoreError):
+    """Another process reads the outbox for this consumer now; nothing was changed."""
+
+    code = "cursor_lost"
+
+    def __init__(self, consumer: str) -> None:
+        super().__init__(f"another process reads for consumer {consumer!r} now")
+        self.consumer = consumer
 
 
 class ExchangeOrderError(LongshoreError):

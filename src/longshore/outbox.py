@@ -1,8 +1,13 @@
-"""The part of the contract that tells what happened, to relays, streams and audits."""
+"""The part of the contract that tells what happened: to spectators, and to consumers.
+
+A spectator reads on from any position and leaves no trace. A consumer has a name and a cursor
+in the store: what it has not passed is kept, and one process at a time reads for it.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from longshore.core.consumer import Consumer, Cursor, Quarantined
 from longshore.core.event import EventBatch, Span
 
 __all__ = ["Outbox"]
@@ -12,17 +17,54 @@ class Outbox(Protocol):
     """Reads what happened."""
 
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Up to `limit` batches with a position greater than `after`, in order of commit."""
+        """Up to `limit` batches with a position greater than `after`, in order of commit.
+
+        For spectators: what they have not read is not kept for them, and where the engine's
+        machine loses power, the last they saw may not have happened.
+        """
         ...
 
     async def span(self) -> Span:
         """Which positions are kept. What was committed before the call is not behind `last`."""
         ...
 
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """The oldest batches that no relay has marked yet."""
+    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
+        """The right to read for the consumer; None while another holder has it.
+
+        It lasts for `lease` microseconds and as long after as nobody else takes it; reading
+        and advancing extend it. A name that is new is remembered: from then on pruning keeps
+        what it has not passed, and it begins with the oldest event that is there.
+        """
         ...
 
-    async def published(self, positions: Sequence[int]) -> None:
-        """Mark batches as shipped; pruning may take them from now on."""
+    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
+        """Like `events`, for the holder of a cursor, or CursorLostError.
+
+        What is returned has happened for good: it may be handed on.
+        """
+        ...
+
+    async def advance(
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+    ) -> None:
+        """The consumer is done with everything up to `position`; or CursorLostError.
+
+        What it was not able to hand on is set aside in the same commit. Never goes back.
+        """
+        ...
+
+    async def leave_cursor(self, cursor: Cursor) -> None:
+        """Let another holder take it at once. Harmless when it is lost already."""
+        ...
+
+    async def consumers(self) -> list[Consumer]:
+        """Every consumer, by name."""
+        ...
+
+    async def delete_consumer(self, name: str) -> bool:
+        """Forget a consumer, so that nothing is kept for it; whether there was one."""
+        ...
+
+    async def quarantined(self, *, limit: int) -> list[Quarantined]:
+        """What consumers set aside, newest first."""
         ...

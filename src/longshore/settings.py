@@ -90,7 +90,9 @@ class SchedulerSettings:
     keep_idempotency: timedelta = timedelta(days=1)
     """Idempotency keys are remembered for this long."""
     keep_outbox: timedelta = timedelta(hours=1)
-    """Events are deleted this long after they were shipped, or written if nobody reads them."""
+    """Events are deleted when they are this old and every consumer has passed them."""
+    keep_unread: timedelta = timedelta(days=7)
+    """Events are kept no longer for a consumer that nobody has read for in this long."""
 
     @property
     def retention(self) -> Retention:
@@ -101,6 +103,7 @@ class SchedulerSettings:
             dead=quantity.microseconds(self.keep_dead),
             idempotency=quantity.microseconds(self.keep_idempotency),
             outbox=quantity.microseconds(self.keep_outbox),
+            consumer=quantity.microseconds(self.keep_unread),
         )
 
 

@@ -227,13 +227,15 @@ async def test_what_is_shipped_is_on_the_disk_first(engine: Engine, path: Path) 
     )
     (claim,) = (await session.exchange(1, want=1)).claims
     await session.renew(started=[(claim.handle, claim.delivery)])
+    cursor = await engine.take_cursor("kafka", holder="a", lease=60_000_000)
+    assert cursor is not None
     before = _frames(path)
 
-    seen = await engine.unpublished(limit=10)
+    seen = await engine.unread(cursor, after=0, limit=10)
     after = _frames(path)
-    await engine.published([batch.position for batch in seen])
+    await engine.advance(cursor, position=seen[-1].position)
     last = _frames(path)
-    await engine.unpublished(limit=10)
+    await engine.unread(cursor, after=seen[-1].position, limit=10)
 
     assert [one.name for batch in seen for one in expand(batch)][-1] is Name.STARTED
     assert after > before  # a commit of its own, behind all that was read

@@ -18,7 +18,7 @@ from longshore.runtime.clock import SystemClock
 from longshore.runtime.migrate import Migration
 
 LEASE = 30_000_000
-NEXT = len(MIGRATIONS) + 1
+NEXT = MIGRATIONS[-1].number + 1
 ADDITION = Migration(
     NEXT,
     f"{NEXT:04d}_addition",
@@ -139,4 +139,4 @@ async def test_the_levels_of_sessions_that_are_gone_are_forgotten(
 
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute("select token, level from longshore_session_level").fetchall()
-    assert rows == [(session.token, len(MIGRATIONS))]
+    assert rows == [(session.token, MIGRATIONS[-1].number)]

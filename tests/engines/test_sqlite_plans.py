@@ -55,10 +55,14 @@ async def test_what_is_claimed_is_taken_from_the_front_of_each_type(
         (SQL.handed_out, {"token": 1, "number": 1}, "SEARCH h USING PRIMARY KEY (token=?)"),
         (SQL.unwanted, {"token": 1}, "longshore_held_unwanted"),
         (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
-        (SQL.outbox_unpublished, {"limit": 1}, "longshore_outbox_unpublished"),
         (SQL.delete_unique, {"seqs": "[]"}, "longshore_unique USING PRIMARY KEY"),
         (SQL.prune_outbox, {"before": 1, "limit": 1}, "longshore_outbox_age (at<?)"),
-        (SQL.prune_shipped, {"before": 1, "limit": 1}, "longshore_outbox_shipped (at<?)"),
+        (
+            SQL.prune_passed,
+            {"before": 1, "limit": 1, "floor": 1},
+            "longshore_outbox USING INTEGER PRIMARY KEY (rowid<?)",
+        ),
+        (SQL.consumers, {"now": 1}, "SEARCH f USING INTEGER PRIMARY KEY (rowid=?)"),
         (SQL.prune_sessions, {"before": 1, "limit": 1}, "longshore_session_ended (closed_at"),
         (SQL.firing_prune, {"before": 1, "limit": 1}, "longshore_firing_age (due<?)"),
         (

@@ -15,7 +15,7 @@ from longshore.engines.postgres.migrating import MIGRATIONS
 __all__ = ["KNOWN", "Release", "additive", "install", "succeed", "unlike"]
 
 ROOT = Path(__file__).parents[2]
-KNOWN = len(MIGRATIONS)
+KNOWN = MIGRATIONS[-1].number
 """The level of this version on PostgreSQL."""
 
 

@@ -103,7 +103,7 @@ TABLES = """
 
 MIGRATING = "select count(*) from pg_stat_activity where application_name = 'longshore migrate'"
 END_MIGRATORS = MIGRATING.replace("count(*)", "pg_terminate_backend(pid)")
-APPLIED = "select count(*) from longshore.migration where applied_at is not null"
+APPLIED = "select max(number) from longshore.migration where applied_at is not null"
 
 
 def a_column_and_an_index(tables: list[str]) -> dict[str, str]:

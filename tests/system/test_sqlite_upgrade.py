@@ -12,7 +12,7 @@ from longshore_lab.ledger import now
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
-KNOWN = len(MIGRATIONS)
+KNOWN = MIGRATIONS[-1].number
 COLUMN = "alter table longshore_job add column origin text not null default 'none';"
 INDEX = "create index longshore_session_worker on longshore_session (worker);"
 BREAK = "alter table longshore_session rename column exchange to last_exchange;"

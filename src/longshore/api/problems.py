@@ -10,6 +10,7 @@ import msgspec
 
 from longshore.errors import (
     ConfigError,
+    CursorLostError,
     EngineBusyError,
     EngineError,
     ExchangeOrderError,
@@ -157,6 +158,12 @@ CATALOGUE = {
             "Send the session's last number again, or the next one.",
         ),
         Kind(
+            "cursor_lost",
+            409,
+            "Another reads for the consumer",
+            "Take the cursor again when its holder has left.",
+        ),
+        Kind(
             "lease_lost",
             410,
             "The session is over",
@@ -255,6 +262,7 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     TenantInUseError: "tenant_in_use",
     KeyEndedError: "key_ended",
     IllegalTransitionError: "illegal_transition",
+    CursorLostError: "cursor_lost",
     LeaseLostError: "lease_lost",
     ExchangeOrderError: "exchange_order",
     ConfigError: "invalid",

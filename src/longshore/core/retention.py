@@ -13,3 +13,5 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 14 * 86_400_000_000
     idempotency: int = 86_400_000_000
     outbox: int = 3_600_000_000
+    consumer: int = 7 * 86_400_000_000
+    """Nothing is kept for a consumer of the outbox that nobody has read for in so long."""

@@ -13,6 +13,7 @@ from msgspec import Meta
 from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
 from longshore.core.answer import Lapsed, Promoted
 from longshore.core.bucket import Borrowed
+from longshore.core.consumer import Consumer, Cursor, Quarantined
 from longshore.core.event import EventBatch, Span
 from longshore.core.flow import (
     BreakerFlow,
@@ -158,10 +159,34 @@ class Events(Request, frozen=True):
     limit: Limit
 
 
-class Published(Request, frozen=True):
-    """The positions of batches."""
+class TakeCursor(Request, frozen=True):
+    """A consumer, who wants to read for it, and for how long."""
 
-    positions: Annotated[list[Token], Meta(max_length=100_000)]
+    consumer: Annotated[str, Meta(min_length=1, max_length=128)]
+    holder: Annotated[str, Meta(min_length=1, max_length=256)]
+    lease: Micros
+
+
+class OfCursor(Request, frozen=True):
+    """A cursor."""
+
+    cursor: Cursor
+
+
+class Unread(Request, frozen=True):
+    """A cursor, and where to read on."""
+
+    cursor: Cursor
+    after: Token
+    limit: Limit
+
+
+class Advance(Request, frozen=True):
+    """A cursor, how far its consumer has come, and what it set aside."""
+
+    cursor: Cursor
+    position: Token
+    quarantined: Annotated[list[Quarantined], Meta(max_length=10_000)] = []
 
 
 class PutQueue(Request, frozen=True):
@@ -310,8 +335,13 @@ METHODS = {
         Method("reset_breaker", ResetBreaker, None, Scope.OPERATE, True, True),
         _read("events", Events, list[EventBatch], fleetwide=True),
         _read("span", Empty, Span, fleetwide=True),
-        _work("unpublished", Limited, list[EventBatch], again=True),
-        _work("published", Published, None, again=True),
+        _work("take_cursor", TakeCursor, Cursor | None, again=True),
+        _work("unread", Unread, list[EventBatch], again=True),
+        _work("advance", Advance, None),
+        _work("leave_cursor", OfCursor, None, again=True),
+        _read("consumers", Empty, list[Consumer], fleetwide=True),
+        _operate("delete_consumer", Named, bool, fleetwide=True),
+        _read("quarantined", Limited, list[Quarantined], fleetwide=True),
         _admin("put_tenant", PutTenant, bool, again=True),
         _admin("get_tenant", Named, Tenant, again=True),
         _admin("tenants", Empty, list[Tenant], again=True),

@@ -6,9 +6,10 @@ from functools import partial
 
 import pytest
 
-from longshore.core.event import Group, Name, encode
+from longshore.core.event import Group, Name, decode, encode
 from longshore.engine import Retention
-from longshore.engines.postgres import outbox, stewarding
+from longshore.engines import open_engine
+from longshore.engines.postgres import stewarding
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.sql import SQL
@@ -35,8 +36,8 @@ async def _write_slowly(name: str, delay_ms: int, connection: Connection) -> Non
 
 
 async def _read(database: Database, after: int, limit: int = 100) -> list[tuple[int, str]]:
-    batches = await outbox.events(database, after=after, limit=limit)
-    return [(batch.position, batch.groups[0].queue) for batch in batches]
+    rows = await database.fetch(SQL.outbox_after, after, limit)
+    return [(row["place"], decode(row["groups"])[0].queue) for row in rows]
 
 
 async def test_what_commits_later_comes_later_though_its_number_is_smaller(
@@ -56,18 +57,22 @@ async def test_what_commits_later_comes_later_though_its_number_is_smaller(
     assert await _read(database, 0) == first + second
 
 
-async def test_a_relay_gets_what_commits_late_and_nothing_twice(
-    database: Database, other: Connection
+async def test_a_consumer_gets_what_commits_late_and_nothing_twice(
+    empty_postgres_url: str, database: Database, other: Connection
 ) -> None:
+    engine = open_engine(empty_postgres_url)
+    cursor = await engine.take_cursor("kafka", holder="a", lease=10_000_000)
+    assert cursor is not None
     slow = other.transaction()
     await slow.start()
     await other.execute(SQL.outbox_add, 1, _told("slow"))
     await database.fetch(SQL.outbox_add, 1, _told("fast"))
 
-    first = await outbox.unpublished(database, limit=10)
-    await outbox.published(database, [batch.position for batch in first])
+    first = await engine.unread(cursor, after=0, limit=10)
+    await engine.advance(cursor, position=first[-1].position)
     await slow.commit()
-    second = await outbox.unpublished(database, limit=10)
+    second = await engine.unread(cursor, after=first[-1].position, limit=10)
+    await engine.close()
 
     assert [batch.groups[0].queue for batch in (*first, *second)] == ["fast", "slow"]
     assert first[0].position < second[0].position
@@ -117,20 +122,22 @@ async def test_a_long_outbox_that_nobody_read_is_put_in_order_bit_by_bit(
     assert row["placed"] == 3
 
 
-async def test_pruning_neither_waits_for_a_relay_nor_takes_what_it_marks(
+async def test_pruning_does_not_wait_for_what_another_holds(
     database: Database, other: Connection, clock: ManualClock
 ) -> None:
-    for name in ("held", "shipped", "unshipped"):
+    for name in ("held", "passed", "unread"):
         await database.fetch(SQL.outbox_add, clock.now(), _told(name))
-    held, shipped, _ = await outbox.unpublished(database, limit=10)
-    await outbox.published(database, [held.position, shipped.position])
+    (held, _), (passed, _), _ = await _read(database, 0)
+    await database.fetch(
+        "insert into longshore.consumer (name, seen_at, position) values ('kafka', $1, $2)",
+        clock.now(),
+        passed,
+    )
     clock.advance(2 * HOUR)
     async with other.transaction():
-        await other.execute(
-            "select from longshore.outbox where position = $1 for update", held.position
-        )
+        await other.execute("select from longshore.outbox where position = $1 for update", held)
 
-        pruned = await stewarding.prune(database, Retention(outbox=HOUR), limit=10)
+        pruned = await stewarding.prune(database, Retention(outbox=HOUR), limit=100)
 
     assert pruned == 1
-    assert [queue for _, queue in await _read(database, 0)] == ["held", "unshipped"]
+    assert [queue for _, queue in await _read(database, 0)] == ["held", "unread"]

@@ -30,9 +30,8 @@ FILL = """
       from generate_series(1, 2000) s;
     insert into longshore.locator
     select gen_random_uuid(), s, 0 from generate_series(1, 2000) s;
-    insert into longshore.outbox (at, body, position, published_at)
-    select s, 'a', case when s < 1500 then s end, case when s < 1000 then s end
-      from generate_series(1, 2000) s;
+    insert into longshore.outbox (at, body, position)
+    select s, 'a', case when s < 1500 then s end from generate_series(1, 2000) s;
     select setval('longshore.outbox_position', 5000);
     insert into longshore.idempotency
     select 'x', s::text, 'a', gen_random_uuid(), s, s from generate_series(1, 2000) s;
@@ -43,8 +42,8 @@ FILL = """
     insert into longshore.uniqueness
     select 'x', s::text, gen_random_uuid() from generate_series(1, 2000) s;
 """
-IN_ORDER = {"outbox_fresh", "outbox_unpublished"}
-"""Indexes that hold nothing but what is asked for, and are read up to a limit."""
+IN_ORDER = {"consumer_pkey", "outbox_fresh"}
+"""Indexes that hold nothing but what is asked for, or of a table with a handful of rows."""
 NOW = 1_900_000_000_000_000
 
 
@@ -74,7 +73,8 @@ async def connection(
         ),
         (SQL.prune_old, [NOW, NOW, NOW, 10], {"idempotency_age", "outbox_age", "firing_age"}),
         (SQL.outbox_after, [0, 10], {"outbox_fresh", "outbox_order"}),
-        (SQL.outbox_unpublished, [10], {"outbox_fresh", "outbox_unpublished"}),
+        (SQL.consumer_unread, [NOW, "kafka", 1, 0, 10], set()),
+        (SQL.consumers, [NOW], {"outbox_fresh", "outbox_order"}),
     ],
     ids=lambda value: value.split()[1] if isinstance(value, str) else "",
 )
@@ -91,21 +91,24 @@ async def test_every_tick_reads_its_indexes_and_nothing_else(
     await turn.rollback()
 
     for plan in (empty, filled):
-        assert not re.findall(r"Seq Scan on .*|Bitmap .*|Sort  .*", plan)
+        assert not re.findall(r"Seq Scan on (?!consumer).*|Bitmap .*|Sort  .*", plan)
         assert indexes <= set(re.findall(r"Scan using (\w+)", plan))
         assert set(unbounded(plan)) <= IN_ORDER
 
 
-async def test_marks_are_found_by_their_positions_in_whichever_index(connection: Connection):
+async def test_what_consumers_passed_is_pruned_in_its_order(connection: Connection) -> None:
     plans = Plans(connection)
     turn = connection.transaction()
     await turn.start()
-    empty = await plans.of(SQL.outbox_published, NOW, [1, 2, 3])
+    await connection.execute(
+        "insert into longshore.consumer (name, seen_at, position) values ('kafka', 1, 1000)"
+    )
+    empty = await plans.of(SQL.prune_old, NOW, NOW, NOW, 10)
     await connection.execute(FILL)
-    filled = await plans.of(SQL.outbox_published, NOW, [1, 2, 3])
+    filled = await plans.of(SQL.prune_old, NOW, NOW, NOW, 10)
     await turn.rollback()
 
     for plan in (empty, filled):
-        assert not re.findall(r"Seq Scan on .*|Bitmap .*", plan)
-        assert re.findall(r"Scan using outbox_(?:order|unpublished)", plan)
-        assert unbounded(plan) == []
+        assert not re.findall(r"Seq Scan on (?!consumer).*|Bitmap .*|Sort  .*", plan)
+        assert "outbox_order" in re.findall(r"Scan using (\w+)", plan)
+        assert set(unbounded(plan)) <= {"consumer_pkey"}

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from longshore.core.event import EventBatch, Span
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.engine import (
@@ -18,12 +17,13 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
-from longshore.engines.postgres import inspecting, migrating, outbox, scheduling, stewarding
+from longshore.engines.postgres import inspecting, migrating, scheduling, stewarding
 from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.flowing import PostgresFlow
+from longshore.engines.postgres.outbox import PostgresOutbox
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
@@ -38,7 +38,7 @@ from longshore.runtime.depth import Depths
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresFlow, PostgresAccounts):
+class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:
@@ -240,24 +240,6 @@ class PostgresEngine(PostgresFlow, PostgresAccounts):
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
         await scheduling.delete(self._open, name, tenant=tenant)
-
-    # Outbox
-
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, in order."""
-        return await outbox.events(self._open, after=after, limit=limit)
-
-    async def span(self) -> Span:
-        """Which positions are kept, once everything has one."""
-        return await outbox.span(self._open)
-
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """The oldest batches that no relay has marked."""
-        return await outbox.unpublished(self._open, limit=limit)
-
-    async def published(self, positions: Sequence[int]) -> None:
-        """Mark batches as shipped."""
-        await outbox.published(self._open, positions)
 
     # Life
 

@@ -1,4 +1,4 @@
-"""Read what happened, in an order that holds.
+"""Read what happened, in an order that holds: as a spectator, or for a consumer.
 
 Transactions commit in another order than they take numbers, so the readers give the positions,
 to what they see: nothing can appear before what someone has read.
@@ -6,44 +6,117 @@ to what they see: nothing can appear before what someone has read.
 
 from collections.abc import Sequence
 
-from longshore.core.event import EventBatch, Span, decode
-from longshore.engines.postgres.database import Database
+from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.core.event import EventBatch, Name, Span, decode
+from longshore.core.job import JobId
+from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.sql import SQL
+from longshore.errors import CursorLostError
 
-__all__ = ["events", "published", "span", "unpublished"]
+__all__ = ["PostgresOutbox"]
 
 _AT_ONCE = 10_000
 _MOST_ROUNDS = 1_000
 
 
-async def events(database: Database, *, after: int, limit: int) -> list[EventBatch]:
-    """Batches behind a position, in order."""
-    return _batches(await database.fetch(SQL.outbox_after, after, limit))
+class PostgresOutbox:
+    """Positions, and who has come how far."""
 
+    @property
+    def _open(self) -> Database: ...
 
-async def span(database: Database) -> Span:
-    """Which positions are kept, once all that was committed before has one."""
-    ((low, high),) = await database.fetch(SQL.outbox_fresh)
-    for _ in range(_MOST_ROUNDS):
-        if low is None or low > high:
-            break
-        await database.fetch(SQL.outbox_stamp, _AT_ONCE)
-        ((low, _newest),) = await database.fetch(SQL.outbox_fresh)
-    (row,) = await database.fetch(SQL.outbox_span)
-    return Span(row["first"], row["last"])
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, in order."""
+        return _batches(await self._open.fetch(SQL.outbox_after, after, limit))
 
+    async def span(self) -> Span:
+        """Which positions are kept, once all that was committed before has one."""
+        database = self._open
+        ((low, high),) = await database.fetch(SQL.outbox_fresh)
+        for _ in range(_MOST_ROUNDS):
+            if low is None or low > high:
+                break
+            await database.fetch(SQL.outbox_stamp, _AT_ONCE)
+            ((low, _newest),) = await database.fetch(SQL.outbox_fresh)
+        (row,) = await database.fetch(SQL.outbox_span)
+        return Span(row["first"], row["last"])
 
-async def unpublished(database: Database, *, limit: int) -> list[EventBatch]:
-    """The oldest batches that no relay has marked. From now on the store knows of a relay."""
-    return _batches(await database.fetch(SQL.outbox_unpublished, limit))
+    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
+        """The right to read for a consumer."""
+        database = self._open
+        rows = await database.fetch(SQL.consumer_take, database.now(), consumer, holder, lease)
+        return Cursor(consumer, *rows[0].values()) if rows else None
 
+    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position. Whoever stamped them made them durable."""
+        database = self._open
+        whose = (database.now(), cursor.consumer, cursor.token)
+        rows = await database.fetch(SQL.consumer_unread, *whose, after, limit)
+        if rows and rows[0]["place"] is None:
+            raise CursorLostError(cursor.consumer)
+        return _batches(rows)
 
-async def published(database: Database, positions: Sequence[int]) -> None:
-    """Mark batches as shipped."""
-    if positions:
-        await database.fetch(SQL.outbox_published, database.now(), list(positions))
+    async def advance(
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+    ) -> None:
+        """Move a cursor on."""
+        database = self._open
+        step = (database.now(), cursor.consumer, cursor.token, position)
+
+        async def body(connection: Connection) -> bool:
+            is_held = await connection.fetchval(SQL.consumer_advance, *step)
+            if is_held:
+                await connection.execute(SQL.quarantine_add, *step[:2], *_columns(quarantined))
+            return is_held
+
+        if quarantined:
+            is_held = await database.transact(body)
+        else:
+            (row,) = await database.fetch(SQL.consumer_advance, *step)
+            is_held = row["is_held"]
+        if not is_held:
+            raise CursorLostError(cursor.consumer)
+
+    async def leave_cursor(self, cursor: Cursor) -> None:
+        """Let another take it."""
+        await self._open.fetch(SQL.consumer_leave, cursor.consumer, cursor.token)
+
+    async def consumers(self) -> list[Consumer]:
+        """Every consumer, by name."""
+        database = self._open
+        rows = await database.fetch(SQL.consumers, database.now())
+        return [Consumer(*row.values()) for row in rows]
+
+    async def delete_consumer(self, name: str) -> bool:
+        """Forget a consumer."""
+        return bool(await self._open.fetch(SQL.consumer_delete, name))
+
+    async def quarantined(self, *, limit: int) -> list[Quarantined]:
+        """What was set aside, newest first."""
+        return [
+            Quarantined(
+                row["consumer"],
+                row["event_id"],
+                Name(row["name"]),
+                JobId(row["job_id"]),
+                row["reason"],
+                row["body"],
+                row["at"],
+            )
+            for row in await self._open.fetch(SQL.quarantined, limit)
+        ]
 
 
 def _batches(rows: Sequence[Row]) -> list[EventBatch]:
     return [EventBatch(row["place"], row["told_at"], decode(row["groups"])) for row in rows]
+
+
+def _columns(found: Sequence[Quarantined]) -> list[list[object]]:
+    return [
+        [one.event_id for one in found],
+        [str(one.name) for one in found],
+        [bytes(one.job_id) for one in found],
+        [one.reason for one in found],
+        [one.body for one in found],
+    ]

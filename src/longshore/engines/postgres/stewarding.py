@@ -173,6 +173,7 @@ async def _prune(
     """What is usually little has an eighth of the limit each, the succeeded have the rest."""
     now: int = await connection.fetchval(SQL.clock, clock)
     keys, events = now - retention.idempotency, now - retention.outbox
+    await connection.execute(SQL.consumers_gone, now, now - retention.consumer)
     purged: list[Group] = []
     few: list[_Prune] = [
         partial(_prune_jobs, connection, State.CANCELLED, now - retention.cancelled),
@@ -191,6 +192,11 @@ async def _prune(
     for kind in (many, *more):
         if count < limit:
             count += await kind(limit - count)
+    if count < limit:
+        pruned = await connection.execute(
+            SQL.quarantine_prune, now - retention.dead, limit - count
+        )
+        count += int(pruned.rpartition(" ")[2])
     if purged:
         # Behind the pruning of the outbox, which must leave them for someone to read.
         await connection.execute(SQL.outbox_add, now, event.encode(purged))

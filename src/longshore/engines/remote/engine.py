@@ -8,7 +8,6 @@ import msgspec
 from longshore.core import flow
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
-from longshore.core.event import EventBatch, Span
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -32,6 +31,7 @@ from longshore.engine import (
     Traits,
 )
 from longshore.engines.remote.line import Line
+from longshore.engines.remote.outbox import RemoteOutbox
 from longshore.engines.remote.session import RemoteSession
 from longshore.errors import ConfigError, LeaseLostError, SubmitError
 from longshore.wire import sessions
@@ -55,7 +55,7 @@ _decoders = {
 }
 
 
-class RemoteEngine:
+class RemoteEngine(RemoteOutbox):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
     def __init__(self, line: Line) -> None:
@@ -278,24 +278,6 @@ class RemoteEngine:
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted."""
         await self._ask("reset_breaker", type=type)
-
-    # Outbox
-
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, in order."""
-        return await self._ask("events", after=after, limit=limit)
-
-    async def span(self) -> Span:
-        """Which positions are kept."""
-        return await self._ask("span")
-
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """The oldest batches that no relay has marked."""
-        return await self._ask("unpublished", limit=limit)
-
-    async def published(self, positions: Sequence[int]) -> None:
-        """Mark batches as shipped."""
-        await self._ask("published", positions=list(positions))
 
     # Accounts
 

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core.event import EventBatch, Span, decode
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.state import Verb
@@ -36,6 +35,7 @@ from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.flowing import SqliteFlow
+from longshore.engines.sqlite.outbox import SqliteOutbox
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
@@ -51,7 +51,7 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 
 
-class SqliteEngine(SqliteFlow, SqliteAccounts):
+class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:
@@ -59,7 +59,6 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
         self._waker = Waker(store.path)
         self._writer = Writer(store, submitting.submit, self._waker.wake)
         self._reader = Reader(store)
-        self._is_relay_noted = False
         self._depths = Depths(self)
 
     @property
@@ -283,37 +282,6 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
         """Remove a schedule."""
         await self._writer.call(partial(scheduling.delete, name, tenant))
 
-    # Outbox
-
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, in order of commit."""
-        scope = {"after": after, "limit": limit}
-        return await self._read(lambda db: _batches(db.execute(SQL.outbox_after, scope)))
-
-    async def span(self) -> Span:
-        """Which positions are kept."""
-        return await self._read(lambda db: Span(*db.execute(SQL.outbox_span).fetchone()))
-
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """The oldest batches that no relay has marked."""
-        scope = {"limit": limit}
-        found = await self._read(lambda db: _batches(db.execute(SQL.outbox_unpublished, scope)))
-        if found or not self._is_relay_noted:
-            # A durable commit, after the look: what is shipped cannot be undone any more.
-            await self._writer.call(_note_relay)
-            self._is_relay_noted = True
-        return found
-
-    async def published(self, positions: Sequence[int]) -> None:
-        """Mark batches as shipped."""
-        listed = _json.encode(list(positions)).decode()
-
-        def body(transaction: Transaction) -> None:
-            scope = {"positions": listed, "now": transaction.now}
-            transaction.db.execute(SQL.outbox_published, scope)
-
-        await self._writer.call(body)
-
     # Life
 
     async def now(self) -> int:
@@ -346,11 +314,3 @@ class SqliteEngine(SqliteFlow, SqliteAccounts):
         if self._store.is_memory:
             return await self._writer.call(lambda transaction: body(transaction.db))
         return await self._reader.call(body)
-
-
-def _batches(found: sqlite3.Cursor) -> list[EventBatch]:
-    return [EventBatch(position, at, decode(body)) for position, at, body in found]
-
-
-def _note_relay(transaction: Transaction) -> None:
-    transaction.db.execute(SQL.fact_put, {"name": "relay", "value": "seen"})

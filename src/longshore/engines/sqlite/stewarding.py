@@ -164,17 +164,19 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     ):
         if count < limit:
             count += _prune_jobs(transaction, state, now - keep, limit - count)
-    relay = db.execute(SQL.fact_get, {"name": "relay"}).fetchone()
+    db.execute(SQL.consumers_gone, {"now": now, "before": now - retention.consumer})
+    (floor,) = db.execute(SQL.consumers_floor).fetchone()
     for statement, keep in (
         (SQL.prune_idempotency, retention.idempotency),
-        (SQL.prune_shipped if relay else SQL.prune_outbox, retention.outbox),
+        (SQL.prune_outbox if floor is None else SQL.prune_passed, retention.outbox),
+        (SQL.quarantine_prune, retention.dead),
         # A success is told by its job row, and its worker by the session.
         (SQL.prune_sessions, max(retention.succeeded, retention.dead)),
         (SQL.firing_prune, _FIRINGS_KEPT_US),
         (SQL.bucket_prune, 0),
     ):
         if count < limit:
-            scope = {"before": now - keep, "limit": limit - count}
+            scope = {"before": now - keep, "limit": limit - count, "floor": floor}
             count += db.execute(statement, scope).rowcount
     db.execute(SQL.count_prune, {"limit": limit})
     return count

@@ -13,6 +13,7 @@ from longshore.testing.contract.borrowing import *
 from longshore.testing.contract.breaking import *
 from longshore.testing.contract.cancelling import *
 from longshore.testing.contract.claiming import *
+from longshore.testing.contract.consuming import *
 from longshore.testing.contract.faults import *
 from longshore.testing.contract.fencing import *
 from longshore.testing.contract.flow import *

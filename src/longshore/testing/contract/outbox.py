@@ -239,30 +239,6 @@ async def test_reading_events_again_returns_the_same(engine: Engine) -> None:
     assert await all_events(engine) == await all_events(engine)
 
 
-async def test_what_a_relay_marked_is_not_given_to_it_again(engine: Engine) -> None:
-    for _ in range(3):
-        await engine.submit([a_job()])
-    first, second = await engine.unpublished(limit=2)
-
-    await engine.published([first.position])
-    left = await engine.unpublished(limit=10)
-
-    assert first.position < second.position
-    assert (left[0].position, len(left)) == (second.position, 2)
-
-
-async def test_marking_nothing_or_twice_is_harmless(engine: Engine) -> None:
-    await engine.submit([a_job()])
-    (batch,) = await engine.unpublished(limit=10)
-
-    await engine.published([])
-    await engine.published([batch.position])
-    await engine.published([batch.position])
-
-    assert await engine.unpublished(limit=10) == []
-    assert await engine.events(after=0, limit=10) == [batch]
-
-
 async def test_what_changes_nothing_is_not_told(engine: Engine, clock: ManualClock) -> None:
     new = a_job()
     await engine.submit([new])

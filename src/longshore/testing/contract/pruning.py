@@ -177,27 +177,7 @@ async def test_a_kept_job_remembers_its_worker_whatever_else_was_pruned(
     assert (attempt.outcome, attempt.worker) == ("succeeded", "host-7:1")
 
 
-async def test_published_events_are_pruned_after_their_retention(
-    engine: Engine, clock: ManualClock
-) -> None:
-    await engine.submit([a_job()])
-    await engine.submit([a_job()])
-    first, second = await engine.unpublished(limit=10)
-    await engine.published([first.position])
-    retention = Retention(outbox=HOUR)
-    clock.advance(HOUR - 1)
-    await engine.prune(retention, limit=EVERYTHING)
-    early = await engine.events(after=0, limit=10)
-    clock.advance(2)
-
-    await engine.prune(retention, limit=EVERYTHING)
-
-    late = await engine.events(after=0, limit=10)
-    assert [batch.position for batch in early] == [first.position, second.position]
-    assert [batch.position for batch in late] == [second.position]
-
-
-async def test_without_a_relay_old_events_do_not_pile_up(
+async def test_without_a_consumer_old_events_do_not_pile_up(
     engine: Engine, clock: ManualClock
 ) -> None:
     await engine.submit([a_job()])

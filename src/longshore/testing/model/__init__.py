@@ -6,7 +6,6 @@ with indexes and statements has to come out the same.
 
 from collections.abc import Sequence
 
-from longshore.core.event import EventBatch, Span
 from longshore.core.job import JobId
 from longshore.engine import Session, Traits
 from longshore.errors import LeaseLostError
@@ -15,6 +14,7 @@ from longshore.testing.model.accounts import ModelAccounts
 from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.inspector import ModelInspector
 from longshore.testing.model.keeper import ModelKeeper
+from longshore.testing.model.outbox import ModelOutbox
 from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.steward import ModelSteward
@@ -24,7 +24,13 @@ __all__ = ["ModelEngine"]
 
 
 class ModelEngine(
-    ModelProducer, ModelKeeper, ModelSteward, ModelInspector, ModelFlow, ModelAccounts
+    ModelProducer,
+    ModelKeeper,
+    ModelSteward,
+    ModelInspector,
+    ModelFlow,
+    ModelAccounts,
+    ModelOutbox,
 ):
     """An engine that keeps every promise but the durable ones."""
 
@@ -93,30 +99,6 @@ class ModelEngine(
     def rearrange(self, job_ids: Sequence[JobId]) -> None:
         """Let these jobs, which came in one call, have come in this order."""
         self._store.rearrange(job_ids)
-
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """See `longshore.engine.Outbox`."""
-        self._store.now()
-        return [batch for batch in self._store.batches if batch.position > after][:limit]
-
-    async def span(self) -> Span:
-        """See `longshore.engine.Outbox`."""
-        self._store.now()
-        last = self._store.last_position
-        first = self._store.batches[0].position if self._store.batches else last + 1
-        return Span(first, last)
-
-    async def unpublished(self, *, limit: int) -> list[EventBatch]:
-        """See `longshore.engine.Outbox`."""
-        self._store.now()
-        self._store.has_relay = True
-        batches = self._store.batches
-        return [b for b in batches if b.position not in self._store.published][:limit]
-
-    async def published(self, positions: Sequence[int]) -> None:
-        """See `longshore.engine.Outbox`."""
-        self._store.now()
-        self._store.published.update(positions)
 
     async def now(self) -> int:
         """See `longshore.engine.Engine`."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
@@ -103,8 +104,10 @@ class ModelSteward:
         self._store.batches = [
             batch for batch in self._store.batches if batch.position not in batches
         ]
+        aside = self._aside_past(retention)[: limit - len(jobs) - len(keys) - len(batches)]
+        self._store.quarantined = [one for one in self._store.quarantined if one not in aside]
         self._store.commit()
-        return len(jobs) + len(keys) + len(batches)
+        return len(jobs) + len(keys) + len(batches) + len(aside)
 
     def _is_over(self, lease: Lease, grace: int) -> bool:
         return lease.expires_at + grace <= self._store.now()
@@ -148,10 +151,18 @@ class ModelSteward:
         return [key for key, used in self._store.keys.items() if used.times[0] <= oldest]
 
     def _batches_past(self, retention: Retention) -> list[int]:
-        oldest = self._store.now() - retention.outbox
-        published = self._store.published
+        now = self._store.now()
+        for one in self._store.consumers.values():
+            if one.gone_at is None and one.seen_at <= now - retention.consumer:
+                one.gone_at = now
+        floors = [one.position for one in self._store.consumers.values() if one.gone_at is None]
+        oldest = now - retention.outbox
         return [
             batch.position
             for batch in self._store.batches
-            if batch.at <= oldest and (batch.position in published or not self._store.has_relay)
+            if batch.at <= oldest and all(batch.position <= floor for floor in floors)
         ]
+
+    def _aside_past(self, retention: Retention) -> list[Quarantined]:
+        oldest = self._store.now() - retention.dead
+        return [one for one in self._store.quarantined if one.at <= oldest]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
+from longshore.core.consumer import Quarantined
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.flow import (
     BreakerSettings,
@@ -75,6 +76,19 @@ class Lease:
     is_quiet: bool = False
 
 
+@dataclass(slots=True)
+class Reading:
+    """A consumer, as the engine keeps it."""
+
+    seen_at: int
+    position: int = 0
+    token: int = 0
+    holder: str = ""
+    lease: int = 0
+    leased_until: int = 0
+    gone_at: int | None = None
+
+
 @dataclass(slots=True, frozen=True)
 class Used:
     """An idempotency key that was used."""
@@ -106,13 +120,13 @@ class Store:
         self.standings: dict[str, breaker.Standing] = {}
         self.fired: set[tuple[str, str, int]] = set()
         self.batches: list[EventBatch] = []
-        self.published: set[int] = set()
+        self.consumers: dict[str, Reading] = {}
+        self.quarantined: list[Quarantined] = []
         self.waiting: set[asyncio.Event] = set()
         self.heeding: set[asyncio.Event] = set()
         """Who waits for a job of theirs to be cancelled."""
         self.last_handle = 0
         self.last_arrival = 0
-        self.has_relay = False
         self.last_token = 0
         self.last_position = 0
         self.is_closed = False

@@ -29,6 +29,13 @@ class Statements:
     clock: str
     complete: str
     completed: str
+    consumer_advance: str
+    consumer_delete: str
+    consumer_leave: str
+    consumer_take: str
+    consumer_unread: str
+    consumers: str
+    consumers_gone: str
     counts: str
     counts_of_tenant: str
     depths: str
@@ -72,10 +79,8 @@ class Statements:
     outbox_add: str
     outbox_after: str
     outbox_fresh: str
-    outbox_published: str
     outbox_span: str
     outbox_stamp: str
-    outbox_unpublished: str
     pause: str
     pauses: str
     progress_forget: str
@@ -83,6 +88,9 @@ class Statements:
     promoted: str
     prune_old: str
     purged_add: str
+    quarantine_add: str
+    quarantine_prune: str
+    quarantined: str
     ready_add: str
     ready_of: str
     request_add: str

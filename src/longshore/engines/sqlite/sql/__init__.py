@@ -26,6 +26,16 @@ class Statements:
     claimable: str
     claimable_end: str
     claimed: str
+    consumer_add: str
+    consumer_advance: str
+    consumer_delete: str
+    consumer_get: str
+    consumer_gone_at: str
+    consumer_leave: str
+    consumer_take: str
+    consumers: str
+    consumers_floor: str
+    consumers_gone: str
     count_add: str
     count_prune: str
     counts: str
@@ -87,16 +97,17 @@ class Statements:
     next_due: str
     outbox_add: str
     outbox_after: str
-    outbox_published: str
     outbox_span: str
-    outbox_unpublished: str
     pause: str
     pauses: str
     promote: str
     prune_idempotency: str
     prune_outbox: str
+    prune_passed: str
     prune_sessions: str
-    prune_shipped: str
+    quarantine_add: str
+    quarantine_prune: str
+    quarantined: str
     queues_ready: str
     ready_add: str
     replay: str

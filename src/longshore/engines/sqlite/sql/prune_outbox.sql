@@ -1,4 +1,4 @@
--- prune_outbox: drop old events while no relay ever read them.
+-- prune_outbox: drop old events while there is no consumer.
 -- :before :limit
 -- reads longshore_outbox_age.
 delete from longshore_outbox where position in (

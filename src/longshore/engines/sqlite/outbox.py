@@ -1,0 +1,136 @@
+"""Read what happened: as a spectator, or for a consumer with a cursor of its own."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.core.event import EventBatch, Name, Span, decode
+from longshore.core.job import JobId
+from longshore.engines.sqlite.connection import Store
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.errors import CursorLostError
+
+__all__ = ["SqliteOutbox"]
+
+T = TypeVar("T")
+
+
+class SqliteOutbox:
+    """One writer at a time: positions are in order of commit."""
+
+    _writer: Writer
+    _store: Store
+
+    async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T: ...
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, in order of commit."""
+        return await self._read(partial(_after, after, limit))
+
+    async def span(self) -> Span:
+        """Which positions are kept."""
+        return await self._read(lambda db: Span(*db.execute(SQL.outbox_span).fetchone()))
+
+    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
+        """The right to read for a consumer."""
+        return await self._writer.call(partial(_take, consumer, holder, lease))
+
+    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
+        """Batches behind a position, on the disk for good."""
+        now = self._store.clock.now()
+
+        def look(db: sqlite3.Connection) -> tuple[bool, list[EventBatch]]:
+            return _is_due(db, cursor, now), _after(after, limit, db)
+
+        is_due, found = await self._read(look)
+        if found or is_due:
+            # A durable commit, after the look: what is handed on cannot be undone any more.
+            await self._writer.call(partial(_advance, cursor, 0, ()))
+        return found
+
+    async def advance(
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+    ) -> None:
+        """Move a cursor on."""
+        await self._writer.call(partial(_advance, cursor, position, quarantined))
+
+    async def leave_cursor(self, cursor: Cursor) -> None:
+        """Let another take it."""
+        scope = {"name": cursor.consumer, "token": cursor.token}
+        await self._writer.call(
+            lambda transaction: transaction.db.execute(SQL.consumer_leave, scope)
+        )
+
+    async def consumers(self) -> list[Consumer]:
+        """Every consumer, by name."""
+        scope = {"now": self._store.clock.now()}
+        return await self._read(
+            lambda db: [Consumer(*row) for row in db.execute(SQL.consumers, scope)]
+        )
+
+    async def delete_consumer(self, name: str) -> bool:
+        """Forget a consumer."""
+        scope = {"name": name}
+        return await self._writer.call(
+            lambda transaction: transaction.db.execute(SQL.consumer_delete, scope).rowcount > 0
+        )
+
+    async def quarantined(self, *, limit: int) -> list[Quarantined]:
+        """What was set aside, newest first."""
+        scope = {"limit": limit}
+        return await self._read(
+            lambda db: [_quarantined(row) for row in db.execute(SQL.quarantined, scope)]
+        )
+
+
+def _after(after: int, limit: int, db: sqlite3.Connection) -> list[EventBatch]:
+    found = db.execute(SQL.outbox_after, {"after": after, "limit": limit})
+    return [EventBatch(position, at, decode(body)) for position, at, body in found]
+
+
+def _take(name: str, holder: str, lease: int, transaction: Transaction) -> Cursor | None:
+    db, now = transaction.db, transaction.now
+    db.execute(SQL.consumer_add, {"name": name, "now": now})
+    (gone_at,) = db.execute(SQL.consumer_gone_at, {"name": name}).fetchone()
+    scope = {"name": name, "holder": holder, "lease": lease, "now": now}
+    taken = db.execute(SQL.consumer_take, scope).fetchall()
+    for token, position in taken:
+        return Cursor(name, token, position, gone_at)
+    return None
+
+
+def _is_due(db: sqlite3.Connection, cursor: Cursor, now: int) -> bool:
+    """Whether the lease is to be extended, or CursorLostError."""
+    scope = {"name": cursor.consumer, "token": cursor.token, "now": now}
+    row = db.execute(SQL.consumer_get, scope).fetchone()
+    if row is None:
+        raise CursorLostError(cursor.consumer)
+    return bool(row[0])
+
+
+def _advance(
+    cursor: Cursor, position: int, quarantined: Sequence[Quarantined], transaction: Transaction
+) -> None:
+    db, now = transaction.db, transaction.now
+    scope = {"name": cursor.consumer, "token": cursor.token, "position": position, "now": now}
+    if db.execute(SQL.consumer_advance, scope).rowcount == 0:
+        raise CursorLostError(cursor.consumer)
+    for one in quarantined:
+        facts: dict[str, object] = {
+            "consumer": cursor.consumer,
+            "event_id": one.event_id,
+            "name": one.name,
+            "job_id": one.job_id,
+            "reason": one.reason,
+            "body": one.body,
+            "at": now,
+        }
+        db.execute(SQL.quarantine_add, facts)
+
+
+def _quarantined(row: tuple[str, str, str, bytes, str, bytes, int]) -> Quarantined:
+    consumer, event_id, name, job_id, reason, body, at = row
+    return Quarantined(consumer, event_id, Name(name), JobId(job_id), reason, body, at)

@@ -1,0 +1,106 @@
+"""The outbox as a list, with a record per consumer."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.core.event import EventBatch, Span
+from longshore.errors import CursorLostError
+from longshore.testing.model.store import Reading, Store
+
+__all__ = ["ModelOutbox"]
+
+
+class ModelOutbox:
+    """See `longshore.outbox.Outbox`."""
+
+    _store: Store
+
+    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        return [batch for batch in self._store.batches if batch.position > after][:limit]
+
+    async def span(self) -> Span:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        last = self._store.last_position
+        first = self._store.batches[0].position if self._store.batches else last + 1
+        return Span(first, last)
+
+    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
+        """See `longshore.outbox.Outbox`."""
+        now = self._store.now()
+        known = self._store.consumers.setdefault(consumer, Reading(seen_at=now))
+        is_free = not known.leased_until - known.lease <= now < known.leased_until
+        if known.holder not in ("", holder) and not is_free:
+            return None
+        cursor = Cursor(consumer, known.token + 1, known.position, known.gone_at)
+        known.token, known.holder, known.lease = cursor.token, holder, lease
+        self._extend(known)
+        return cursor
+
+    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
+        """See `longshore.outbox.Outbox`."""
+        self._extend(self._held(cursor))
+        return await self.events(after=after, limit=limit)
+
+    async def advance(
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+    ) -> None:
+        """See `longshore.outbox.Outbox`."""
+        known = self._held(cursor)
+        known.position = max(known.position, position)
+        self._extend(known)
+        facts = {"consumer": cursor.consumer, "at": self._store.now()}
+        self._store.quarantined += [
+            msgspec.structs.replace(one, **facts) for one in quarantined
+        ]
+
+    async def leave_cursor(self, cursor: Cursor) -> None:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        known = self._store.consumers.get(cursor.consumer)
+        if known is not None and known.token == cursor.token:
+            known.holder, known.leased_until = "", 0
+
+    async def consumers(self) -> list[Consumer]:
+        """See `longshore.outbox.Outbox`."""
+        now = self._store.now()
+        found: list[Consumer] = []
+        for name, known in sorted(self._store.consumers.items()):
+            left = [one for one in self._store.batches if one.position > known.position]
+            found.append(
+                Consumer(
+                    name=name,
+                    position=known.position,
+                    behind=len(left),
+                    waits_since=left[0].at if left else None,
+                    holder=(known.holder or None) if known.leased_until > now else None,
+                    seen_at=known.seen_at,
+                    gone_at=known.gone_at,
+                )
+            )
+        return found
+
+    async def delete_consumer(self, name: str) -> bool:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        return self._store.consumers.pop(name, None) is not None
+
+    async def quarantined(self, *, limit: int) -> list[Quarantined]:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        return self._store.quarantined[::-1][:limit]
+
+    def _held(self, cursor: Cursor) -> Reading:
+        self._store.now()
+        known = self._store.consumers.get(cursor.consumer)
+        if known is None or known.token != cursor.token or not known.holder:
+            raise CursorLostError(cursor.consumer)
+        return known
+
+    def _extend(self, known: Reading) -> None:
+        now = self._store.now()
+        known.leased_until, known.seen_at, known.gone_at = now + known.lease, now, None
