@@ -3,9 +3,17 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any, Self, TypeVar, Unpack, cast, overload
@@ -16,9 +24,10 @@ from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
 from longshore.core.schedule import Schedule
 from longshore.engine import Engine, TransactionalProducer
-from longshore.engines import open_engine
 from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
+from longshore.observe.metrics import Metrics
+from longshore.opening import Opened, open_here
 from longshore.options import Duration, Options, Template, microseconds
 from longshore.queues import Queues
 from longshore.recurring import Times
@@ -46,14 +55,6 @@ _CHUNK = 1_000
 others who submit meanwhile."""
 
 
-@dataclass(slots=True)
-class _Opened:
-    engine: Engine
-    loop: asyncio.AbstractEventLoop
-    pid: int
-    users: int = 0
-
-
 class Longshore:
     """A set of tasks and the engine that keeps their jobs.
 
@@ -79,9 +80,11 @@ class Longshore:
         self._clock = clock or SystemClock()
         self._ids = IdSource(self._clock)
         self._tasks: dict[str, Task[..., Any]] = {}
-        self._opened: _Opened | None = None
+        self._opened: Opened | None = None
         self.task = Register(self, self._keep, {})
         """Decorator: `@app.task`, or with options `@app.task(queue="mail", max_attempts=8)`."""
+        self.metrics = Metrics()
+        """What this process counts: `app.metrics.text()` is a page for Prometheus."""
         self.sync = Sync(self)
         """The app for code that does not await."""
         self.queue = Queues(self)
@@ -111,9 +114,7 @@ class Longshore:
         check_may_open()
         opened = self._opened
         if opened is None or opened.pid != os.getpid() or opened.loop.is_closed():
-            # Unless a test sets the time, the engine goes by its own clock and not by ours.
-            engine = open_engine(self.url, clock=self._given_clock)
-            opened = _Opened(engine, asyncio.get_running_loop(), os.getpid())
+            opened = open_here(self.url, self._given_clock, self.metrics)
             self._opened = opened
         if opened.loop is not asyncio.get_running_loop():
             raise ConfigError(
@@ -323,7 +324,7 @@ class Longshore:
         """Submit inside the transaction of the spec's connection, without awaiting."""
         answers = self._transactional().submit_on(spec.connection, [spec.job])
         if not isinstance(answers, list):
-            if inspect.iscoroutine(answers):
+            if isinstance(answers, Coroutine):
                 answers.close()
             raise ConfigError("this connection must be awaited; use `await task.submit(...)`")
         return self._accepted(spec, answers[0])
@@ -387,7 +388,7 @@ class Longshore:
             )
         self._tasks[task.name] = task
 
-    async def _leave(self, opened: _Opened) -> None:
+    async def _leave(self, opened: Opened) -> None:
         opened.users -= 1
         if opened.users == 0:
             if self._opened is opened:

@@ -26,6 +26,7 @@ from longshore.api.settings import ApiSettings
 from longshore.core import quantity
 from longshore.engine import Retention
 from longshore.errors import ConfigError
+from longshore.observe.settings import MetricsSettings
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
 from longshore.worker.settings import WorkerSettings
 
@@ -130,6 +131,7 @@ class Settings:
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     http: HttpTaskSettings = field(default_factory=HttpTaskSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
 

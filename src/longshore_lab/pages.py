@@ -15,6 +15,9 @@ from longshore.core.event import Name
 from longshore.core.state import mermaid
 from longshore.engine import Traits
 from longshore.engines import open_engine
+from longshore.observe.exposition import PREFIX
+from longshore.observe.metrics import Metrics
+from longshore.observe.overview import View, gauges
 from longshore.tasks.builtin import BUILTIN
 from longshore_lab.reading import line, remarks, table
 from longshore_lab.reference import python
@@ -118,6 +121,23 @@ def problems() -> str:
     return table(["code", "status", "meaning"], rows)
 
 
+def metrics() -> str:
+    """Every metric, with its labels."""
+    counted = [
+        (one.name, one.kind, one.labels, one.words) for one in Metrics().families.values()
+    ]
+    ratio = ("worker_utilization_ratio", "gauge", (), "The share of slots that are busy.")
+    up = ("engine_up", "gauge", (), "Whether the engine could be asked.")
+    read = [
+        (one.name, "gauge", one.labels, one.words) for one in gauges(View(0, 0, (), (), ()))
+    ]
+    rows = [
+        [f"`{PREFIX}{name}`", kind, ", ".join(f"`{one}`" for one in labels), words]
+        for name, kind, labels, words in [*counted, ratio, up, *read]
+    ]
+    return table(["metric", "kind", "labels", "what it says"], rows)
+
+
 def decisions() -> str:
     """A link to every decision, by its title."""
     folder = ROOT / "docs" / "decisions"
@@ -137,6 +157,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "decisions": decisions,
     "exit-codes": exit_codes,
     "problems": problems,
+    "metrics": metrics,
     "python": python,
     "routes": routes,
     "builtin-tasks": builtin_tasks,

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from functools import cache
 from random import Random
+from time import perf_counter
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,6 +34,10 @@ Send = Callable[[Message], Awaitable[None]]
 _ANYONE = Caller("", frozenset(), "anyone")
 _random = Random()
 _PROBLEM = b"application/problem+json"
+_TOO_MANY = 429
+_ROUTE = "longshore.route"
+"""The template of the path, for those who count: ids have no place in labels."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _ALWAYS: RawHeaders = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -76,6 +81,7 @@ class Application:
             await _live(receive, send)
             return
         headers = _headers(scope["headers"])
+        began = perf_counter()
         self._under_way += 1
         try:
             answer = await self._answered(scope, headers, receive)
@@ -84,7 +90,10 @@ class Application:
         told = self._cors.told(headers)
         if self._service.desk.is_leaving:
             told = (*told, (b"connection", b"close"))
-        await _send(answer, told, send)
+        try:
+            await _send(answer, told, send)
+        finally:
+            self._count(scope, answer.status, perf_counter() - began)
 
     async def _answered(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
@@ -103,6 +112,8 @@ class Application:
             # The last resort: a bug of ours is answered in the same form as everything else.
             log.exception("request failed", extra={"method": scope["method"]})
             found = ProblemError(problem("internal"))
+        if found.problem.status == _TOO_MANY:
+            self._service.metrics.rate_limited.add(1, found.problem.code)
         body = encode(found.problem)
         return Answer(found.problem.status, body, found.headers, media=_PROBLEM)
 
@@ -113,6 +124,7 @@ class Application:
             raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
         route = match.route
+        scope[_ROUTE] = route.path
         caller = await self._admitted(route, headers, scope)
         raw = await self._body(route, headers, receive) if route.has_body else b""
         call = Call(
@@ -127,6 +139,13 @@ class Application:
         if route.jobs is None:
             return await route.handler(call)
         return await self._charged(call, route)
+
+    def _count(self, scope: Message, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        labels = (method, scope.get(_ROUTE, "none"), str(status))
+        metrics = self._service.metrics
+        metrics.http_requests.add(1, *labels)
+        metrics.http_request.observe(seconds, *labels)
 
     async def _admitted(
         self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], scope: Message

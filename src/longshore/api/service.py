@@ -7,6 +7,9 @@ from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
 from longshore.api.throughput import Throughput
 from longshore.engine import Engine
+from longshore.observe.engine import metrics_of
+from longshore.observe.metrics import Metrics
+from longshore.observe.overview import Overview
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 
@@ -23,9 +26,13 @@ class Service:
     throughput: Throughput = field(default_factory=Throughput)
     ids: IdSource = field(init=False)
     desk: Desk = field(init=False)
+    metrics: Metrics = field(init=False)
+    overview: Overview = field(init=False)
     document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""
 
     def __post_init__(self) -> None:
         self.ids = IdSource(self.clock)
         self.desk = Desk(self.engine)
+        self.metrics = metrics_of(self.engine)
+        self.overview = Overview(self.engine)

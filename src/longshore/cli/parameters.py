@@ -52,11 +52,11 @@ def time(text: str) -> datetime:
 
 
 def setting(
-    key: str, kind: Callable[[str], Any] = str
+    key: str, kind: Callable[[str], Any] = str, *, flag: str | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """The flag of a setting, explained by the setting's own text and default."""
     (known,) = [one for one in describe() if one.key == key]
-    flag = "--" + key.rpartition(".")[2].replace("_", "-")
+    flag = flag or "--" + key.rpartition(".")[2].replace("_", "-")
     if kind is bool:
         return click.option(flag, is_flag=True, default=None, help=known.text)
     usual = f"  [default: {known.default}]" if known.default else ""

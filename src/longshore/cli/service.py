@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from longshore import breakers
 from longshore.app import Longshore
-from longshore.cli import api, logs, wiring
+from longshore.cli import api, logs, metrics, wiring
 from longshore.cli.tail import Tail
 from longshore.core import quantity
 from longshore.runtime.process import loop_factory, settle_in
@@ -35,6 +35,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 async def work(
     app: Longshore,
     settings: Settings,
+    port: metrics.Port,
     *,
     signs: Sequence[Sign] = (),
     on_open: Callable[[], None] | None = None,
@@ -68,22 +69,24 @@ async def work(
         await app.queue.store()
         await breakers.store(app.engine, app.tasks.values())
         await app.store_schedules()
-        with drained_by_signals(worker):
-            if on_open is not None:
-                on_open()
-            return await worker.run(
-                keeper=_keeper(app, settings), lookout=_lookout(settings, signs)
-            )
+        async with metrics.told(app, port):
+            with drained_by_signals(worker):
+                if on_open is not None:
+                    on_open()
+                return await worker.run(
+                    keeper=_keeper(app, settings), lookout=_lookout(settings, signs)
+                )
 
 
-async def schedule(app: Longshore, settings: Settings) -> None:
+async def schedule(app: Longshore, settings: Settings, port: metrics.Port) -> None:
     """Keep the queue in order until a signal."""
     async with app:
         wiring.refuse_private(app.engine)
         scheduler = _scheduler(app, settings)
         await app.store_schedules()
-        with drained_by_signals(_Prompt(scheduler)):
-            await scheduler.run()
+        async with metrics.told(app, port, of_queue=True):
+            with drained_by_signals(_Prompt(scheduler)):
+                await scheduler.run()
 
 
 async def work_and_schedule(

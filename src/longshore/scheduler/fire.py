@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from longshore.core import ids
 from longshore.core.schedule import DueSchedule, Firing, Schedule, decide
 from longshore.errors import EngineError, LongshoreError
+from longshore.observe.engine import metrics_of
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.reclaim import TimedSteward
@@ -48,6 +49,7 @@ class Firer:
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
         self._on_fired = on_fired
+        self._lateness = metrics_of(engine).schedule_lateness
         self._ahead = 0
         """From the monotonic clock to the engine's, in microseconds."""
         self._asked_time = -_ASK_TIME_AGAIN
@@ -126,6 +128,8 @@ class Firer:
                 "late_ms": (due.now - shot.due) // 1_000,
                 "job": ids.text(shot.job.id) if shot.job else None,
             }
+            if shot.job:
+                self._lateness.observe((due.now - shot.due) / _SECOND)
             log.info("schedule fired" if shot.job else "schedule skipped", extra=facts)
         if self._on_fired is not None:
             self._on_fired(jobs)

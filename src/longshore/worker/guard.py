@@ -133,7 +133,7 @@ class Guard:
         """There is no room for these for now. Each later than the last: they go one by one."""
         for place, claim in enumerate(late, 1):
             seconds = min(_PUT_OFF * place, _LONGEST_PUT_OFF) * self._rng.uniform(0.75, 1.25)
-            self._settler.settle(settle.put_off(claim, int(seconds * SECOND)))
+            self._settler.settle(claim, settle.put_off(claim, int(seconds * SECOND)))
 
     async def _summon(self, claim: Claim) -> None:
         """Look into its history, if there is enough of that, and make room for it."""
@@ -144,7 +144,7 @@ class Guard:
                 return  # it was cancelled, or given back, meanwhile
             if poison.is_convicted(history):
                 self._aside.claims.popleft()
-                self._settler.settle(settle.condemned(claim))
+                self._settler.settle(claim, settle.condemned(claim))
                 log.warning("job died", extra=_facts(claim) | {"reason": "poison"})
                 return
         self._next, self._is_known = claim, False

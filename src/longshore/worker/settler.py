@@ -14,6 +14,7 @@ from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.flight import Flight
 from longshore.worker.hooks import Hooks
+from longshore.worker.meter import Meter
 from longshore.worker.standing import Standing
 
 __all__ = ["Batch", "Settler"]
@@ -25,6 +26,8 @@ class Batch(msgspec.Struct, frozen=True):
     """What one exchange settles, and what to count once it is accepted."""
 
     settlements: list[Settlement]
+    claims: list[Claim]
+    """Of each settlement, what it settles."""
     attempts: int
     """How many of them are attempts that ended, and not jobs given back."""
     special: list[Settlement]
@@ -38,11 +41,12 @@ class Batch(msgspec.Struct, frozen=True):
 class Settler:
     """Holds the attempts that ended and the claims to give back. Nothing leaves it twice."""
 
-    def __init__(self, standing: Standing, flight: Flight) -> None:
+    def __init__(self, standing: Standing, flight: Flight, meter: Meter) -> None:
         self.standing = standing
         self._flight = flight
+        self._meter = meter
         self._stats = standing.stats
-        self._decided: list[Settlement] = []
+        self._decided: list[tuple[Claim, Settlement]] = []
         self._left: list[Attempt] = []
         self._sent: Batch | None = None
         self.ended: list[Attempt] = []
@@ -69,18 +73,18 @@ class Settler:
         """Give back jobs that never started."""
         if claims:
             log.info("jobs released", extra={"count": len(claims)})
-            self._decided.extend(map(settle.released, claims))
+            self._decided.extend((claim, settle.released(claim)) for claim in claims)
             self.bell.set()
 
-    def settle(self, settlement: Settlement) -> None:
+    def settle(self, claim: Claim, settlement: Settlement) -> None:
         """Settle a claim that no handler runs for."""
-        self._decided.append(settlement)
+        self._decided.append((claim, settlement))
         self.bell.set()
 
     def leave(self, attempt: Attempt, settlement: Settlement) -> None:
         """Settle an attempt whose handler is left behind; whatever it does now is lost."""
         attempt.stop = Stop.LOST
-        self.settle(settlement)
+        self.settle(attempt.claim, settlement)
         if _is_hooked(attempt, settlement):
             self._left.append(attempt)
 
@@ -88,7 +92,8 @@ class Settler:
         """The claims that are held only to be settled, those on their way included."""
         yield from (attempt.reference for attempt in self.ended)
         sent = self._sent.settlements if self._sent else []
-        yield from ((one.handle, one.delivery) for one in [*self._decided, *sent])
+        decided = (one for _, one in self._decided)
+        yield from ((one.handle, one.delivery) for one in [*decided, *sent])
 
     def forget(self) -> None:
         """The session is gone, and with it the right to settle."""
@@ -104,7 +109,8 @@ class Settler:
         """Everything there is, as one batch."""
         ended = self.ended[:]
         self.ended.clear()
-        decided, self._decided = self._decided, []
+        put_by, self._decided = self._decided, []
+        decided = [one for _, one in put_by]
         # Built in one go, for this is done for every job.
         offset = self.standing.engine_time(0.0)
         succeeded = settle.succeeded
@@ -125,7 +131,15 @@ class Settler:
         cancelled, self._left = self._left, []
         if special:
             cancelled += [one for one in ended if _is_hooked(one, one.settlement)]
-        self._sent = Batch(settlements + decided, len(ended), special, cells, cancelled)
+        claims = [attempt.claim for attempt in ended] + [claim for claim, _ in put_by]
+        self._sent = Batch(
+            settlements=settlements + decided,
+            claims=claims,
+            attempts=len(ended),
+            special=special,
+            cells=cells,
+            cancelled=cancelled,
+        )
         return self._sent
 
     def accepted(self, batch: Batch, stale: Sequence[Reference]) -> None:
@@ -146,6 +160,9 @@ class Settler:
         stats.cancelled += verbs[Verb.CANCEL]
         stats.released += verbs[Verb.RELEASE]
         refused = set(stale)
+        self._meter.count(
+            batch.claims, batch.settlements, special=len(batch.special), refused=refused
+        )
         for attempt in batch.cancelled:
             if attempt.reference not in refused:
                 self.hooks.run(attempt)

@@ -187,7 +187,7 @@ class Slots:
                 attempt.tell(why, now)
         for claim in self._buffer.take_named(named, now) + self.lanes.take_named(named, now):
             if why is Stop.CANCEL:
-                self._settler.settle(settle.cancelled(claim, "cancel was requested"))
+                self._settler.settle(claim, settle.cancelled(claim, "cancel was requested"))
 
     def abandon(self) -> None:
         """Nothing here is this worker's any more: stop all handlers, start nothing."""

@@ -10,6 +10,7 @@ from random import Random
 
 from longshore.engine import Engine
 from longshore.errors import LongshoreError
+from longshore.observe.engine import metrics_of
 from longshore.runtime.beat import Beat, Tick
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
@@ -20,6 +21,7 @@ from longshore.worker.guard import Guard
 from longshore.worker.hunger import Hunger
 from longshore.worker.keeper import KeeperOffer, KeeperProcess
 from longshore.worker.lookout import Lookout
+from longshore.worker.meter import Meter
 from longshore.worker.order import QueueOrder
 from longshore.worker.outcome import Judge
 from longshore.worker.registry import Registry
@@ -37,6 +39,7 @@ log = logging.getLogger("longshore.worker")
 
 _LEAVING = 1.5
 _TIDYING = 0.2
+_SHOWN_EVERY = 1.0
 _LOOKS = 3
 """How often a hungry worker is seen to be hungry before it is called stuck."""
 
@@ -65,6 +68,7 @@ class Worker:
         self._has_run = False
         self.name = settings.name or f"{socket.gethostname()}:{os.getpid()}"
         self.stats = WorkerStats()
+        self._metrics = metrics_of(engine)
         rng = rng or Random()
         lease = settings.lease.total_seconds()
         identity = Identity(
@@ -91,7 +95,7 @@ class Worker:
             every=settings.stuck_after.total_seconds() / _LOOKS,
         )
         self._flight = Flight(self._standing.engine_time)
-        self._settler = Settler(self._standing, self._flight)
+        self._settler = Settler(self._standing, self._flight, Meter(self._metrics))
         judge = Judge(self._standing, rng)
         self._slots = Slots(
             registry,
@@ -177,6 +181,7 @@ class Worker:
         if keeper is not None:
             self._open_keeper(keeper)
         self._slots.open()
+        self._metrics.refreshers.append(self._show_slots)
         beats = self._beats()
         if lookout is not None:
             beats.append(Beat("hunger", self._hunger.tick))
@@ -237,17 +242,29 @@ class Worker:
             self._sweep.beat,
             Beat("renew", self._renewer.tick),
             Beat("schema", self._outlook.tick),
+            Beat("meter", self._tell_slots),
         ]
         beats += [Beat(name, tick) for name, tick in self._ticks]
         if self.keeper is not None:
             beats.append(Beat("keeper", self.keeper.tick))
         return beats
 
+    async def _tell_slots(self) -> float:
+        self._show_slots()
+        return _SHOWN_EVERY
+
+    def _show_slots(self) -> None:
+        slots, gauge = self._slots, self._metrics.worker_slots
+        gauge.set(slots.rooms - slots.free, "busy")
+        gauge.set(slots.free, "free")
+        gauge.set(slots.waiting, "waiting")
+
     async def _tidy(
         self, beats: list[Beat], tasks: list[asyncio.Task[None]], lookout: Lookout | None
     ) -> None:
         for beat in beats:
             beat.stop()
+        self._metrics.refreshers.remove(self._show_slots)
         await self._slots.close()
         await self._settler.hooks.close()
         await asyncio.wait(tasks, timeout=_TIDYING)

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from longshore.cli import api, service, wiring
+from longshore.cli import api, metrics, service, wiring
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
@@ -32,12 +32,14 @@ log = logging.getLogger("longshore.cli")
 @setting("api.drain_timeout", duration)
 @click.option("--fd", type=int, hidden=True, help="A socket that listens already.")
 @click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
+@click.option("--metrics-folder", type=Path, hidden=True, help="Where all processes count.")
 @click.option("--ready-file", type=Path, hidden=True, help="Made when requests are taken.")
 @click.pass_context
 def command(
     context: click.Context,
     fd: int | None,
     supervised: bool,
+    metrics_folder: Path | None,
     ready_file: Path | None,
     **options: Any,
 ) -> None:
@@ -60,6 +62,7 @@ def command(
         if settings.api.processes > 1:
             words = _command(shared, {**options, "processes": 1}, listening)
             context.exit(_supervised(words, settings.api.processes, listening))
+        metrics.at(app, metrics.Port(None, metrics_folder))
         on_ready = partial(_tell, ready_file)
         is_renewed = service.run(api.serve(app, settings, listening, on_ready))
     if is_renewed and not supervised:
@@ -75,14 +78,15 @@ def _tell(ready_file: Path | None) -> None:
 
 
 def _supervised(words: list[str], count: int, listening: socket.socket) -> int:
-    supervisor = Supervisor(
-        [*words, "--supervised"],
-        count,
-        pass_fds=[listening.fileno()],
-        renews=True,
-        what="api process",
-    )
-    return supervisor.run()
+    with metrics.neighbours(metrics.Port()) as shared:
+        supervisor = Supervisor(
+            [*words, *shared.words, "--supervised"],
+            count,
+            pass_fds=[listening.fileno()],
+            renews=True,
+            what="api process",
+        )
+        return supervisor.run()
 
 
 def _command(

@@ -2,17 +2,20 @@
 
 import click
 
-from longshore.cli import service, wiring
+from longshore.cli import metrics, service, wiring
+from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
 
 
 @click.command("scheduler", cls=Command)
+@setting("metrics.port", int, flag="--metrics-port")
 @click.pass_obj
-def command(shared: Shared) -> None:
+def command(shared: Shared, metrics_port: int | None) -> None:
     """Fire schedules, promote, reclaim and prune until SIGTERM or Ctrl-C.
 
     Run as many as you like: no schedule fires twice. With --app, the schedules that the
     application declares are stored first.
     """
-    with wiring.service(shared) as (app, settings):
-        service.run(service.schedule(app, settings))
+    with wiring.service(shared, {"metrics.port": metrics_port}) as (app, settings):
+        port = metrics.opened(settings.metrics, None, None)
+        service.run(service.schedule(app, settings, port))

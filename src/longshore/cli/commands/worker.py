@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from longshore.app import Longshore
-from longshore.cli import service, wiring
+from longshore.cli import metrics, service, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
@@ -42,11 +42,20 @@ log = logging.getLogger("longshore.cli")
 @setting("worker.exit_when_stuck", bool)
 @setting("worker.ready_file")
 @setting("worker.name")
+@setting("metrics.port", int, flag="--metrics-port")
+@click.option("--metrics-fd", type=int, hidden=True, help="A socket that listens already.")
+@click.option("--metrics-folder", type=Path, hidden=True, help="Where all processes count.")
 @click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
 @click.option("--farewell", type=click.Path(path_type=Path), hidden=True, help="Write it last.")
 @click.pass_context
 def command(
-    context: click.Context, supervised: bool, farewell: Path | None, **options: Any
+    context: click.Context,
+    supervised: bool,
+    farewell: Path | None,
+    metrics_port: int | None,
+    metrics_fd: int | None,
+    metrics_folder: Path | None,
+    **options: Any,
 ) -> None:
     """Run the jobs of an application's tasks until SIGTERM or Ctrl-C.
 
@@ -56,22 +65,36 @@ def command(
     step_aside_if_first()
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
+    flags["metrics.port"] = metrics_port
     with _saying(farewell), wiring.service(shared, flags) as (app, settings):
         announce = partial(_announce, app, settings)
+        port = metrics.opened(settings.metrics, metrics_fd, metrics_folder)
         if settings.worker.processes > 1:
             announce()
             words = _command(shared, {**options, "processes": 1, "ready_file": None})
-            signs = _signs(settings)
-            count = settings.worker.processes
-            context.exit(Supervisor(words, count, signs, says_farewell=True).run())
+            context.exit(_supervise(words, settings, port))
         if supervised:
             leave_with_parent()
         on_open = None if supervised else announce
         signs = _signs(settings, is_supervised=supervised)
-        ending = service.run(service.work(app, settings, signs=signs, on_open=on_open))
+        metrics.at(app, port)
+        main = service.work(app, settings, port, signs=signs, on_open=on_open)
+        ending = service.run(main)
     code = _EXITS.get(ending, Exit.DONE)
     leave(code)
     context.exit(code)
+
+
+def _supervise(words: list[str], settings: Settings, port: metrics.Port) -> int:
+    with metrics.neighbours(port) as shared:
+        supervisor = Supervisor(
+            [*words, *shared.words],
+            settings.worker.processes,
+            _signs(settings),
+            pass_fds=shared.fds,
+            says_farewell=True,
+        )
+        return supervisor.run()
 
 
 _EXITS = {Ending.WORN_OUT: Exit.WORN_OUT, Ending.STUCK: Exit.STUCK}

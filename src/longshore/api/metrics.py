@@ -1,0 +1,94 @@
+"""The routes for machines that watch: /metrics for a monitor, /v1/autoscale for a scaler."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from longshore.api.fields import Name
+from longshore.api.problems import ProblemError, problem
+from longshore.api.routing import Answer, Call, Nothing, Route
+from longshore.api.views import encode
+from longshore.core.account import Scope
+from longshore.engine import QueueCounts
+from longshore.observe.exposition import MEDIA
+
+__all__ = ["ROUTES", "Autoscale", "AutoscaleQuery"]
+
+
+class AutoscaleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of which queue; of all together, unless given."""
+
+    queue: Name | None = None
+
+
+class Autoscale(msgspec.Struct, frozen=True, kw_only=True):
+    """How much work there is for workers. Where counting is dear, it is as of the last ask."""
+
+    value: int
+    """Jobs that run or could: what a scaler divides by the jobs that one worker should have."""
+    ready: int
+    """Of these, those that wait for a worker. What is parked or paused does not."""
+    running: int
+    oldest_age_s: float
+    """How long the oldest ready job has been waiting; 0 where none is."""
+    workers: int
+    """Sessions of workers that take jobs, of any queue where none is named."""
+
+
+async def metrics(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Numbers for Prometheus: of this service's processes together, and of the whole queue.
+
+    Workers and schedulers tell theirs on a port of their own.
+    """
+    service = call.service
+    readings = await service.overview.readings()
+    return Answer(200, service.metrics.text(readings), media=MEDIA)
+
+
+async def autoscale(call: Call[Nothing, AutoscaleQuery, Nothing]) -> Answer:
+    """What a scaler such as KEDA's metrics-api asks for; `value` is where it looks."""
+    service, queue, tenant = call.service, call.query.queue, call.caller.tenant
+    view = await service.overview.view()
+    if view is None:
+        raise ProblemError(problem("engine_unavailable"), ((b"retry-after", b"1"),))
+    counts: Sequence[QueueCounts] = view.counts
+    if tenant is not None:
+        counts = await service.engine.counts(tenant=tenant)
+    named = [one for one in counts if queue in (None, one.queue)]
+    ready = sum(one.ready - one.parked for one in named if not one.is_paused)
+    running = sum(one.running for one in named)
+    oldest = [one.oldest_ready_at for one in named if one.oldest_ready_at is not None]
+    found = Autoscale(
+        value=ready + running,
+        ready=ready,
+        running=running,
+        oldest_age_s=max(view.now - min(oldest), 0) / 1e6 if oldest else 0.0,
+        workers=sum(
+            not one.is_quiet and (queue is None or queue in one.queues) for one in view.sessions
+        ),
+    )
+    return Answer(200, encode(found))
+
+
+ROUTES: tuple[Route[Any, Any, Any], ...] = (
+    Route(
+        method="GET",
+        path="/metrics",
+        name="getMetrics",
+        handler=metrics,
+        scope=Scope.READ,
+        is_fleetwide=True,
+        answers={200: str},
+        media="text/plain",
+    ),
+    Route(
+        method="GET",
+        path="/v1/autoscale",
+        name="getAutoscale",
+        handler=autoscale,
+        scope=Scope.READ,
+        query=AutoscaleQuery,
+        answers={200: Autoscale},
+    ),
+)

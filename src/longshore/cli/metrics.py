@@ -1,0 +1,85 @@
+"""The port on which a worker, a scheduler or a relay tells its numbers."""
+
+import logging
+import socket
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from longshore.app import Longshore
+from longshore.observe.metrics import Metrics
+from longshore.observe.overview import Overview
+from longshore.observe.serving import listen, serving
+from longshore.observe.settings import MetricsSettings
+
+__all__ = ["Port", "at", "neighbours", "opened", "told"]
+
+log = logging.getLogger("longshore.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A socket that listens for the monitor, and where the processes behind it count."""
+
+    listening: socket.socket | None = None
+    folder: Path | None = None
+
+    @property
+    def fds(self) -> list[int]:
+        """What every process behind it inherits."""
+        return [] if self.listening is None else [self.listening.fileno()]
+
+    @property
+    def words(self) -> list[str]:
+        """How such a process is told of it."""
+        port = [] if self.listening is None else ["--metrics-fd", f"{self.listening.fileno()}"]
+        folder = [] if self.folder is None else ["--metrics-folder", f"{self.folder}"]
+        return port + folder
+
+
+def opened(settings: MetricsSettings, fd: int | None, folder: Path | None) -> Port:
+    """The port that the settings want, or the one that was inherited."""
+    if folder is not None:
+        return Port(None if fd is None else socket.socket(fileno=fd), folder)
+    found = listen(settings)
+    if found is not None:
+        host, port = found.getsockname()[:2]
+        where = (
+            f"http://[{host}]:{port}/metrics"
+            if ":" in host
+            else f"http://{host}:{port}/metrics"
+        )
+        log.info("metrics served", extra={"address": where})
+    return Port(found)
+
+
+@contextmanager
+def neighbours(port: Port) -> Generator[Port]:
+    """The same port for several processes, each of which tells what all have counted."""
+    with tempfile.TemporaryDirectory(prefix="longshore-metrics-") as folder:
+        yield Port(port.listening, Path(folder))
+
+
+def at(app: Longshore, port: Port) -> None:
+    """Have the app count where the port looks. Before it is open."""
+    if port.folder is not None:
+        app.metrics = Metrics(port.folder)
+
+
+@asynccontextmanager
+async def told(app: Longshore, port: Port, *, of_queue: bool = False) -> AsyncGenerator[None]:
+    """Answer the monitor inside the block, of the queue as a whole too if so wished.
+
+    That is one process's part: what is true of the queue is true for all, and counting it
+    takes the engine's time.
+    """
+    overview = Overview(app.engine)
+
+    async def page() -> bytes:
+        readings = await overview.readings() if of_queue else []
+        return app.metrics.text(readings)
+
+    async with serving(port.listening, page):
+        yield

@@ -1,0 +1,1 @@
+"""What Longshore's processes tell about themselves: numbers for a monitor to collect."""

@@ -1,0 +1,129 @@
+"""The kinds of metrics: counters, gauges and histograms with fixed buckets."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import ClassVar
+
+from longshore.observe.cells import Cells, Series
+
+__all__ = ["Bounds", "Counter", "Family", "Gauge", "Histogram", "Labels"]
+
+OTHER = "other"
+OPEN = frozenset({"queue", "type"})
+"""Labels whose values people invent. Past a number of them the rest are `other`."""
+
+Bounds = tuple[float, ...]
+
+
+class Labels:
+    """Decides which values of labels have a series of their own, for all metrics alike."""
+
+    def __init__(self, most: int = 200) -> None:
+        self._most = most
+        self._known: set[tuple[str, ...]] = set()
+
+    def bounded(self, names: Sequence[str], values: tuple[str, ...]) -> tuple[str, ...]:
+        """The values, or `other` in place of those that came too late."""
+        invented = tuple(v for name, v in zip(names, values, strict=True) if name in OPEN)
+        if not invented or invented in self._known:
+            return values
+        if len(self._known) < self._most:
+            self._known.add(invented)
+            return values
+        return tuple(
+            OTHER if name in OPEN else value for name, value in zip(names, values, strict=True)
+        )
+
+
+class Family:
+    """A metric: its name, what it says, and a series for each set of label values."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, words: str, labels: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.words = words
+        self.labels = labels
+        self._places: dict[tuple[str, ...], int] = {}
+        self._cells: Cells
+        self._bound: Labels
+        self.values: memoryview[float]
+
+    @property
+    def width(self) -> int:
+        """How many cells a series has."""
+        return 1
+
+    def keep_in(self, cells: Cells, bound: Labels) -> None:
+        """Where its numbers are. What counts, and has no labels, is there at 0 from now on."""
+        self._cells, self._bound, self.values = cells, bound, cells.values
+        if not self.labels and self.kind != Gauge.kind:
+            self.place(())
+
+    def place(self, labels: tuple[str, ...]) -> int:
+        """The first cell of the series with these label values."""
+        found = self._places.get(labels)
+        if found is None:
+            # What is `other` is looked up anew each time: there may be any number of it.
+            allowed = self._bound.bounded(self.labels, labels)
+            found = self._places.get(allowed)
+            if found is None:
+                found = self._cells.place(Series(self.name, allowed), self.width)
+                self._places[allowed] = found
+        return found
+
+
+class Counter(Family):
+    """Only grows."""
+
+    kind = "counter"
+
+    def add(self, amount: float = 1, *labels: str) -> None:
+        """Count so many."""
+        self.values[self.place(labels)] += amount
+
+
+class Gauge(Family):
+    """Goes up and down. Of several processes the values are added up."""
+
+    kind = "gauge"
+
+    def set(self, value: float, *labels: str) -> None:
+        """How it is now."""
+        self.values[self.place(labels)] = value
+
+
+class Histogram(Family):
+    """How long things took, in seconds: how many up to each bound, how many, and their sum."""
+
+    kind = "histogram"
+
+    def __init__(
+        self, name: str, words: str, labels: tuple[str, ...] = (), *, bounds: Bounds
+    ) -> None:
+        super().__init__(name, words, labels)
+        self.bounds = bounds
+        self._microseconds = tuple(round(one * 1e6) for one in bounds)
+
+    @property
+    def width(self) -> int:
+        """A cell for each bound, the count and the sum."""
+        return len(self.bounds) + 2
+
+    def observe(self, seconds: float, *labels: str) -> None:
+        """One of them."""
+        values, at = self.values, self.place(labels)
+        last = at + len(self.bounds)
+        for cell in range(at + bisect_left(self.bounds, seconds), last + 1):
+            values[cell] += 1
+        values[last + 1] += max(seconds, 0.0)
+
+    def observe_all(self, microseconds: list[int], *labels: str) -> None:
+        """Many of them, in whole microseconds. They are sorted in place."""
+        values, at = self.values, self.place(labels)
+        microseconds.sort()
+        for bound in self._microseconds:
+            values[at] += bisect_right(microseconds, bound)
+            at += 1
+        values[at] += len(microseconds)
+        values[at + 1] += max(sum(microseconds), 0) / 1e6

@@ -1,0 +1,163 @@
+"""What is true of the whole queue, as the engine tells it: depths, ages, breakers, workers."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from longshore.core.flow import BreakerFlow, Phase
+from longshore.engine import QueueCounts, SessionView
+from longshore.errors import LongshoreError
+from longshore.observe.exposition import Reading
+
+__all__ = ["Overview", "Source", "View", "gauges"]
+
+_FRESH = 1.0
+"""Seconds that a view is good for."""
+_PATIENCE = 0.03
+"""Seconds that a caller waits for a new view, where there is an older one."""
+_FIRST = 5.0
+"""Seconds that a caller waits where there is none."""
+_SHARE = 20
+"""Between two views lies so many times as long as the last one took."""
+_OLDEST = 120.0
+"""Seconds after which a view is no longer worth telling."""
+_MOST = 200
+_PHASES = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
+
+
+class Source(Protocol):
+    """What is asked of an engine."""
+
+    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+        """Every queue that has jobs or settings."""
+        ...
+
+    async def breaker_settings(self) -> list[BreakerFlow]:
+        """Every breaker, and how it stands."""
+        ...
+
+    async def sessions(self) -> list[SessionView]:
+        """The sessions that hold a lease."""
+        ...
+
+    async def now(self) -> int:
+        """The engine's clock."""
+        ...
+
+
+class View(NamedTuple):
+    """The queue at one moment."""
+
+    taken: float
+    """On this process's monotonic clock."""
+    now: int
+    """On the engine's clock."""
+    counts: Sequence[QueueCounts]
+    breakers: Sequence[BreakerFlow]
+    sessions: Sequence[SessionView]
+
+
+class Overview:
+    """Looks at the queue at most once a second, whoever asks, and never twice at a time.
+
+    Where a look is dear, because millions of lone jobs wait, it is made less often, and who
+    asks gets the last one at once: at the usual pace of a monitor that is one scrape behind.
+    """
+
+    def __init__(self, engine: Source) -> None:
+        self._engine = engine
+        self._view: View | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._not_before = 0.0
+
+    async def view(self) -> View | None:
+        """A view that is as fresh as can be had at once; None while the engine gives none."""
+        view, now = self._view, monotonic()
+        if view is not None and now - view.taken < _FRESH:
+            return view
+        if self._looking is None and now >= self._not_before:
+            self._looking = asyncio.create_task(self._look())
+        if self._looking is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST if view is None else _PATIENCE):
+                    await asyncio.shield(self._looking)
+        view = self._view
+        return None if view is None or monotonic() - view.taken > _OLDEST else view
+
+    async def readings(self) -> list[Reading]:
+        """The view as gauges; without one, only that the engine does not answer."""
+        view = await self.view()
+        is_up = view is not None and monotonic() - view.taken < _OLDEST
+        up = Reading(
+            "engine_up", "Whether the engine could be asked.", (), [((), float(is_up))]
+        )
+        return [up] if view is None else [up, *gauges(view)]
+
+    async def _look(self) -> None:
+        began = monotonic()
+        try:
+            # A failure is told by there being no view: whoever collects us must not fail with
+            # the engine.
+            with suppress(LongshoreError, TimeoutError):
+                async with asyncio.timeout(_OLDEST / 2):
+                    self._view = await self._seen()
+        finally:
+            ended = monotonic()
+            self._not_before = ended + (ended - began) * _SHARE
+            self._looking = None
+
+    async def _seen(self) -> View:
+        engine = self._engine
+        counts = await engine.counts()
+        breakers, sessions = await engine.breaker_settings(), await engine.sessions()
+        now = await engine.now()
+        return View(monotonic(), now, counts, breakers, sessions)
+
+
+def gauges(view: View) -> list[Reading]:
+    """The view as a monitor is told of it."""
+    depth: dict[tuple[str, ...], float] = defaultdict(float)
+    age: dict[tuple[str, ...], float] = defaultdict(float)
+    paused: dict[tuple[str, ...], float] = defaultdict(float)
+    largest = sorted(view.counts, key=lambda one: -(one.ready + one.scheduled + one.running))
+    for place, one in enumerate(largest):
+        queue = one.queue if place < _MOST else "other"
+        for state, jobs in _states(one):
+            depth[queue, state] += jobs
+        oldest = view.now if one.oldest_ready_at is None else one.oldest_ready_at
+        age[queue,] = max(age[queue,], (view.now - oldest) / 1e6)
+        paused[queue,] = max(paused[queue,], float(one.is_paused))
+    breakers = [((one.type,), _PHASES[one.phase]) for one in view.breakers[:_MOST]]
+    workers = sum(not one.is_quiet for one in view.sessions)
+    queue = ("queue",)
+    return [
+        Reading("queue_depth", "Jobs by state.", ("queue", "state"), sorted(depth.items())),
+        Reading(
+            "queue_oldest_age_seconds",
+            "How long the oldest ready job has been waiting.",
+            queue,
+            sorted(age.items()),
+        ),
+        Reading("queue_paused", "Whether it is paused.", queue, sorted(paused.items())),
+        Reading("breaker_state", "0 closed, 1 half-open, 2 open.", ("type",), breakers),
+        Reading("workers", "Sessions of workers that take jobs.", (), [((), float(workers))]),
+        Reading(
+            "overview_age_seconds",
+            "How old the depths and ages are that stand here.",
+            (),
+            [((), round(monotonic() - view.taken, 3))],
+        ),
+    ]
+
+
+def _states(one: QueueCounts) -> list[tuple[str, int]]:
+    return [
+        ("ready", one.ready - one.parked),
+        ("parked", one.parked),
+        ("scheduled", one.scheduled),
+        ("running", one.running),
+        ("dead", one.dead),
+    ]

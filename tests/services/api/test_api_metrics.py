@@ -1,0 +1,47 @@
+"""What the HTTP service tells monitors and scalers."""
+
+import httpx
+from api_steps import asking
+from prometheus_client.parser import text_string_to_metric_families
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.engine import Engine
+from longshore.observe.engine import observed
+from longshore.observe.metrics import Metrics
+
+
+def samples(page: httpx.Response) -> dict[tuple[str, ...], float]:
+    assert page.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return {
+        (one.name.removeprefix("longshore_"), *one.labels.values()): one.value
+        for family in text_string_to_metric_families(page.text)
+        for one in family.samples
+    }
+
+
+async def test_requests_are_counted_by_template_and_the_queue_is_told(engine: Engine):
+    service = Service(observed(engine, Metrics()))
+    async with asking(Application(service)) as client:
+        job = (await client.post("/v1/jobs", json={"type": "t", "queue": "mail"})).json()
+        await client.get(f"/v1/jobs/{job['id']}")
+        await client.get("/v1/jobs/00000000-0000-7000-8000-000000000000")
+        await client.get("/nowhere")
+        await client.request("BREW", "/v1/jobs")
+        found = samples(await client.get("/metrics"))
+        scale = (await client.get("/v1/autoscale", params={"queue": "mail"})).json()
+        other = (await client.get("/v1/autoscale", params={"queue": "none"})).json()
+
+    assert found["http_requests_total", "POST", "/v1/jobs", "201"] == 1
+    assert found["http_requests_total", "GET", "/v1/jobs/{id}", "200"] == 1
+    assert found["http_requests_total", "GET", "/v1/jobs/{id}", "404"] == 1
+    assert found["http_requests_total", "GET", "none", "404"] == 1
+    assert found["http_requests_total", "other", "none", "405"] == 1
+    assert found["http_request_seconds_count", "POST", "/v1/jobs", "201"] == 1
+    assert found["jobs_submitted_total", "mail", "t"] == 1
+    assert found["queue_depth", "mail", "ready"] == 1
+    assert found["queue_oldest_age_seconds", "mail"] >= 0
+    assert found["engine_up",] == 1
+    assert scale["value"] == scale["ready"] == 1
+    assert scale["running"] == scale["workers"] == 0
+    assert other["value"] == other["oldest_age_s"] == 0

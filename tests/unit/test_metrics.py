@@ -1,0 +1,103 @@
+"""Counting: what is told is what was counted, also by neighbours, and labels are bounded."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from longshore.observe.exposition import Reading
+from longshore.observe.metrics import Metrics
+
+# Ten neighbours that count and are killed; each leaves a gauge that dies with it.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from longshore.observe.metrics import Metrics
+for _ in range(10):
+    if not os.fork():
+        mine = Metrics(Path(sys.argv[1]))
+        mine.jobs_succeeded.add(7, "mail", "send")
+        mine.worker_slots.set(64, "free")
+        mine.submit.observe(0.002)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.wait()
+"""
+
+
+def samples(page: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    families = text_string_to_metric_families(page.decode())
+    return {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in families
+        for one in family.samples
+    }
+
+
+def value(page: bytes, name: str, **labels: str) -> float:
+    return samples(page)[f"longshore_{name}", frozenset(labels.items())]
+
+
+def names(page: bytes) -> Iterable[str]:
+    return {name for name, _ in samples(page)}
+
+
+def test_whatever_stands_in_a_label_is_read_back_as_it_was():
+    metrics = Metrics()
+    hostile = 'a"b\\c\nd{}=, é'
+
+    metrics.jobs_submitted.add(3, hostile, "t")
+    page = metrics.text([Reading("breaker_state", "x", ("type",), [((hostile,), 2.0)])])
+
+    assert value(page, "jobs_submitted_total", queue=hostile, type="t") == 3
+    assert value(page, "breaker_state", type=hostile) == 2
+
+
+def test_queues_and_types_past_the_limit_share_one_series():
+    metrics = Metrics()
+
+    for number in range(300):
+        metrics.jobs_submitted.add(1, f"queue-{number}", "t")
+        metrics.job_run.observe(0.1, f"queue-{number}", "t", "succeeded")
+    page = metrics.text()
+
+    assert value(page, "jobs_submitted_total", queue="queue-199", type="t") == 1
+    assert value(page, "jobs_submitted_total", queue="other", type="other") == 100
+    labels = {"queue": "other", "type": "other", "outcome": "succeeded"}
+    assert value(page, "job_run_seconds_count", **labels) == 100
+    assert len([one for one in samples(page) if one[0].endswith("submitted_total")]) == 201
+
+
+def test_a_histogram_counts_one_by_one_what_it_counts_at_once():
+    single, batch = Metrics(), Metrics()
+    microseconds = [0, 999, 1_000, 1_001, 25_000, 9_999_999, 10_000_000_000]
+
+    for one in microseconds:
+        single.job_wait.observe(one / 1e6, "q", "t")
+    batch.job_wait.observe_all(list(reversed(microseconds)), "q", "t")
+
+    page = single.text()
+    assert samples(page) == samples(batch.text())
+    assert value(page, "job_wait_seconds_bucket", queue="q", type="t", le="0.001") == 3
+    assert value(page, "job_wait_seconds_bucket", queue="q", type="t", le="+Inf") == 7
+
+
+def test_what_a_killed_neighbour_counted_stays_and_what_it_was_goes(tmp_path: Path):
+    mine = Metrics(tmp_path)
+    mine.jobs_succeeded.add(1, "mail", "send")
+    mine.worker_slots.set(8, "free")
+
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=True, timeout=60)
+    before = mine.text()
+    # Who comes next puts together what the dead have left.
+    newcomer = Metrics(tmp_path)
+    newcomer.worker_slots.set(2, "free")
+    after = newcomer.text()
+
+    assert value(before, "jobs_succeeded_total", queue="mail", type="send") == 71
+    assert value(before, "worker_slots", state="free") == 8
+    assert value(after, "jobs_succeeded_total", queue="mail", type="send") == 71
+    assert value(after, "submit_seconds_count") == 10
+    assert value(after, "worker_slots", state="free") == 10
+    assert len(list(tmp_path.glob("*.names"))) < 6
