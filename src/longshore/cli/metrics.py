@@ -38,26 +38,25 @@ class Port:
         folder = [] if self.folder is None else ["--metrics-folder", f"{self.folder}"]
         return port + folder
 
+    def announce(self) -> None:
+        """Say where to scrape."""
+        if self.listening is not None:
+            host, port = self.listening.getsockname()[:2]
+            name = f"[{host}]" if ":" in host else host
+            log.info("metrics served", extra={"address": f"http://{name}:{port}/metrics"})
+
 
 def opened(settings: MetricsSettings, fd: int | None, folder: Path | None) -> Port:
     """The port that the settings want, or the one that was inherited."""
     if folder is not None:
         return Port(None if fd is None else socket.socket(fileno=fd), folder)
-    found = listen(settings)
-    if found is not None:
-        host, port = found.getsockname()[:2]
-        where = (
-            f"http://[{host}]:{port}/metrics"
-            if ":" in host
-            else f"http://{host}:{port}/metrics"
-        )
-        log.info("metrics served", extra={"address": where})
-    return Port(found)
+    return Port(listen(settings))
 
 
 @contextmanager
 def neighbours(port: Port) -> Generator[Port]:
     """The same port for several processes, each of which tells what all have counted."""
+    port.announce()
     with tempfile.TemporaryDirectory(prefix="longshore-metrics-") as folder:
         yield Port(port.listening, Path(folder))
 
@@ -82,4 +81,7 @@ async def told(app: Longshore, port: Port, *, of_queue: bool = False) -> AsyncGe
         return app.metrics.text(readings)
 
     async with serving(port.listening, page):
+        # Of several, whoever started them has said it.
+        if port.folder is None:
+            port.announce()
         yield
