@@ -9,6 +9,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.core.line import Line
 
 __all__ = ["Flow"]
 
@@ -57,4 +58,16 @@ class Flow(Protocol):
 
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted. Harmless if it is closed."""
+        ...
+
+    async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
+        """How the line of an ordering key stands; None when it has no jobs."""
+        ...
+
+    async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
+        """Up to `limit` lines that dead jobs block, by queue, tenant and key."""
+        ...
+
+    async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
+        """Let a blocked line go on without the dead; False if none block it."""
         ...

@@ -171,6 +171,54 @@ async def test_a_claim_costs_the_same_behind_many_jobs_it_may_not_take(
     assert after < before * 2
 
 
+async def test_a_claim_does_not_look_at_what_is_parked(engine: Engine, path: Path) -> None:
+    await engine.submit([NewJob(id=ids.make(), type="wanted") for _ in range(6)])
+    before = _steps_of_a_claim(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "insert into longshore_line values ('default', 't', 'k', 1, 200000, null, '[]')"
+        )
+        db.execute(
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 200000) "
+            "insert into longshore_parked "
+            "select 'default', 't', 'k', i, 1000 + i, 0, 0, 0 from n"
+        )
+        db.commit()
+
+    assert _steps_of_a_claim(path) < before + 10, "that there are lines is asked"
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "keys"),
+    [
+        (
+            SQL.parked_first,
+            {"lines": "[]"},
+            [
+                "SEARCH p USING PRIMARY KEY (queue=? AND tenant=? AND key=? AND place=?)",
+                "SEARCH x USING PRIMARY KEY (queue=? AND tenant=? AND key=?)",
+            ],
+        ),
+        (
+            SQL.parked_next,
+            {"queue": "q", "tenant": "t", "key": "k", "limit": 1, "number": 0},
+            ["SEARCH longshore_parked USING PRIMARY KEY (queue=? AND tenant=? AND key=?)"],
+        ),
+        (SQL.lines, {"names": "[]"}, ["SEARCH l USING PRIMARY KEY (queue=? AND tenant=? AND"]),
+        (SQL.keyed, {"seqs": "[]"}, ["SEARCH j USING INTEGER PRIMARY KEY"]),
+        (SQL.leave_parked, {"seqs": "[]"}, ["SEARCH longshore_parked USING COVERING INDEX"]),
+        (SQL.lines_blocked, {"tenant": None, "limit": 1}, ["longshore_line_blocked"]),
+    ],
+)
+async def test_the_next_of_a_line_is_found_at_its_front(
+    engine: Engine, path: Path, statement: str, parameters: dict[str, object], keys: list[str]
+) -> None:
+    plan = _plan(path, statement, parameters)
+
+    assert all(any(key in step for step in plan) for key in keys), plan
+    assert not [step for step in plan if "TEMP B-TREE" in step], plan
+
+
 def _steps_of_a_claim(path: Path) -> int:
     steps = 0
 

@@ -200,7 +200,9 @@ def parked(jobs: Iterable[Job], standings: Mapping[str, Standing]) -> list[Job]:
     """The jobs, with the reason where a breaker holds one back."""
     shut = {name for name, it in standings.items() if it.phase is not Phase.CLOSED}
     return [
-        replace(job, parked=PARKED) if job.type in shut and job.state is State.READY else job
+        replace(job, parked=PARKED)
+        if job.type in shut and job.state is State.READY and job.parked is None
+        else job
         for job in jobs
     ]
 

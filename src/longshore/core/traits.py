@@ -15,6 +15,9 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     pushes_wakeups: bool
     """`Session.wait` returns early when work arrives, also from other processes, and
     `Session.wait_for_cancel` when a held job is to be cancelled."""
+    ordering_keys: bool
+    """Jobs with the same ordering key run one after the other; without the trait a job that has
+    one is refused."""
     survives_power_loss: bool
     """An accepted job survives the loss of the machine's power."""
     shared_between_processes: bool

@@ -5,9 +5,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.testing.kept import KeptMachine
-from longshore.testing.strategies import QUEUES
+from longshore.testing.pair import EVERY
+from longshore.testing.strategies import KEYS, QUEUES, TENANTS
 
 __all__ = ["LimitedMachine"]
 
@@ -16,11 +17,13 @@ settings = st.builds(
     max_running=st.sampled_from([None, None, 1, 3, 8]),
     rate=st.sampled_from([None, None, None, 0.5, 7.0, 1_000.0]),
     burst=st.sampled_from([None, 1, 5]),
+    max_running_per_key=st.sampled_from([None, None, 1, 2]),
+    on_dead=st.sampled_from([None, *OnDead]),
 )
 
 
 class LimitedMachine(KeptMachine):
-    """As its parent, and people say how much of a queue may run."""
+    """As its parent, and people say how much of a queue and of a key may run."""
 
     @rule(
         queue=st.sampled_from(QUEUES),
@@ -37,6 +40,18 @@ class LimitedMachine(KeptMachine):
         """Nothing is said of a queue any more."""
         for layer in Layer:
             self.put_queue(queue, layer, QueueSettings(), None)
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        tenant=st.sampled_from(TENANTS),
+        key=st.sampled_from(KEYS),
+    )
+    def release_line(self, queue: str, tenant: str, key: str) -> None:
+        """Whether or not a dead job blocks it."""
+        self.pair.ask(lambda engine: engine.blocked_lines(limit=EVERY))
+        self.pair.ask(lambda engine: engine.line(queue, key, tenant=tenant))
+        self.pair.ask(lambda engine: engine.release_line(queue, key, tenant=tenant))
+        self.pair.ask(lambda engine: engine.line(queue, key, tenant=tenant))
 
     @invariant()
     def both_know_the_same_settings(self) -> None:

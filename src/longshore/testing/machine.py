@@ -95,7 +95,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(batch=st.lists(job_options, min_size=1, max_size=30))
     def submit(self, batch: list[dict[str, Any]]) -> None:
         """New jobs; some share keys with each other and with older ones."""
-        jobs = [a_job(**options) for options in batch]
+        jobs = [self.pair.new(options) for options in batch]
         self.pair.submit(jobs)
         self.jobs += jobs
 
@@ -104,8 +104,8 @@ class EngineMachine(RuleBasedStateMachine):
     def submit_again(self, data: st.DataObject, options: dict[str, Any], ago: int) -> None:
         """A known id between new ones, and a due time that has passed."""
         known = data.draw(st.sampled_from(self.jobs))
-        late = a_job(**options | {"run_at": self.clock.now() - ago})
-        batch = [a_job(**options), known, late, replace(known, priority=1)]
+        late = self.pair.new(options | {"run_at": self.clock.now() - ago})
+        batch = [self.pair.new(options), known, late, replace(known, priority=1)]
         self.pair.submit(batch)
         self.jobs += [batch[0], late]
 

@@ -19,6 +19,7 @@ from longshore.core.job import (
 )
 from longshore.engine import Engine, Exchanged, JobFilter, Lapsed, Reference, Renewed, Session
 from longshore.errors import LongshoreError
+from longshore.testing.factories import a_job
 from longshore.testing.manual import reference
 from longshore.testing.model import ModelEngine
 
@@ -57,6 +58,11 @@ class Pair:
         """The model's answer, after the engine gave the same; both may raise the same error."""
         answers = self.outcomes(call(self.engine), call(self.model))
         return self.agreed(*answers)
+
+    def new(self, options: dict[str, Any]) -> NewJob:
+        """A job with such of these options as the engine knows."""
+        job = a_job(**options)
+        return job if self.engine.traits.ordering_keys else replace(job, ordering_key=None)
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit to both. Jobs of one call that are not alike may stand in any order."""

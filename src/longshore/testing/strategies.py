@@ -10,6 +10,7 @@ from longshore.engine import JobFilter, Retention
 from longshore.testing.factories import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
 __all__ = [
+    "KEYS",
     "QUEUES",
     "TENANTS",
     "TYPES",
@@ -28,6 +29,8 @@ __all__ = [
 QUEUES = ("mail", "video")
 TYPES = ("a", "b", "c")
 TENANTS = ("acme", "other")
+KEYS = ("o", "p")
+"""Ordering keys."""
 WAYS = ("succeed", "fail", "kill", "condemn", "snooze", "put off", "release", "stop")
 
 some_queues = st.lists(st.sampled_from(QUEUES), min_size=1, unique=True)
@@ -51,6 +54,7 @@ job_options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "unique_key": st.sampled_from("uv"),
         "unique_until": st.sampled_from(UniqueUntil),
         "tags": st.sampled_from([("blue",), ("blue", "green")]),
+        "ordering_key": st.sampled_from(KEYS),
     },
 )
 

@@ -23,6 +23,7 @@ from longshore.core.flow import (
     QueueSettings,
 )
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.line import Line
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engine import Retention
@@ -213,6 +214,21 @@ class ResetBreaker(Request, frozen=True):
     type: str
 
 
+class OfLine(Request, frozen=True):
+    """Names a line."""
+
+    queue: str
+    key: str
+    tenant: str = "default"
+
+
+class BlockedLines(Request, frozen=True):
+    """How many, and whose; null: anyone's."""
+
+    limit: Limit
+    tenant: str | None = None
+
+
 class PutTenant(Request, frozen=True):
     """A tenant, and how it stands."""
 
@@ -333,6 +349,9 @@ METHODS = {
         Method("put_breaker", PutBreaker, bool, Scope.OPERATE, True, True),
         _read("breaker_settings", Empty, list[BreakerFlow]),
         Method("reset_breaker", ResetBreaker, None, Scope.OPERATE, True, True),
+        _read("line", OfLine, Line | None),
+        _read("blocked_lines", BlockedLines, list[Line]),
+        _operate("release_line", OfLine, bool),
         _read("events", Events, list[EventBatch], fleetwide=True),
         _read("span", Empty, Span, fleetwide=True),
         _work("take_cursor", TakeCursor, Cursor | None, again=True),

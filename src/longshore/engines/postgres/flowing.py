@@ -13,6 +13,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.core.line import Line
 from longshore.engines.postgres import breaking
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.sql import SQL
@@ -75,6 +76,18 @@ class PostgresFlow:
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted."""
         await self._open.transact(partial(breaking.reset, type, self._open.now()))
+
+    async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
+        """There are no lines without the trait `ordering_keys`."""
+        return None
+
+    async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
+        """There are no lines without the trait `ordering_keys`."""
+        return []
+
+    async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
+        """There are no lines without the trait `ordering_keys`."""
+        return False
 
     async def depths(self) -> dict[str, Depth]:
         """The queues that must not get too deep."""

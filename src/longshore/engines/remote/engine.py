@@ -5,16 +5,8 @@ from typing import Any
 
 import msgspec
 
-from longshore.core import flow
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
-from longshore.core.flow import (
-    BreakerFlow,
-    BreakerSettings,
-    Layer,
-    QueueFlow,
-    QueueSettings,
-)
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.state import State, after
@@ -30,6 +22,7 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
+from longshore.engines.remote.flowing import RemoteFlow
 from longshore.engines.remote.line import Line
 from longshore.engines.remote.outbox import RemoteOutbox
 from longshore.engines.remote.session import RemoteSession
@@ -55,7 +48,7 @@ _decoders = {
 }
 
 
-class RemoteEngine(RemoteOutbox):
+class RemoteEngine(RemoteFlow, RemoteOutbox):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
     def __init__(self, line: Line) -> None:
@@ -68,6 +61,7 @@ class RemoteEngine(RemoteOutbox):
             transactional_submit=False,
             transactional_completion=False,
             pushes_wakeups=True,
+            ordering_keys=True,
             survives_power_loss=False,
             shared_between_processes=True,
         )
@@ -236,48 +230,6 @@ class RemoteEngine(RemoteOutbox):
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
         await self._ask("delete_schedule", name=name, tenant=tenant)
-
-    # Flow
-
-    async def put_queue(
-        self,
-        name: str,
-        layer: Layer,
-        settings: QueueSettings,
-        *,
-        seen: QueueSettings | None = None,
-    ) -> bool:
-        """Replace a layer of what is said of a queue."""
-        flow.validate(name, settings)
-        return await self._ask(
-            "put_queue", name=name, layer=layer, settings=settings, seen=seen
-        )
-
-    async def queue_settings(self) -> list[QueueFlow]:
-        """All that is said of queues."""
-        return await self._ask("queue_settings")
-
-    async def put_breaker(
-        self,
-        type: str,
-        layer: Layer,
-        settings: BreakerSettings,
-        *,
-        seen: BreakerSettings | None = None,
-    ) -> bool:
-        """Replace a layer of what is said of a type's breaker."""
-        flow.validate(type, settings)
-        return await self._ask(
-            "put_breaker", type=type, layer=layer, settings=settings, seen=seen
-        )
-
-    async def breaker_settings(self) -> list[BreakerFlow]:
-        """All that is said of breakers."""
-        return await self._ask("breaker_settings")
-
-    async def reset_breaker(self, type: str) -> None:
-        """Close a type's breaker, and forget what it has counted."""
-        await self._ask("reset_breaker", type=type)
 
     # Accounts
 

@@ -69,6 +69,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox):
             transactional_submit=on_disk,
             transactional_completion=False,
             pushes_wakeups=True,
+            ordering_keys=True,
             survives_power_loss=on_disk and self._store.synchronous is Synchronous.FULL,
             shared_between_processes=on_disk,
         )

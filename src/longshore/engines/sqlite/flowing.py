@@ -15,7 +15,8 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
-from longshore.engines.sqlite import breaking
+from longshore.core.line import Line, LineName
+from longshore.engines.sqlite import breaking, lining
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
@@ -80,6 +81,20 @@ class SqliteFlow:
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted."""
         await self._writer.call(partial(breaking.reset, type))
+
+    async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
+        """How the line of an ordering key stands."""
+        name = LineName(queue, tenant, key)
+        return await self._read(lambda db: lining.get(db, name))
+
+    async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
+        """The lines that dead jobs block."""
+        return await self._read(lambda db: lining.blocked(db, tenant, limit))
+
+    async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
+        """Let a blocked line go on without the dead."""
+        name = LineName(queue, tenant, key)
+        return await self._writer.call(partial(lining.release, name))
 
     async def depths(self) -> dict[str, Depth]:
         """The queues that must not get too deep."""

@@ -10,7 +10,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.sqlite import breaking, rows
+from longshore.engines.sqlite import breaking, lining, rows
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.writer import Transaction
@@ -88,6 +88,9 @@ def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
         facts = found.setdefault(queue, {})
         if state == State.READY:
             facts["oldest_ready_at"] = oldest
+        if state == "parked":
+            # The statement counts them apart; they are ready all the same.
+            facts[State.READY] = (facts.get(State.READY) or 0) + count
         if state == State.RUNNING:
             facts["buffered"] = unstarted
         facts[state] = count
@@ -126,12 +129,13 @@ def cancel(
     waiting = [seq for seq, job in found if job.state is not State.RUNNING]
     running = [(seq, job) for seq, job in found if job.state is State.RUNNING]
     scope = {"seqs": _array(waiting), "now": transaction.now, "reason": reason}
-    for statement in (SQL.cancel, SQL.leave_ready, SQL.leave_scheduled):
+    for statement in (SQL.cancel, SQL.leave_ready, SQL.leave_parked, SQL.leave_scheduled):
         db.execute(statement, scope)
     scope = {"seqs": _array([seq for seq, _ in running]), "reason": reason}
     db.execute(SQL.cancel_request, scope)
     ended = [job for _, job in found if job.state is not State.RUNNING]
     asked = [job for _, job in running if not job.cancel_requested]
+    lining.leave_waiting(transaction, ended)
     details: dict[str, object] = {"reason": reason}
     transaction.groups += [_event(Name.CANCELLED, job, details) for job in ended]
     for job in ended:
@@ -153,6 +157,7 @@ def make_ready(
         name, statements = Name.REPLAYED, (SQL.replay, SQL.leave_finished, SQL.delete_progress)
     else:
         name, statements = Name.READY, (SQL.promote, SQL.leave_scheduled)
+    lining.join_again(transaction, [seq for seq, job in found if job.ordering_key], now=True)
     for statement in statements:
         db.execute(statement, scope)
     for _, job in found:

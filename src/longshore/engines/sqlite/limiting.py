@@ -11,7 +11,7 @@ from longshore.core.flow import QueueSettings
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
-__all__ = ["Limits", "free"]
+__all__ = ["Limits", "free", "said"]
 
 
 class _Limited(msgspec.Struct):
@@ -82,6 +82,11 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
             db.execute(SQL.flow_free, {"queue": queue, "jobs": jobs})
             if running >= most > running - jobs:
                 transaction.freed.add(queue)
+
+
+def said(transaction: Transaction) -> dict[str, QueueSettings]:
+    """What holds for queues of which something is said."""
+    return {queue: _read(settings) for queue, settings, *_ in _flows(transaction)}
 
 
 def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None]]:

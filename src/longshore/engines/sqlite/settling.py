@@ -10,7 +10,7 @@ from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
-from longshore.engines.sqlite import breaking
+from longshore.engines.sqlite import breaking, lining
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.limiting import free
 from longshore.engines.sqlite.sql import SQL
@@ -77,6 +77,8 @@ def apply(
         transaction, ((holding[reference].type, one) for reference, one in pending.items())
     )
     free(transaction, (holding[reference].queue for reference in pending))
+    if transaction.ruled.by_lines:
+        lining.leave(transaction, pending.values())
     _tell(transaction, _events(pending, holding, started))
     return stale
 

@@ -9,7 +9,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
 from longshore.engine import Lapsed, Promoted, Renewed, Retention
-from longshore.engines.sqlite import settling
+from longshore.engines.sqlite import lining, settling
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -43,6 +43,7 @@ class _Due(msgspec.Struct, array_like=True):
     queue: str
     type: str
     tenant: str
+    ordering_key: str | None
 
 
 class _Expired(msgspec.Struct, array_like=True):
@@ -66,6 +67,9 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
     rows = _due_rows.decode(body)
     if rows:
         scope = {"seqs": _json.encode([row.seq for row in rows]).decode(), "now": None}
+        keyed = [row.seq for row in rows if row.ordering_key is not None]
+        if keyed:
+            lining.join_again(transaction, keyed)
         for statement in (SQL.promote, SQL.leave_scheduled):
             db.execute(statement, scope)
         ids: dict[tuple[str, str, str], list[bytes]] = {}

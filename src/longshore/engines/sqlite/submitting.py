@@ -13,6 +13,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.core.rank import strict_rank
 from longshore.core.submission import first_run_at
+from longshore.engines.sqlite import lining
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -68,6 +69,8 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
         _put_keys(transaction.db, accepted, accept)
     after = {"after": newest}
     transaction.db.execute(SQL.ready_add, after)
+    if any(job.ordering_key is not None for job, *_ in runs):
+        lining.join(transaction, newest)
     if any(job.delay or job.run_at is not None for job, *_ in runs):
         transaction.db.execute(SQL.scheduled_add, after)
     transaction.groups += _events(runs)

@@ -39,11 +39,12 @@ _LARGEST_GROUP = 1_000
 
 
 class Ruled(NamedTuple):
-    """Whether a store has any pauses, limits of queues or breakers."""
+    """Whether a store has any pauses, limits of queues, breakers or lines."""
 
     by_pauses: bool
     by_limits: bool
     by_breakers: bool
+    by_lines: bool
 
 
 class Transaction:
@@ -74,6 +75,10 @@ class Transaction:
         if self._ruled is None:
             self._ruled = Ruled(*map(bool, self.db.execute(SQL.ruled).fetchone()))
         return self._ruled
+
+    def forget_rules(self) -> None:
+        """Others than before may hold."""
+        self._ruled = None
 
     def roll_back(self) -> None:
         """Forget what the bodies changed in memory; the newest change goes first."""

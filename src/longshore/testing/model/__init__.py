@@ -44,6 +44,7 @@ class ModelEngine(
             transactional_submit=False,
             transactional_completion=False,
             pushes_wakeups=True,
+            ordering_keys=True,
             survives_power_loss=False,
             shared_between_processes=False,
         )

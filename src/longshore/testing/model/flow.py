@@ -10,6 +10,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.core.line import Line, LineName
 from longshore.testing.model.store import Store
 
 __all__ = ["ModelFlow"]
@@ -65,6 +66,25 @@ class ModelFlow:
         """See `longshore.flow.Flow`."""
         self._store.reset(type)
         self._store.commit()
+
+    async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
+        """See `longshore.flow.Flow`."""
+        self._store.now()
+        return self._store.lines.get(LineName(queue, tenant, key))
+
+    async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
+        """See `longshore.flow.Flow`."""
+        self._store.now()
+        lines = self._store.lines
+        found = [lines.get(name) for name in lines.blocked() if tenant in (None, name.tenant)]
+        return [one for one in found if one is not None][:limit]
+
+    async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
+        """See `longshore.flow.Flow`."""
+        self._store.now()
+        is_blocked = self._store.lines.release(LineName(queue, tenant, key))
+        self._store.commit()
+        return is_blocked
 
     def _put(
         self,

@@ -15,7 +15,8 @@ from longshore.errors import (
     IllegalTransitionError,
     ScheduleNotFoundError,
 )
-from longshore.testing.model.store import Row, Store
+from longshore.testing.model.row import Row
+from longshore.testing.model.store import Store
 
 __all__ = ["ModelInspector"]
 
@@ -95,6 +96,7 @@ class ModelInspector:
             if row.job.state is not State.RUNNING:
                 row.change(state=State.CANCELLED, finished_at=now, reason=reason)
                 self._store.emit(Name.CANCELLED, row.job, reason=reason)
+                self._store.lines.leave(row)
             elif not row.job.cancel_requested:
                 row.change(cancel_requested=True, reason=reason)
                 self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
@@ -120,6 +122,7 @@ class ModelInspector:
                 progress=None,
             )
             self._store.emit(Name.REPLAYED, row.job)
+            self._store.lines.join(row)
         return self._ordered(job_ids)
 
     async def retry_now(
@@ -131,6 +134,8 @@ class ModelInspector:
         for row in rows:
             row.change(state=State.READY, run_at=now)
             self._store.emit(Name.READY, row.job)
+            if not row.is_inside:
+                self._store.lines.join(row)
         return self._ordered(job_ids)
 
     async def purge(
@@ -236,11 +241,12 @@ def _count(name: str, jobs: list[Job], *, is_paused: bool) -> QueueCounts:
         queue=name,
         is_paused=is_paused,
         ready=len(ready),
+        parked=sum(job.parked is not None for job in ready),
         scheduled=len(in_state[State.SCHEDULED]),
         buffered=sum(job.started_at is None for job in running),
         running=len(running),
         succeeded=len(in_state[State.SUCCEEDED]),
         dead=len(in_state[State.DEAD]),
         cancelled=len(in_state[State.CANCELLED]),
-        oldest_ready_at=min((job.run_at for job in ready), default=None),
+        oldest_ready_at=min((job.run_at for job in ready if job.parked is None), default=None),
     )

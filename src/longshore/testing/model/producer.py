@@ -7,7 +7,8 @@ from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdi
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
 from longshore.errors import QueueFullError
-from longshore.testing.model.store import Row, Store, Used
+from longshore.testing.model.row import Row
+from longshore.testing.model.store import Store, Used
 
 __all__ = ["ModelProducer", "accept"]
 
@@ -105,3 +106,5 @@ def _put(store: Store, new: NewJob, now: int) -> None:
     store.rows[new.id] = Row(store.last_handle, job, rank, new.unique_until)
     store.history[new.id] = []
     store.emit(Name.SUBMITTED, job)
+    if not is_later:
+        store.lines.join(store.rows[new.id])

@@ -10,7 +10,8 @@ from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import ExchangeOrderError, LeaseLostError
-from longshore.testing.model.store import Lease, Row, Store, claim_of
+from longshore.testing.model.row import Row
+from longshore.testing.model.store import Lease, Store, claim_of
 
 __all__ = ["ModelSession"]
 
@@ -145,6 +146,7 @@ class ModelSession:
                 self._store.settle(row, settlement)
                 for type_name, outcomes in said.items():
                     self._store.observe(type_name, outcomes)
+        self._store.lines.stir()
 
     def _start(self, started: Sequence[Reference]) -> None:
         for row in self._held():
@@ -197,6 +199,7 @@ class ModelSession:
             row
             for row in self._store.rows.values()
             if row.job.state is State.READY
+            and not row.place
             and row.job.type in types
             and not self._store.is_paused(row.job.queue, row.job.type)
         ]

@@ -11,7 +11,8 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.engine import Lapsed, Promoted, Retention
 from longshore.testing.model.producer import accept
-from longshore.testing.model.store import Lease, Row, Store
+from longshore.testing.model.row import Row
+from longshore.testing.model.store import Lease, Store
 
 __all__ = ["ModelSteward"]
 
@@ -32,6 +33,8 @@ class ModelSteward:
         for row in due:
             row.change(state=after(row.job.state, Verb.PROMOTE))
             self._store.emit(Name.READY, row.job)
+            if not row.is_inside:
+                self._store.lines.join(row)
         self._store.commit()
         later = scheduled[len(due) :]
         return Promoted(len(due), max(later[0].job.run_at - now, 0) if later else None)

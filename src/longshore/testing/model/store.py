@@ -3,9 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from msgspec.structs import replace
 
 from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
@@ -21,39 +18,17 @@ from longshore.core.flow import (
     room,
     took,
 )
-from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement, UniqueUntil
+from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement
 from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
+from longshore.testing.model.lines import Lines
+from longshore.testing.model.row import Row
 
-__all__ = ["Lease", "Row", "Store", "Used"]
-
-
-@dataclass(slots=True)
-class Row:
-    """A job as people see it, and what only the engine knows of it."""
-
-    handle: int
-    """Counts arrivals, so it also breaks ties of rank."""
-    job: Job
-    rank: int
-    unique_until: UniqueUntil
-    token: int = 0
-    """The session that holds it; 0 when none does."""
-    number: int = 0
-    """The exchange that claimed it."""
-
-    @property
-    def reference(self) -> Reference:
-        """Names the latest claim of the job."""
-        return (self.handle, self.job.delivery)
-
-    def change(self, **changes: Any) -> None:
-        """Replace fields of the job."""
-        self.job = replace(self.job, **changes)
+__all__ = ["Lease", "Store", "Used"]
 
 
 @dataclass(slots=True)
@@ -119,14 +94,14 @@ class Store:
         self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
         self.standings: dict[str, breaker.Standing] = {}
         self.fired: set[tuple[str, str, int]] = set()
+        self.lines = Lines(self.rows, self.effective)
         self.batches: list[EventBatch] = []
         self.consumers: dict[str, Reading] = {}
         self.quarantined: list[Quarantined] = []
         self.waiting: set[asyncio.Event] = set()
         self.heeding: set[asyncio.Event] = set()
         """Who waits for a job of theirs to be cancelled."""
-        self.last_handle = 0
-        self.last_arrival = 0
+        self.last_handle = self.last_arrival = 0
         self.last_token = 0
         self.last_position = 0
         self.is_closed = False
@@ -195,7 +170,8 @@ class Store:
         for row, handle in zip(rows, sorted(row.handle for row in rows), strict=True):
             row.handle = handle
         in_order = sorted(self.rows.values(), key=lambda row: row.handle)
-        self.rows = {row.job.id: row for row in in_order}
+        self.rows.clear()
+        self.rows.update((row.job.id, row) for row in in_order)
 
     def is_paused(self, queue: str, type_name: str) -> bool:
         """Whether a pause of the queue, of the type, or of both together holds."""
@@ -270,6 +246,7 @@ class Store:
 
     def commit(self) -> None:
         """End a call: write what happened, and wake whoever waits for work."""
+        self.lines.stir()
         if self._groups:
             self.last_position += 1
             self.batches.append(
@@ -322,6 +299,8 @@ class Store:
         for name in event.names(settlement, start_is_known=was_started):
             self.emit(name, row.job, **event.details(settlement))
         self._remember(job.worker, row.job, settlement)
+        if is_over:
+            self.lines.leave(row)
 
     def _remember(self, worker: str | None, job: Job, settlement: Settlement) -> None:
         self.history[job.id].append(

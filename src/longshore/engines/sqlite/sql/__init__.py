@@ -74,17 +74,27 @@ class Statements:
     job_insert: str
     job_insert_alike: str
     job_times: str
+    joining: str
+    joining_again: str
     key_get: str
     key_put: str
     key_use: str
+    keyed: str
     keys: str
     lapsed: str
     last_arrival: str
     last_worker: str
     leave_finished: str
+    leave_parked: str
     leave_ready: str
     leave_scheduled: str
     let_go: str
+    let_in: str
+    line_delete: str
+    line_get: str
+    line_put: str
+    lines: str
+    lines_blocked: str
     migration_add: str
     migration_announce: str
     migration_behind: str
@@ -98,6 +108,9 @@ class Statements:
     outbox_add: str
     outbox_after: str
     outbox_span: str
+    park: str
+    parked_first: str
+    parked_next: str
     pause: str
     pauses: str
     promote: str

@@ -5,6 +5,8 @@ select queue, state, sum(jobs), 0, null from longshore_count
 union all
 select queue, 'ready', count(*), 0, min(run_at) from longshore_ready group by queue
 union all
+select queue, 'parked', count(*), 0, null from longshore_parked group by queue
+union all
 select queue, 'scheduled', count(*), 0, null
   from longshore_scheduled indexed by longshore_scheduled_due group by queue
 union all

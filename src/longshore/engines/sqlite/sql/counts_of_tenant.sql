@@ -7,6 +7,9 @@ select j.queue, 'ready', count(*), 0, min(r.run_at)
   from longshore_ready r cross join longshore_job j on j.seq = r.seq
  where j.tenant = :tenant group by j.queue
 union all
+select queue, 'parked', count(*), 0, null
+  from longshore_parked where tenant = :tenant group by queue
+union all
 select j.queue, 'scheduled', count(*), 0, null
   from longshore_scheduled w cross join longshore_job j on j.seq = w.seq
  where j.tenant = :tenant group by j.queue

@@ -1,7 +1,8 @@
 -- due: the jobs a promote will make ready, as one JSON text.
 -- :now :limit
 -- reads longshore_scheduled_due.
-select json_group_array(json_array(w.seq, hex(j.id), j.queue, j.type, j.tenant))
+select json_group_array(json_array(w.seq, hex(j.id), j.queue, j.type, j.tenant,
+                                   j.ordering_key))
   from (select seq from longshore_scheduled indexed by longshore_scheduled_due
          where run_at <= :now
          order by run_at, seq

@@ -1,4 +1,4 @@
--- promote: make scheduled jobs ready.
+-- promote: make scheduled jobs ready, but for those that join a line.
 -- :seqs  JSON array, :now  null: ready since the time they waited for
 -- Runs before leave_scheduled.
 insert into longshore_ready
@@ -9,3 +9,4 @@ select j.queue, j.type, j.rank, j.seq, length(j.payload), coalesce(:now, w.run_a
   from json_each(:seqs) s
  cross join longshore_scheduled w on w.seq = s.value
  cross join longshore_job j on j.seq = w.seq
+ where w.delivery > 0 or j.ordering_key is null

@@ -1,4 +1,5 @@
--- replay: make dead or cancelled jobs ready again, as if they had never failed.
+-- replay: make dead or cancelled jobs ready again, as if they had never failed, but for those
+-- that stand in a line.
 -- :seqs :now
 -- Runs before leave_finished.
 insert into longshore_ready
@@ -7,3 +8,4 @@ select j.queue, j.type, j.rank, j.seq, length(j.payload), :now, f.delivery, f.at
   from json_each(:seqs) s
  cross join longshore_finished f on f.seq = s.value
  cross join longshore_job j on j.seq = f.seq
+ where j.ordering_key is null

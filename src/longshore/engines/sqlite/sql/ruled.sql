@@ -1,4 +1,6 @@
--- ruled: whether anything is paused, limited or guarded by a breaker. Mostly nothing is.
+-- ruled: whether anything is paused, limited, guarded by a breaker or stands in a line. Mostly
+-- nothing is.
 select exists (select 1 from longshore_pause),
        exists (select 1 from longshore_flow),
-       exists (select 1 from longshore_breaker)
+       exists (select 1 from longshore_breaker),
+       exists (select 1 from longshore_line)

@@ -1,0 +1,9 @@
+-- line_put: note how lines stand.
+-- :lines  JSON array of [queue, tenant, key, inside, tail, last in hex, dead]
+insert into longshore_line (queue, tenant, key, inside, tail, last, dead)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+       value -> 6
+  from json_each(:lines) where true
+    on conflict (queue, tenant, key) do update
+   set inside = excluded.inside, tail = excluded.tail, last = excluded.last,
+       dead = excluded.dead

@@ -1,0 +1,106 @@
+"""The model's lines: who of an ordering key is inside, and who is parked."""
+
+from collections.abc import Callable
+
+from longshore.core.flow import QueueSettings
+from longshore.core.job import Job, JobId
+from longshore.core.line import PARKED, Line, LineName, blocks, room
+from longshore.testing.model.row import Row
+
+__all__ = ["Lines"]
+
+
+class Lines:
+    """What changes in a line is noted; who may go on is decided when all is said."""
+
+    def __init__(
+        self, rows: dict[JobId, Row], effective: Callable[[str], QueueSettings]
+    ) -> None:
+        self._rows = rows
+        self._effective = effective
+        self._dead: dict[LineName, list[JobId]] = {}
+        self._last: dict[LineName, JobId] = {}
+        self._last_place = 0
+        self._stirred: set[LineName] = set()
+
+    def join(self, row: Row) -> None:
+        """A job that is ready goes to the end of its line, or back to the gate it blocks."""
+        name = _line_of(row.job)
+        if name is None:
+            return
+        self._stirred.add(name)
+        blocking = self._dead.get(name, [])
+        if row.job.id in blocking:
+            blocking.remove(row.job.id)
+            self._let_in(name, row)
+            return
+        self._last_place += 1
+        row.place = self._last_place
+        row.change(parked=PARKED)
+
+    def leave(self, row: Row) -> None:
+        """A job has ended: the next ones of its line go on, unless it blocks them."""
+        name, row.place = _line_of(row.job), 0
+        row.change(parked=None)
+        if name is not None and row.is_inside:
+            row.is_inside = False
+            self._stirred.add(name)
+            if blocks(self._effective(name.queue), row.job.state):
+                self._dead.setdefault(name, []).append(row.job.id)
+
+    def release(self, name: LineName) -> bool:
+        """Go on without the dead that block a line; whether there were any."""
+        self._stirred.add(name)
+        return bool(self._dead.pop(name, []))
+
+    def stir(self) -> None:
+        """Let in as many jobs as may, of the lines in which something changed."""
+        for name in self._stirred:
+            self._move_up(name)
+        self._stirred.clear()
+
+    def get(self, name: LineName) -> Line | None:
+        """How a line stands."""
+        rows = self._of(name)
+        inside, parked = sum(row.is_inside for row in rows), sum(row.place > 0 for row in rows)
+        dead = tuple(self._dead.get(name, ()))
+        if not (inside or parked or dead):
+            return None
+        return Line(
+            queue=name.queue,
+            key=name.key,
+            tenant=name.tenant,
+            inside=inside,
+            parked=parked,
+            last=self._last[name],
+            dead=dead,
+        )
+
+    def blocked(self) -> list[LineName]:
+        """The lines that dead jobs block."""
+        return sorted(name for name, dead in self._dead.items() if dead)
+
+    def _of(self, name: LineName) -> list[Row]:
+        return [row for row in self._rows.values() if _line_of(row.job) == name]
+
+    def _move_up(self, name: LineName) -> None:
+        rows = self._of(name)
+        free = room(
+            self._effective(name.queue),
+            inside=sum(row.is_inside for row in rows),
+            is_blocked=bool(self._dead.get(name)),
+        )
+        parked = sorted((row for row in rows if row.place), key=lambda row: row.place)
+        for row in parked[:free]:
+            self._let_in(name, row)
+
+    def _let_in(self, name: LineName, row: Row) -> None:
+        row.place, row.is_inside = 0, True
+        row.change(parked=None)
+        self._last[name] = row.job.id
+
+
+def _line_of(job: Job) -> LineName | None:
+    if job.ordering_key is None:
+        return None
+    return LineName(job.queue, job.tenant, job.ordering_key)
