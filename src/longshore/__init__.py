@@ -13,6 +13,7 @@ from longshore.errors import (
     EngineBusyError,
     EngineError,
     EngineUnavailableError,
+    EventsExpiredError,
     ExchangeOrderError,
     IdempotencyError,
     IllegalTransitionError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from longshore.options import Options
     from longshore.running import current_job
     from longshore.settings import Settings
+    from longshore.streaming.telling import JobEvent
     from longshore.task import Task
 
 __all__ = [
@@ -59,11 +61,13 @@ __all__ = [
     "EngineBusyError",
     "EngineError",
     "EngineUnavailableError",
+    "EventsExpiredError",
     "ExchangeOrderError",
     "IdempotencyError",
     "IllegalTransitionError",
     "InFlightError",
     "Job",
+    "JobEvent",
     "JobFailedError",
     "JobHandle",
     "JobId",
@@ -100,6 +104,7 @@ _HOMES = {
     "Cancel": "directives",
     "Dead": "directives",
     "Job": "core.job",
+    "JobEvent": "streaming.telling",
     "JobHandle": "handle",
     "JobId": "core.job",
     "Longshore": "app",

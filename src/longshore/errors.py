@@ -15,6 +15,7 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 ├── LeaseLostError                the session is no longer live; nothing it sent was applied
 ├── CursorLostError               another process reads the outbox for this consumer
 ├── ExchangeOrderError            an exchange number that is neither the last one nor the next
+├── EventsExpiredError            what happened after this is no longer kept
 ├── JobFailedError                what `result()` raises for a job that ended dead or cancelled
 ├── WaitTimeoutError              the time the caller was willing to wait is over
 └── EngineError                   the store failed; nothing is wrong with the request
@@ -32,6 +33,7 @@ __all__ = [
     "EngineBusyError",
     "EngineError",
     "EngineUnavailableError",
+    "EventsExpiredError",
     "ExchangeOrderError",
     "IdempotencyError",
     "IllegalTransitionError",
@@ -248,6 +250,15 @@ class JobFailedError(LongshoreError):
         self.job_id = job_id
         self.state = state
         self.reason = reason
+
+
+class EventsExpiredError(LongshoreError):
+    """What happened after this place is no longer kept, or the place is of another store."""
+
+    code = "cursor_expired"
+
+    def __init__(self) -> None:
+        super().__init__("what happened after this is no longer kept; begin anew")
 
 
 class WaitTimeoutError(LongshoreError, TimeoutError):

@@ -1,7 +1,7 @@
 """A submitted job, as its producer holds it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any, Generic, Protocol, TypeVar
@@ -10,13 +10,15 @@ from longshore.core import ids
 from longshore.core.codec import decode_result
 from longshore.core.job import Job, JobId, Progress, Verdict
 from longshore.core.state import TERMINAL, State
-from longshore.engine import Inspector
+from longshore.engine import Engine
 from longshore.errors import (
     EngineBusyError,
     EngineUnavailableError,
     JobFailedError,
     WaitTimeoutError,
 )
+from longshore.streaming.following import follow
+from longshore.streaming.telling import JobEvent
 
 __all__ = ["Connected", "JobHandle"]
 
@@ -31,7 +33,7 @@ class Connected(Protocol):
     """Whatever has an engine at hand."""
 
     @property
-    def engine(self) -> Inspector:
+    def engine(self) -> Engine:
         """The engine, or ConfigError when it is not open."""
         ...
 
@@ -86,6 +88,14 @@ class JobHandle(Generic[R_co]):
         """
         (job,) = await self._app.engine.cancel([self._id], reason=reason)
         return job
+
+    def events(self, timeout: timedelta | float | None = None) -> AsyncIterator[JobEvent]:
+        """How the job stands, and then all that happens to it, up to its end.
+
+        WaitTimeoutError if that takes longer than `timeout`; the job goes on.
+        """
+        seconds = None if timeout is None else _seconds(timeout)
+        return follow(self._app.engine, self._id, seconds)
 
     def result(self, timeout: timedelta | float = _DEFAULT_WAIT) -> Coroutine[Any, Any, R_co]:
         """What the task returned, once the job has succeeded.

@@ -10,6 +10,7 @@ NAMES = {
     "Cancel",
     "Dead",
     "Job",
+    "JobEvent",
     "JobHandle",
     "JobId",
     "Longshore",

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from functools import cache
 from random import Random
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from longshore.api.cors import Cors
 from longshore.api.decoding import Decoder
 from longshore.api.limiting import Quotas
 from longshore.api.patience import Patience
+from longshore.api.pouring import Stream, pour
 from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
 from longshore.api.proxies import Proxies
 from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
@@ -23,7 +24,7 @@ from longshore.api.table import ROUTES
 from longshore.api.views import encode
 from longshore.errors import LongshoreError
 
-__all__ = ["Application"]
+__all__ = ["Application", "Line"]
 
 log = logging.getLogger("longshore.api")
 
@@ -31,6 +32,30 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+
+class Line(Protocol):
+    """The connection, as far as a stream needs to know it."""
+
+    def begin_stream(self) -> None:
+        """A client that says no more has gone."""
+        ...
+
+    def abort(self) -> None:
+        """Give the client up."""
+        ...
+
+
+class _NoLine:
+    """Who asks without a connection is never given up."""
+
+    def begin_stream(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+_NO_LINE = _NoLine()
 _ANYONE = Caller("", frozenset(), "anyone")
 _random = Random()
 _PROBLEM = b"application/problem+json"
@@ -81,19 +106,43 @@ class Application:
             await _live(receive, send)
             return
         headers = _headers(scope["headers"])
-        began = perf_counter()
+        began: float | None = perf_counter()
         self._under_way += 1
         try:
             answer = await self._answered(scope, headers, receive)
         finally:
             self._under_way -= 1
-        told = self._cors.told(headers)
-        if self._service.desk.is_leaving:
-            told = (*told, (b"connection", b"close"))
         try:
-            await _send(answer, told, send)
+            told = self._cors.told(headers)
+            if self._service.desk.is_leaving:
+                told = (*told, (b"connection", b"close"))
+            if answer.stream is None or scope["method"] == "HEAD":
+                await _send(answer, told, send)
+            else:
+                # How long it goes on says nothing of how soon it was answered.
+                self._count(scope, answer.status, perf_counter() - began)
+                began = None
+                await self._stream(answer, answer.stream, told, (scope, receive, send))
         finally:
-            self._count(scope, answer.status, perf_counter() - began)
+            if answer.stream is not None:
+                answer.stream.close()
+            if began is not None:
+                self._count(scope, answer.status, perf_counter() - began)
+
+    async def _stream(
+        self,
+        answer: Answer,
+        stream: Stream,
+        told: RawHeaders,
+        asgi: tuple[Message, Receive, Send],
+    ) -> None:
+        scope, receive, send = asgi
+        line: Line = scope.get("extensions", {}).get("longshore.line", _NO_LINE)
+        line.begin_stream()
+        headers = [(b"content-type", answer.media), *_ALWAYS, *answer.headers, *told]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        seconds = self._settings.stream_timeout.total_seconds()
+        await pour(stream, seconds, receive, send, line.abort)
 
     async def _answered(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive

@@ -6,6 +6,7 @@ over all connections is enough; a timer per request would cost more than the res
 """
 
 import asyncio
+import socket
 from enum import Enum
 from functools import cache
 from http import HTTPStatus
@@ -23,6 +24,18 @@ LOOK_S = 1.0
 _AT_ONCE, _PAUSE_S = 250, 0.02
 _GRACE_S = 1.0
 """How long a service that is about to stop waits for the first request of a connection."""
+_SIGNS_OF_LIFE = tuple(
+    (level, getattr(socket, name), value)
+    for level, name, value in (
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 10),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),
+        (socket.IPPROTO_TCP, "TCP_KEEPCNT", 2),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 25_000),
+    )
+    if hasattr(socket, name)
+)
+"""A client that answers nothing for some twenty seconds is gone."""
 
 
 class _Phase(Enum):
@@ -46,6 +59,23 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread = 0
         self._unread_since = 0.0
         self._leaving_since: float | None = None
+        self._is_streaming = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Notice also a client whose machine or network has gone without a word."""
+        super().connection_made(transport)
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+            for level, option, value in _SIGNS_OF_LIFE:
+                connected.setsockopt(level, option, value)
+
+    def begin_stream(self) -> None:
+        """The answer goes on for as long as the client is there."""
+        self._is_streaming = True
+
+    def abort(self) -> None:
+        """Give the client up now."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to a head, and give up one that grows too large."""
@@ -63,6 +93,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse("headers_too_large")
             return
         self._enter(_Phase.BODY)
+        cast("dict[str, Any]", self.scope)["extensions"] = {"longshore.line": self}
         super().on_headers_complete()
         if self._leaving_since is not None:
             self.cycle.keep_alive = False
@@ -81,12 +112,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """The client may ask again."""
+        self._is_streaming = False
         self._enter(_Phase.IDLE)
         super().on_response_complete()
 
     def eof_received(self) -> Any:
-        """A client that has said all it wants to say still gets its answer."""
-        is_under_way = self._phase is _Phase.SERVED
+        """A client that has said all it wants to say still gets its answer.
+
+        An answer without an end it would never have: it has gone.
+        """
+        is_under_way = self._phase is _Phase.SERVED and not self._is_streaming
         if is_under_way:
             self.cycle.keep_alive = False
         return is_under_way

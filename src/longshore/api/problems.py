@@ -13,6 +13,7 @@ from longshore.errors import (
     CursorLostError,
     EngineBusyError,
     EngineError,
+    EventsExpiredError,
     ExchangeOrderError,
     IllegalTransitionError,
     JobNotFoundError,
@@ -170,6 +171,12 @@ CATALOGUE = {
             "Its lease has ended, or it never was this key's; open another one.",
         ),
         Kind(
+            "cursor_expired",
+            410,
+            "What came after this is no longer kept",
+            "Begin anew without Last-Event-ID: a job's stream opens with how it stands.",
+        ),
+        Kind(
             "misdirected",
             421,
             "The request is for another host",
@@ -263,6 +270,7 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     KeyEndedError: "key_ended",
     IllegalTransitionError: "illegal_transition",
     CursorLostError: "cursor_lost",
+    EventsExpiredError: "cursor_expired",
     LeaseLostError: "lease_lost",
     ExchangeOrderError: "exchange_order",
     ConfigError: "invalid",

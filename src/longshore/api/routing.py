@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from longshore.api.pouring import Stream
 from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
 from longshore.api.service import Service
 from longshore.core.account import DEFAULT_TENANT, Scope, Tenant
@@ -79,6 +80,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     body: bytes = b""
     headers: RawHeaders = ()
     media: bytes = JSON
+    stream: Stream | None = None
+    """What goes on after the headers, instead of a body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.streaming.hub import Hub
 
 __all__ = ["Service"]
 
@@ -28,6 +29,7 @@ class Service:
     desk: Desk = field(init=False)
     metrics: Metrics = field(init=False)
     overview: Overview = field(init=False)
+    hub: Hub = field(init=False)
     document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""
 
@@ -36,3 +38,12 @@ class Service:
         self.desk = Desk(self.engine)
         self.metrics = metrics_of(self.engine)
         self.overview = Overview(self.engine)
+        settings = self.settings
+        self.hub = Hub(
+            self.engine, most=settings.max_streams, most_each=settings.max_tenant_streams
+        )
+
+    def leave(self) -> None:
+        """Let everyone go who only waits or listens."""
+        self.desk.leave()
+        self.hub.leave()

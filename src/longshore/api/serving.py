@@ -32,7 +32,7 @@ class ApiServer:
 
     def __init__(self, service: Service, *, is_local: bool) -> None:
         settings = service.settings
-        self._desk = service.desk
+        self._service = service
         self.application = Application(service, is_local=is_local)
         self._server = _Uvicorn(
             uvicorn.Config(
@@ -73,12 +73,12 @@ class ApiServer:
 
         What only waits is answered now: it would hold us up, and can wait somewhere else.
         """
-        self._desk.leave()
+        self._service.leave()
         self._server.should_exit = True
 
     def stop_now(self) -> None:
         """Go."""
-        self._desk.leave()
+        self._service.leave()
         self._server.should_exit = True
         self._server.force_exit = True
 

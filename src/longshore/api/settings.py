@@ -28,6 +28,12 @@ class ApiSettings:
     """A request whose head is larger is refused (431)."""
     max_requests: int = 1_000
     """Requests that one process serves at once; past this it answers 503 with Retry-After."""
+    max_streams: int = 1_000
+    """Streams of events that one process keeps open; past this it answers 503."""
+    max_tenant_streams: int = 100
+    """The same of one tenant, or of one operator's key; past this it answers 429."""
+    stream_timeout: timedelta = timedelta(minutes=15)
+    """A stream ends after this time; its client comes back, and its key is looked at again."""
     header_timeout: timedelta = timedelta(seconds=10)
     """A request's head has to arrive within this time of its first byte."""
     body_timeout: timedelta = timedelta(seconds=30)

@@ -15,6 +15,7 @@ from longshore.api import (
     schedules,
     sessions,
     stats,
+    streams,
     tenants,
 )
 from longshore.api.routing import Route
@@ -23,6 +24,7 @@ __all__ = ["ROUTES"]
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *jobs.ROUTES,
+    *streams.ROUTES,
     *orders.ROUTES,
     *dead.ROUTES,
     *queues.ROUTES,

@@ -15,9 +15,11 @@ from longshore.api.recurrence import ScheduleView
 from longshore.api.schedules import ScheduleList
 from longshore.api.stats import Stats
 from longshore.api.views import AttemptList, AttemptView
-from longshore.client.documents import JobDocument, Outcome, Submission, Submitted
+from longshore.client.documents import Heard, JobDocument, Outcome, Submission, Submitted
 from longshore.errors import PayloadError
+from longshore.options import Duration, microseconds
 from longshore.wire.problems import error_of_problem
+from longshore.wire.streams import Trail
 
 __all__ = [
     "MOST_JOBS",
@@ -27,6 +29,7 @@ __all__ = [
     "cancel",
     "dead",
     "get",
+    "heard",
     "jobs",
     "purge",
     "put_schedule",
@@ -38,8 +41,10 @@ __all__ = [
     "schedule_verb",
     "schedules",
     "stats",
+    "stream_of",
     "submit",
     "submit_many",
+    "trail",
     "workers",
 ]
 
@@ -198,6 +203,31 @@ def stats(queue: str | None) -> Ask[Stats]:
     """The queue in numbers."""
     query = {} if queue is None else {"queue": queue}
     return Ask("GET", "/v1/stats", _decoded(Stats), query=query, is_repeatable=True)
+
+
+def stream_of(job_id: str) -> str:
+    """Where a job's events are."""
+    return f"/v1/jobs/{_part(job_id)}/stream"
+
+
+def heard(which: Heard) -> dict[str, str]:
+    """What is asked of /v1/events."""
+    names = ",".join(which.get("names", ()))
+    given = {"queue": which.get("queue"), "type": which.get("type"), "event": names or None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def trail(
+    patience: float,
+    timeout: Duration | None,
+    now: float,
+    *,
+    after: str = "",
+    is_of_job: bool = False,
+) -> Trail:
+    """How a stream is read that ends after `timeout`."""
+    deadline = None if timeout is None else now + microseconds(timeout) / 1e6
+    return Trail(patience, is_of_job=is_of_job, deadline=deadline, last=after)
 
 
 class JobHead(msgspec.Struct, frozen=True):

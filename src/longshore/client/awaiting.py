@@ -17,6 +17,7 @@ from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
 from longshore.client.asks import Ask, Page
 from longshore.client.documents import (
+    Heard,
     JobDocument,
     JobOptions,
     Outcome,
@@ -26,7 +27,11 @@ from longshore.client.documents import (
 )
 from longshore.client.retrying import Retrying
 from longshore.client.waiting import Waiting
+from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
+from longshore.streaming.telling import JobEvent
+from longshore.wire.following import follow
+from longshore.wire.streams import Trail
 
 __all__ = ["Client"]
 
@@ -108,6 +113,25 @@ class Client:
         time; the job goes on.
         """
         return self._result(job_id, microseconds(timeout) / 1e6)
+
+    def events(self, job_id: str, timeout: Duration | None = None) -> AsyncIterator[JobEvent]:
+        """How the job stands, and then all that happens to it, up to its end.
+
+        A lost connection is made again, and nothing is left out. WaitTimeoutError if it takes
+        longer than `timeout`; the job goes on.
+        """
+        trail = asks.trail(self._timeout, timeout, monotonic(), is_of_job=True)
+        return self._events(asks.stream_of(job_id), trail)
+
+    def follow(
+        self, *, after: str = "", timeout: Duration | None = None, **which: Unpack[Heard]
+    ) -> AsyncIterator[JobEvent]:
+        """All that happens from now on, or after the event with this id, without an end.
+
+        EventsExpiredError if what came after it is no longer kept.
+        """
+        trail = asks.trail(self._timeout, timeout, monotonic(), after=after)
+        return follow(self._http, "/v1/events", asks.heard(which), trail, self._failed)
 
     async def cancel(self, job_id: str, reason: str = "cancelled over HTTP") -> JobDocument:
         """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then."""
@@ -218,6 +242,15 @@ class Client:
             if pause is None:
                 raise retrying.error_of(outcome, self._url)
             await asyncio.sleep(pause)
+
+    async def _events(self, path: str, trail: Trail) -> AsyncIterator[JobEvent]:
+        async for event in follow(self._http, path, {}, trail, self._failed):
+            yield event
+            if event.is_last:
+                return
+
+    def _failed(self, outcome: httpx.Response | httpx.HTTPError) -> LongshoreError:
+        return retrying.error_of(outcome, self._url)
 
     async def _once(self, ask: Ask[Any], seconds: float) -> httpx.Response | httpx.HTTPError:
         try:

@@ -16,6 +16,7 @@ from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
 from longshore.client.asks import Ask, Page
 from longshore.client.documents import (
+    Heard,
     JobDocument,
     JobOptions,
     Outcome,
@@ -25,7 +26,10 @@ from longshore.client.documents import (
 )
 from longshore.client.retrying import Retrying
 from longshore.client.waiting import Waiting
+from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
+from longshore.streaming.telling import JobEvent
+from longshore.wire.following import follow_blocking
 
 __all__ = ["SyncClient"]
 
@@ -112,6 +116,30 @@ class SyncClient:
             if waiting.is_over(job):
                 return job.result
             sleep(waiting.pause(job, monotonic()))
+
+    def events(self, job_id: str, timeout: Duration | None = None) -> Iterator[JobEvent]:
+        """How the job stands, and then all that happens to it, up to its end.
+
+        A lost connection is made again, and nothing is left out. WaitTimeoutError if it takes
+        longer than `timeout`; the job goes on.
+        """
+        trail = asks.trail(self._timeout, timeout, monotonic(), is_of_job=True)
+        path = asks.stream_of(job_id)
+        for event in follow_blocking(self._http, path, {}, trail, self._failed):
+            yield event
+            if event.is_last:
+                return
+
+    def follow(
+        self, *, after: str = "", timeout: Duration | None = None, **which: Unpack[Heard]
+    ) -> Iterator[JobEvent]:
+        """All that happens from now on, or after the event with this id, without an end.
+
+        EventsExpiredError if what came after it is no longer kept.
+        """
+        trail = asks.trail(self._timeout, timeout, monotonic(), after=after)
+        query = asks.heard(which)
+        return follow_blocking(self._http, "/v1/events", query, trail, self._failed)
 
     def cancel(self, job_id: str, reason: str = "cancelled over HTTP") -> JobDocument:
         """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then."""
@@ -211,6 +239,9 @@ class SyncClient:
             if pause is None:
                 raise retrying.error_of(outcome, self._url)
             sleep(pause)
+
+    def _failed(self, outcome: httpx.Response | httpx.HTTPError) -> LongshoreError:
+        return retrying.error_of(outcome, self._url)
 
     def _once(self, ask: Ask[Any], seconds: float) -> httpx.Response | httpx.HTTPError:
         try:

@@ -11,7 +11,7 @@ from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
 
-__all__ = ["JobDocument", "JobOptions", "Outcome", "Submission", "Submitted", "Which"]
+__all__ = ["Heard", "JobDocument", "JobOptions", "Outcome", "Submission", "Submitted", "Which"]
 
 
 class JobOptions(TypedDict, total=False):
@@ -47,6 +47,15 @@ class Which(TypedDict, total=False):
     type: str
     state: State
     tag: str
+
+
+class Heard(TypedDict, total=False):
+    """Which events are meant; what is left out means any."""
+
+    queue: str
+    type: str
+    names: Iterable[str]
+    """`job.succeeded`, `job.dead`, …"""
 
 
 class Submission(msgspec.Struct, frozen=True):

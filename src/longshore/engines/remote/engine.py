@@ -1,10 +1,11 @@
 """The engine over HTTP: each call of the contract is one request."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
 
+from longshore.core import ids
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
@@ -27,6 +28,7 @@ from longshore.engines.remote.line import Line
 from longshore.engines.remote.outbox import RemoteOutbox
 from longshore.engines.remote.session import RemoteSession
 from longshore.errors import ConfigError, LeaseLostError, SubmitError
+from longshore.streaming.telling import JobEvent
 from longshore.wire import sessions
 from longshore.wire.documents import (
     BuryAnswer,
@@ -230,6 +232,10 @@ class RemoteEngine(RemoteFlow, RemoteOutbox):
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
         await self._ask("delete_schedule", name=name, tenant=tenant)
+
+    def follow(self, job_id: JobId, *, seconds: float | None) -> AsyncIterator[JobEvent]:
+        """How the job stands, and then what happens to it, by the service's stream."""
+        return self._line.follow(f"/v1/jobs/{ids.text(job_id)}/stream", seconds)
 
     # Accounts
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from time import monotonic
 
 import httpx
 import msgspec
 
 from longshore.errors import EngineUnavailableError, LongshoreError
-from longshore.wire import errors
+from longshore.streaming.telling import JobEvent
+from longshore.wire import errors, following
 from longshore.wire.problems import error_of_problem
+from longshore.wire.streams import Trail
 
 __all__ = ["CALL_SECONDS", "Line", "error_of"]
 
@@ -76,6 +80,15 @@ class Line:
             raise error_of(answer, self.url)
         return answer.content
 
+    async def follow(self, path: str, seconds: float | None) -> AsyncIterator[JobEvent]:
+        """The events of a job's stream, up to its end; lost connections are made again."""
+        deadline = None if seconds is None else monotonic() + seconds
+        trail = Trail(CALL_SECONDS, is_of_job=True, deadline=deadline)
+        async for event in following.follow(self._client(), path, {}, trail, self._failed):
+            yield event
+            if event.is_last:
+                return
+
     async def close(self) -> None:
         """Let go of every connection. Safe to call twice."""
         self._is_closed = True
@@ -101,6 +114,10 @@ class Line:
         if answer.status_code == 503 and not is_last and _is_overload(answer):
             return None
         return answer
+
+    def _failed(self, outcome: httpx.Response | httpx.HTTPError) -> LongshoreError:
+        is_answer = isinstance(outcome, httpx.Response)
+        return error_of(outcome, self.url) if is_answer else self._away(outcome)
 
     def _away(self, error: Exception) -> EngineUnavailableError:
         words = str(error) or type(error).__name__
