@@ -2,7 +2,7 @@
 
 from longshore import paging
 from longshore.core.explain import Facts, goes_first
-from longshore.core.flow import QueueSettings
+from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter, QueueCounts
@@ -24,9 +24,11 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
     if job.state not in (State.READY, State.SCHEDULED):
         return Facts(job=job, now=now)
     everyone = _of(job.queue, await engine.counts())
-    counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
     said = [one for one in await engine.queue_settings() if one.queue == job.queue]
     settings = said[0].effective if said else QueueSettings()
+    if settings.order is Order.FAIR:
+        tenant = job.tenant  # who else waits has no part in its place
+    counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
     breakers = [one for one in await engine.breaker_settings() if one.type == job.type]
     return Facts(
         job=job,

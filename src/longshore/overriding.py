@@ -28,7 +28,9 @@ async def override(engine: Engine, queue: str, changes: Mapping[str, object]) ->
         seen = await get(engine, queue)
         wanted = replace(seen.overridden, **changes)
         whole = replace(seen, overridden=wanted)
-        _refuse_useless(whole.effective, changes)
+        said = [field for field, value in changes.items() if value is not None]
+        if fault := flow.useless(whole.effective, said):
+            raise ConfigError(f"{fault}; set both")
         if await engine.put_queue(queue, Layer.OVERRIDDEN, wanted, seen=seen.overridden):
             return whole
     raise EngineBusyError(f"others keep changing the queue {queue!r}; try again")
@@ -43,10 +45,3 @@ async def declare(engine: Engine, queue: str, settings: QueueSettings) -> None:
 async def forget(engine: Engine, queue: str) -> None:
     """Drop what code once declared of a queue; a worker that still does declares it again."""
     await engine.put_queue(queue, Layer.DECLARED, QueueSettings())
-
-
-def _refuse_useless(settings: QueueSettings, changes: Mapping[str, object]) -> None:
-    for burst, rate in flow.BURSTS.items():
-        is_asked = changes.get(burst) is not None
-        if is_asked and getattr(settings, rate) is None:
-            raise ConfigError(f"{burst} says nothing without {rate}; set both")

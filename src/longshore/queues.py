@@ -1,15 +1,18 @@
 """The queues of an app: what its code says of them."""
 
 from collections.abc import Iterator
-from typing import Protocol, TypedDict, Unpack
+from datetime import timedelta
+from typing import Literal, Protocol, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from longshore import overriding
+from longshore import overriding, tenancy
 from longshore.core import flow, quantity
+from longshore.core.account import Tenant
 from longshore.core.flow import QueueFlow, QueueSettings
 from longshore.engine import Engine
 from longshore.errors import ConfigError
+from longshore.options import Duration, microseconds
 
 __all__ = ["QueueOptions", "Queues"]
 
@@ -17,6 +20,11 @@ __all__ = ["QueueOptions", "Queues"]
 class QueueOptions(TypedDict, total=False):
     """What code can say of a queue; an operator may override each."""
 
+    order: Literal["strict", "aging", "fair"]
+    """Who goes first: the more urgent, whatever waits; or with aging, where a priority level is
+    worth a fixed wait; or tenants take turns. Strict unless given."""
+    aging: Duration | str
+    """With the order `aging`: what a priority level is worth; a minute unless given."""
     max_running: int
     """Jobs of the queue that run at once, in the whole fleet."""
     rate: float | str
@@ -58,13 +66,18 @@ class Queues:
             raise ConfigError(f"{refused[0]} is not a setting of queues")
         settings = replace(QueueSettings(), **said)
         flow.validate(name, settings)
-        for burst, rate in flow.BURSTS.items():
-            if getattr(settings, burst) is not None and getattr(settings, rate) is None:
-                raise ConfigError(f"{burst} says nothing without {rate}; give both")
+        if fault := flow.useless(settings, flow.said(settings)):
+            raise ConfigError(f"{fault}; give both")
         self._declared[name] = settings
 
     def __iter__(self) -> Iterator[QueueFlow]:
         return (QueueFlow(name, settings) for name, settings in self._declared.items())
+
+    async def weigh(self, tenant: str, weight: int) -> None:
+        """Set a tenant's share of fair queues. It counts from the next claim on."""
+        engine = self._app.engine
+        await engine.put_tenant(Tenant(name=tenant))
+        await tenancy.change(engine, tenant, lambda seen: replace(seen, weight=weight))
 
     async def store(self) -> None:
         """Store what is declared. Workers do so when they start."""
@@ -73,9 +86,16 @@ class Queues:
 
 
 def _read(field: str, value: object) -> object:
+    if field == "order" and value in list(flow.Order):
+        return flow.Order(str(value))
     if field in flow.RATES and isinstance(value, str):
         try:
             return quantity.rate(value)
         except ValueError as error:
+            raise ConfigError(f"{field}: {error}") from None
+    if field == "aging" and isinstance(value, str | timedelta | int | float):
+        try:
+            return microseconds(quantity.duration(value) if isinstance(value, str) else value)
+        except (ValueError, OverflowError) as error:
             raise ConfigError(f"{field}: {error}") from None
     return value

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from longshore import ConfigError, Longshore, Settings
-from longshore.core.flow import Layer, QueueFlow, QueueSettings
+from longshore.core.flow import Layer, Order, QueueFlow, QueueSettings
 
 
 async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
@@ -31,6 +31,9 @@ async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
         ({"max_running": 0}, "max_running is 0"),
         ({"rate": "fast"}, "rate: 'fast' is not a rate"),
         ({"burst": 5}, "burst says nothing without rate"),
+        ({"order": "random"}, "order is 'random'; it must be strict or aging or fair"),
+        ({"aging": "5s"}, "aging says nothing without the order aging"),
+        ({"order": "aging", "aging": "5"}, "did you forget the unit"),
         ({"max_runing": 5}, "max_runing is not a setting of queues"),
     ],
 )
@@ -43,6 +46,30 @@ def test_code_that_says_nonsense_of_a_queue_is_told_at_once(
         app.queue("mail", **options)  # pyright: ignore[reportArgumentType]
 
     assert list(app.queue) == []
+
+
+async def test_code_says_in_which_order_jobs_go_and_whose_weigh_more():
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("default", order="fair")
+    app.queue("slow", order="aging", aging="1m30s")
+    order: list[str] = []
+
+    @app.task
+    async def work(tenant: str) -> None:
+        order.append(tenant)
+
+    async with app:
+        await app.queue.store()
+        await app.queue.weigh("b", 2)
+        jobs = [work.using(tenant=name).spec(name) for name in ["a"] * 300 + ["b"] * 200]
+        await app.submit_many(jobs)
+        await app.work(until_idle=True, concurrency=1)
+
+        fair, aging = await app.engine.queue_settings()
+        assert (fair.declared.order, aging.declared.aging) == (Order.FAIR, 90_000_000)
+    middle = order[:192]
+    assert abs(middle.count("b") - 128) <= 64
+    assert len(order) == 500
 
 
 async def test_limits_hold_back_and_lose_nothing():

@@ -5,12 +5,15 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from longshore.api.fields import seconds
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
-from longshore.core.flow import LARGEST, QueueSettings
+from longshore.core.flow import LARGEST, LONGEST_AGING_US, Order, QueueSettings
 
 __all__ = ["SettingsPatch", "SettingsView", "changes", "view"]
 
 Jobs = Annotated[int, Meta(ge=1, le=LARGEST)]
+_SECOND = 1_000_000
+Aging = Annotated[float, Meta(ge=0, le=LONGEST_AGING_US // _SECOND)]
 Rate = Annotated[float, Meta(ge=LOWEST_RATE, le=HIGHEST_RATE)]
 Burst = Annotated[int, Meta(ge=1, le=LARGEST_BURST)]
 
@@ -18,6 +21,10 @@ Burst = Annotated[int, Meta(ge=1, le=LARGEST_BURST)]
 class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings to override; what is left out stays, and null lets the code's word hold."""
 
+    order: Order | UnsetType | None = UNSET
+    """Who goes first: by priority alone, with aging, or tenants take turns."""
+    aging_seconds: Aging | UnsetType | None = UNSET
+    """With the order `aging`: what a priority level is worth."""
     max_running: Jobs | UnsetType | None = UNSET
     """Jobs of the queue that run at once, in the whole fleet."""
     rate: Rate | UnsetType | None = UNSET
@@ -31,6 +38,10 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a queue; null: nothing is said."""
 
+    order: Order | None = None
+    """Who goes first; null: `strict`."""
+    aging_seconds: float | None = None
+    """With the order `aging`: what a priority level is worth; null: a minute."""
     max_running: int | None = None
     """Jobs of the queue that run at once, in the whole fleet."""
     rate: float | None = None
@@ -43,13 +54,18 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
 
 def view(settings: QueueSettings) -> SettingsView:
     """As it is shown."""
-    return SettingsView(**{name: getattr(settings, name) for name in _FIELDS})
+    shown = {name: getattr(settings, name) for name in _FIELDS if name != "aging_seconds"}
+    return SettingsView(**shown, aging_seconds=seconds(settings.aging))
 
 
 def changes(patch: SettingsPatch) -> dict[str, object]:
     """What a patch says."""
     found = msgspec.structs.asdict(patch)
-    return {name: value for name, value in found.items() if value is not UNSET}
+    said = {name: value for name, value in found.items() if value is not UNSET}
+    if "aging_seconds" in said:
+        aging = said.pop("aging_seconds")
+        said["aging"] = None if aging is None else round(aging * _SECOND)
+    return said
 
 
 _FIELDS = SettingsView.__struct_fields__

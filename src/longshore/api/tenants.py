@@ -13,6 +13,7 @@ from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope, Tenant
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
+from longshore.core.fair import HEAVIEST
 from longshore.errors import ConfigError
 
 __all__ = ["ROUTES", "KeyView", "MintedView", "TenantView"]
@@ -21,6 +22,7 @@ _DAY_S = 86_400
 
 Rate = Annotated[float, Meta(ge=LOWEST_RATE, le=HIGHEST_RATE)]
 Burst = Annotated[int, Meta(ge=1, le=LARGEST_BURST)]
+Weight = Annotated[int, Meta(ge=1, le=HEAVIEST)]
 Label = Annotated[str, Meta(max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
 
 
@@ -54,6 +56,8 @@ class TenantBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Jobs per second that it may submit; null: as many as it likes."""
     burst: Burst | None = None
     """Jobs that it may submit at once; null: what its rate brings in a second."""
+    weight: Weight = 1
+    """Its share of fair queues, against those of others."""
 
 
 class TenantPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +67,8 @@ class TenantPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     requires_idempotency_key: bool | UnsetType = UNSET
     rate: Rate | UnsetType | None = UNSET
     burst: Burst | UnsetType | None = UNSET
+    weight: Weight | UnsetType = UNSET
+    """Its share of fair queues; claims heed it at once."""
 
 
 class KeyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +98,8 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     requires_idempotency_key: bool
     rate: float | None
     burst: int | None
+    weight: int
+    """Its share of fair queues, against those of others."""
     created_at: datetime
 
 
@@ -148,6 +156,7 @@ async def create_tenant(call: Call[Nothing, Nothing, TenantBody]) -> Answer:
             requires_idempotency_key=body.requires_idempotency_key,
             rate=body.rate,
             burst=body.burst,
+            weight=body.weight,
         )
     )
     engine = call.service.engine
@@ -232,6 +241,7 @@ def _tenant(it: Tenant) -> TenantView:
         requires_idempotency_key=it.requires_idempotency_key,
         rate=it.rate,
         burst=it.burst,
+        weight=it.weight,
         created_at=instant(it.created_at),
     )
 

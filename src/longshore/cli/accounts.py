@@ -24,6 +24,7 @@ def tenant_document(it: Tenant) -> Document:
         "requires_idempotency_key": it.requires_idempotency_key,
         "rate": it.rate,
         "burst": it.burst,
+        "weight": it.weight,
         "created_at": documents.instant(it.created_at or None),
     }
 
@@ -31,11 +32,12 @@ def tenant_document(it: Tenant) -> Document:
 def tenant_table(them: Sequence[Tenant], now: int) -> Table:
     """Tenants, one per line."""
     return Table(
-        columns=("name", "limit", "idempotency key", "created", ""),
+        columns=("name", "limit", "weight", "idempotency key", "created", ""),
         rows=[
             (
                 it.name,
                 _limit(it),
+                f"{it.weight}",
                 "required" if it.requires_idempotency_key else "optional",
                 tables.when(it.created_at or None, now),
                 "disabled" if it.is_disabled else "",
@@ -54,6 +56,7 @@ def tenant_sheet(it: Tenant, keys: Sequence[ApiKey], now: int) -> Sheet:
             ("name", it.name),
             ("state", "disabled: its keys are refused" if it.is_disabled else "enabled"),
             ("limit", _limit(it)),
+            ("weight", f"{it.weight}"),
             ("idempotency key", "required" if it.requires_idempotency_key else "optional"),
             ("keys", f"{live} live, {len(keys) - live} ended"),
             ("created", tables.when(it.created_at, now) if it.created_at else None),

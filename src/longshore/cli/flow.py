@@ -1,13 +1,16 @@
 """The settings of queues as options, and as programs and people see them."""
 
+from datetime import timedelta
+
 import click
 from msgspec.structs import asdict
 
 from longshore.cli import layers
 from longshore.cli.documents import Document
+from longshore.cli.parameters import duration
 from longshore.cli.render import Table
 from longshore.core import flow, quantity
-from longshore.core.flow import QueueFlow
+from longshore.core.flow import Order, QueueFlow
 
 __all__ = ["document", "flags", "options", "table"]
 
@@ -19,7 +22,20 @@ def _rate(text: str) -> float:
         raise click.BadParameter(str(error)) from None
 
 
+def _order(text: str) -> Order:
+    try:
+        return Order(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not {', '.join(Order)}") from None
+
+
+def _aging(text: str) -> int:
+    return quantity.microseconds(duration(text))
+
+
 _OPTIONS: layers.Fields = {
+    "order": (_order, "ORDER", "Who goes first: strict, aging or fair."),
+    "aging": (_aging, "TIME", "With aging: what a priority level is worth, such as 30s."),
     "max_running": (int, "JOBS", "Jobs of the queue that run at once, in the whole fleet."),
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
@@ -36,9 +52,18 @@ def document(it: QueueFlow) -> Document:
     """What holds for a queue, and who said what."""
     return {
         "queue": it.queue,
-        "settings": {field: asdict(it.effective)[field] for field in _OPTIONS},
-        "declared": flow.said(it.declared),
-        "overridden": flow.said(it.overridden),
+        "settings": _document({field: asdict(it.effective)[field] for field in _OPTIONS}),
+        "declared": _document(flow.said(it.declared)),
+        "overridden": _document(flow.said(it.overridden)),
+    }
+
+
+def _document(settings: dict[str, object]) -> Document:
+    return {
+        f"{field}_seconds" if field == "aging" else field: value / 1_000_000
+        if field == "aging" and isinstance(value, int)
+        else value
+        for field, value in settings.items()
     }
 
 
@@ -56,4 +81,6 @@ def table(it: QueueFlow) -> Table:
 def _text(field: str, value: object) -> str:
     if value is None:
         return "-"
+    if field == "aging" and isinstance(value, int):
+        return quantity.duration_text(timedelta(microseconds=value))
     return quantity.rate_text(value) if isinstance(value, float) else f"{value}"

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core.bucket import Limit
+from longshore.core.fair import HEAVIEST
 from longshore.core.submission import fault_of_name
 from longshore.errors import ConfigError, KeyEndedError
 
@@ -98,6 +99,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs per second that it may submit; None: as many as it likes."""
     burst: int | None = None
     """Jobs that it may submit at once; None: what its rate brings in a second."""
+    weight: int = 1
+    """Its share of fair queues, against those of others."""
     created_at: int = 0
     """0 for the tenant `default`, which was always there."""
 
@@ -215,6 +218,10 @@ def validate_tenant(tenant: Tenant) -> None:
         raise ConfigError(fault)
     if tenant.burst is not None and tenant.rate is None:
         raise ConfigError(f"tenant {tenant.name!r}: a burst is for a tenant with a rate")
+    if not 1 <= tenant.weight <= HEAVIEST:
+        raise ConfigError(
+            f"tenant {tenant.name!r}: a weight is a whole number from 1 to {HEAVIEST}"
+        )
     if tenant.rate is not None:
         Limit(tenant.rate, 1 if tenant.burst is None else tenant.burst).validate()
 

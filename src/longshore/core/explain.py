@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from longshore.core.breaker import PARKED
-from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
+from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings, aging_of
 from longshore.core.job import Job
 from longshore.core.quantity import duration_text, rate_text
 from longshore.core.state import State
@@ -43,7 +43,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     pauses: Sequence[Pause] = ()
     sessions: Sequence[SessionView] = ()
     ahead: int | None = None
-    """Ready jobs that go first, at most."""
+    """Ready jobs that go first, at most; in a fair queue, of its tenant."""
     token_at: int | None = None
     """When the queue's rate lets the next job start."""
     breaker: BreakerFlow | None = None
@@ -73,9 +73,12 @@ def explain(facts: Facts) -> list[Reason]:
 
 
 def goes_first(one: Job, other: Job, settings: QueueSettings) -> bool:
-    """Whether a ready job is ahead of another of its queue, as far as their fields tell."""
+    """Whether a ready job is ahead of another of its queue, as far as their fields tell.
+
+    In a fair queue, of another of its tenant.
+    """
     if settings.order is Order.AGING:
-        aging = settings.aging or 0
+        aging = aging_of(settings)
         return one.run_at + one.priority * aging < other.run_at + other.priority * aging
     return (one.priority, one.run_at) < (other.priority, other.run_at)
 
@@ -223,6 +226,8 @@ def _rate(facts: Facts) -> Iterable[Reason]:
 
 def _turn(facts: Facts) -> Reason:
     """Nothing keeps it but those before it."""
+    if not facts.ahead and facts.settings.order is Order.FAIR:
+        return Reason("next", "It is the next of its tenant, and tenants take turns.")
     if not facts.ahead:
         return Reason("next", "Nothing keeps it: the next free worker takes it.")
     text = f"It waits for its turn{_queued(facts)}."
@@ -237,8 +242,12 @@ def _queued(facts: Facts) -> str:
     if not facts.ahead:
         return ""
     many = "1 ready job" if facts.ahead == 1 else f"{facts.ahead} ready jobs"
-    takes = facts.settings.order is Order.FAIR
-    return f", with up to {many} before it" + (" and tenants taking turns" if takes else "")
+    if facts.settings.order is Order.FAIR:
+        return f", with up to {many} of its tenant before it while tenants take turns"
+    if facts.settings.order is Order.AGING:
+        worth = _span(aging_of(facts.settings))
+        return f", with up to {many} before it; a priority level is worth {worth}"
+    return f", with up to {many} before it"
 
 
 def _span(microseconds: int) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from longshore.core.backoff import LONGEST_US
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit, borrow
+from longshore.core.rank import aging_rank, strict_rank
 from longshore.core.submission import fault_of_name
 from longshore.errors import ConfigError
 
@@ -19,6 +20,7 @@ __all__ = [
     "BURSTS",
     "ENFORCED",
     "LARGEST",
+    "LONGEST_AGING_US",
     "NO_LIMIT",
     "RATES",
     "BreakerFlow",
@@ -29,21 +31,27 @@ __all__ = [
     "Phase",
     "QueueFlow",
     "QueueSettings",
+    "aging_of",
     "breakers",
     "effective",
     "limit_of",
     "look_in",
     "may_put",
     "queues",
+    "rank",
     "room",
     "said",
     "took",
+    "useless",
     "validate",
 ]
 
 LARGEST = 1_000_000_000
 """Of whatever is counted in jobs."""
 NO_LIMIT = 1 << 40
+LONGEST_AGING_US = 30 * 86_400_000_000
+"""A month per priority level; ranks have room for that."""
+_USUAL_AGING_US = 60_000_000
 _LOOKS = 100
 """How often in a second it pays to look, at most."""
 _LONGEST_LOOK_US = 1_000_000
@@ -93,7 +101,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     order: Order | None = None
     aging: int | None = None
-    """With the order `aging`: microseconds that a priority level is worth."""
+    """With the order `aging`: microseconds that a priority level is worth; None: a minute."""
     max_running: int | None = None
     """Jobs that run at once, in the whole fleet."""
     max_running_per_key: int | None = None
@@ -129,7 +137,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Jobs that try it at once."""
 
 
-ENFORCED = frozenset({"max_running", "rate", "burst", "max_depth"})
+ENFORCED = frozenset({"order", "aging", "max_running", "rate", "burst", "max_depth"})
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by
 `app.queue`, the command line and HTTP; the others can be stored."""
 
@@ -202,6 +210,32 @@ def breakers(rows: Iterable[tuple[str, Layer, BreakerSettings]]) -> list[Breaker
         )
         for name, layers in _by_name(rows)
     ]
+
+
+def useless(settings: QueueSettings, fields: Iterable[str]) -> str | None:
+    """Why one of these fields says nothing, with the others as they are; None if all do."""
+    for field in fields:
+        rate = BURSTS.get(field)
+        if rate is not None and getattr(settings, rate) is None:
+            return f"{field} says nothing without {rate}"
+        if field == "aging" and settings.order is not Order.AGING:
+            return "aging says nothing without the order aging"
+    return None
+
+
+def aging_of(settings: QueueSettings) -> int:
+    """Microseconds that a priority level is worth in a queue with the order `aging`."""
+    return _USUAL_AGING_US if settings.aging is None else settings.aging
+
+
+def rank(settings: QueueSettings, priority: int, arrival: int, *, punctual: bool) -> int:
+    """The place of a job that is submitted to a queue; smaller goes first.
+
+    With the order `fair` that is its place among the jobs of its tenant.
+    """
+    if settings.order is Order.AGING:
+        return aging_rank(priority, arrival, aging=aging_of(settings))
+    return strict_rank(priority, arrival, punctual=punctual)
 
 
 def limit_of(rate: float | None, burst: int | None) -> Limit | None:
@@ -287,7 +321,7 @@ _CHOICES: dict[str, type[StrEnum]] = {"order": Order, "on_dead": OnDead}
 _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(RATES, (LOWEST_RATE, HIGHEST_RATE)),
     **dict.fromkeys(BURSTS, (1, LARGEST_BURST)),
-    "aging": (0, LONGEST_US),
+    "aging": (0, LONGEST_AGING_US),
     "max_running": (1, LARGEST),
     "max_running_per_key": (1, LARGEST),
     "max_depth": (1, LARGEST),

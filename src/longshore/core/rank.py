@@ -3,26 +3,16 @@
 Engines break ties by order of arrival.
 """
 
-from enum import StrEnum
-
-__all__ = ["HIGHEST_PRIORITY", "LOWEST_PRIORITY", "Order", "aging_rank", "strict_rank"]
+__all__ = ["HIGHEST_PRIORITY", "LOWEST_PRIORITY", "USUAL_PRIORITY", "aging_rank", "strict_rank"]
 
 HIGHEST_PRIORITY = 1
 LOWEST_PRIORITY = 9
+USUAL_PRIORITY = 5
 
 _EPOCH_US = 1_704_067_200_000_000
 """2024-01-01: keeps an arrival below 2**51 until 2095."""
 _BAND = 1 << 51
 _LEVEL = 1 << 52
-
-
-class Order(StrEnum):
-    """How a queue orders its jobs."""
-
-    STRICT = "strict"
-    """Priority first, then arrival. A flood of urgent jobs starves the others."""
-    AGING = "aging"
-    """A priority level is worth a fixed wait, so nothing starves."""
 
 
 def strict_rank(priority: int, arrival: int, *, punctual: bool = False) -> int:
@@ -35,9 +25,12 @@ def strict_rank(priority: int, arrival: int, *, punctual: bool = False) -> int:
 
 
 def aging_rank(priority: int, arrival: int, *, aging: int) -> int:
-    """Arrival, set back by `aging` microseconds per priority level.
+    """Arrival, set back or forward by `aging` microseconds per priority level.
 
-    A job of priority p waits at most behind the jobs that arrived less than
-    `(LOWEST_PRIORITY - HIGHEST_PRIORITY) * aging` after it.
+    A job waits at most behind the jobs that arrived less than
+    `(priority - HIGHEST_PRIORITY) * aging` after it. The ranks lie among the strict ones of the
+    usual priority, so that in a queue whose order changes neither kind waits for all of the
+    other.
     """
-    return max(arrival - _EPOCH_US, 0) + priority * aging
+    since = arrival - _EPOCH_US + (priority - USUAL_PRIORITY) * aging
+    return USUAL_PRIORITY * _LEVEL + _BAND + min(max(since, 0), _BAND - 1)

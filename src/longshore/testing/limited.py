@@ -5,7 +5,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from longshore.core.flow import Layer, OnDead, QueueSettings
+from longshore.core.account import Tenant
+from longshore.core.flow import Layer, OnDead, Order, QueueSettings
+from longshore.engine import Engine
+from longshore.testing.factories import SECOND
 from longshore.testing.kept import KeptMachine
 from longshore.testing.pair import EVERY
 from longshore.testing.strategies import KEYS, QUEUES, TENANTS
@@ -19,6 +22,8 @@ settings = st.builds(
     burst=st.sampled_from([None, 1, 5]),
     max_running_per_key=st.sampled_from([None, None, 1, 2]),
     on_dead=st.sampled_from([None, *OnDead]),
+    order=st.sampled_from([None, None, *Order]),
+    aging=st.sampled_from([None, 0, SECOND]),
 )
 
 
@@ -52,6 +57,17 @@ class LimitedMachine(KeptMachine):
         self.pair.ask(lambda engine: engine.line(queue, key, tenant=tenant))
         self.pair.ask(lambda engine: engine.release_line(queue, key, tenant=tenant))
         self.pair.ask(lambda engine: engine.line(queue, key, tenant=tenant))
+
+    @rule(tenant=st.sampled_from(TENANTS), weight=st.sampled_from([1, 2, 3, 7]))
+    def weigh(self, tenant: str, weight: int) -> None:
+        """Give a tenant another share of fair queues."""
+
+        async def put(engine: Engine) -> bool:
+            wanted = Tenant(name=tenant, weight=weight)
+            known = {one.name: one for one in await engine.tenants()}
+            return await engine.put_tenant(wanted, seen=known.get(tenant))
+
+        assert self.pair.ask(put)
 
     @invariant()
     def both_know_the_same_settings(self) -> None:

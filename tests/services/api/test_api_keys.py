@@ -304,7 +304,9 @@ async def test_a_tenant_may_ask_for_keys(public: httpx.AsyncClient, engine: Engi
 async def test_tenants_are_managed_over_http(client: httpx.AsyncClient, engine: Engine):
     made = await client.post("/v1/tenants", json={"name": "acme", "rate": 5})
     again = await client.post("/v1/tenants", json={"name": "acme"})
-    changed = await client.patch("/v1/tenants/acme", json={"rate": None, "is_disabled": True})
+    changed = await client.patch(
+        "/v1/tenants/acme", json={"rate": None, "is_disabled": True, "weight": 3}
+    )
     listed = await client.get("/v1/tenants")
     bad = await client.patch("/v1/tenants/acme", json={"burst": 5})
     await engine.submit([a_job(tenant="acme")])
@@ -317,6 +319,7 @@ async def test_tenants_are_managed_over_http(client: httpx.AsyncClient, engine: 
     assert (made.status_code, made.json()["rate"]) == (201, 5)
     assert (again.status_code, again.json()["code"]) == (409, "name_taken")
     assert (changed.json()["rate"], changed.json()["is_disabled"]) == (None, True)
+    assert (made.json()["weight"], changed.json()["weight"]) == (1, 3)
     assert [one["name"] for one in listed.json()["tenants"]] == ["acme", "default"]
     assert (bad.status_code, bad.json()["errors"][0]["pointer"]) == (422, "/burst")
     assert (used.status_code, used.json()["code"]) == (409, "tenant_in_use")

@@ -188,17 +188,22 @@ async def test_settings_of_a_queue_are_patched_and_shown(
     )
     refused = [
         await client.patch(path, json={"settings": {field: value}})
-        for field, value in {"max_running": 0, "rate": 0.0001, "max_runing": 1}.items()
+        for field, value in {"max_running": 0, "order": "any", "max_runing": 1}.items()
     ]
+    ordered = await client.patch(
+        path, json={"settings": {"order": "aging", "aging_seconds": 1.5}}
+    )
 
-    nothing = dict.fromkeys(ENFORCED)
+    nothing = dict.fromkeys({*ENFORCED, "aging_seconds"} - {"aging"})
     whole = {**nothing, "max_running": 2, "rate": 5.0, "burst": 7}
     assert changed.json()["settings"] == whole
     assert changed.json()["overridden"] == {**nothing, "max_running": 2, "burst": 7}
     assert given_back.json()["settings"] == {**whole, "max_running": 10}
     assert given_back.json()["is_paused"]
-    assert given_back.json() == (await client.get(path)).json()
+    assert given_back.json()["overridden"] == {**nothing, "burst": 7}
     assert [answer.status_code for answer in refused] == [422] * 3
+    settings = ordered.json()["settings"]
+    assert (settings["order"], settings["aging_seconds"]) == ("aging", 1.5)
 
 
 SCHEDULE = {"name": "night/ly", "type": "report", "cron": "0 3 * * *", "payload": {"n": 1}}

@@ -7,7 +7,7 @@ from cli_steps import LEASE, Queue, Shell
 from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.engine import Engine
 
-NOTHING = dict.fromkeys(ENFORCED)
+NOTHING = dict.fromkeys({*ENFORCED, "aging_seconds"} - {"aging"})
 
 
 def test_queues_are_counted_by_state(shell: Shell, queue: Queue):
@@ -149,6 +149,8 @@ def test_settings_that_make_no_sense_are_refused_with_a_reason(shell: Shell, que
         ("set", "mail", "--max-running", "0"): "whole number from 1",
         ("set", "mail", "--rate", "fast"): "is not a rate such as 100/s",
         ("set", "mail", "--burst", "5"): "burst says nothing without rate",
+        ("set", "mail", "--order", "random"): "is not strict, aging, fair",
+        ("set", "mail", "--aging", "5s"): "aging says nothing without the order aging",
         ("set", "not a name", "--rate", "5"): "queue 'not a name'",
         ("unset", "mail"): "say what to take away",
     }
@@ -158,3 +160,18 @@ def test_settings_that_make_no_sense_are_refused_with_a_reason(shell: Shell, que
         assert result.exit_code == 2, words
         assert reason in result.stderr
     assert queue.ask(lambda engine: engine.queue_settings()) == []
+
+
+def test_the_order_of_a_queue_and_the_weights_of_tenants_are_set(shell: Shell, queue: Queue):
+    (aging,) = shell.lines("queues", "set", "mail", "--order", "aging", "--aging", "90s")
+    shown = shell("queues", "show", "mail").stdout
+    (fair,) = shell.lines("queues", "set", "mail", "--order", "fair")
+    shell("tenants", "create", "acme", "--weight", 2)
+    (acme,) = shell.lines("tenants", "set", "acme", "--weight", 3)
+    refused = shell("tenants", "set", "acme", "--weight", 0)
+
+    assert (aging["settings"]["order"], aging["settings"]["aging_seconds"]) == ("aging", 90)
+    assert ["aging", "1m30s", "override", "-"] in [line.split() for line in shown.splitlines()]
+    assert fair["overridden"] == {"order": "fair", "aging_seconds": 90}
+    assert acme["weight"] == 3
+    assert (refused.exit_code, "1<=x<=1000" in refused.stderr) == (2, True)

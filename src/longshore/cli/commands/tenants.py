@@ -11,6 +11,7 @@ from longshore.cli import accounts, render, wiring
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
 from longshore.core.account import Tenant
+from longshore.core.fair import HEAVIEST
 from longshore.engine import Engine
 
 NONE = "none"
@@ -45,6 +46,12 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
             type=_burst,
             metavar="NUMBER",
             help="Jobs that it may submit at once; `none`: what its rate brings in a second.",
+        ),
+        click.option(
+            "--weight",
+            type=click.IntRange(1, HEAVIEST),
+            metavar="NUMBER",
+            help="Its share of fair queues: with 3, three times that of others.",
         ),
         click.option(
             "--rate",
@@ -119,7 +126,7 @@ def create(shared: Shared, name: str, **options: Any) -> None:
 def set_tenant(shared: Shared, name: str, **options: Any) -> None:
     """Change what is said here of a tenant, and leave the rest as it is.
 
-    API processes heed it within seconds.
+    API processes heed it within seconds, and claims a weight at once.
     """
     changes = _changes(options)
     if not changes:

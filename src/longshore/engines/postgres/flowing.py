@@ -10,6 +10,7 @@ from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
     Layer,
+    Order,
     QueueFlow,
     QueueSettings,
 )
@@ -111,6 +112,9 @@ async def _put_queue(
         await connection.execute(SQL.flow_put, name, _encode(whole.effective).decode())
     else:
         await connection.execute(SQL.flow_delete, name)
+    whole = flow.queues((name, *one) for one in layers.items())
+    is_fair = any(one.effective.order is Order.FAIR for one in whole)
+    await connection.execute(SQL.lanes_put if is_fair else SQL.lanes_forget, name)
     # Nobody counted while nothing was said.
     await connection.execute(SQL.running_delete, name)
     return True

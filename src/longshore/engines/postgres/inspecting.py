@@ -296,6 +296,7 @@ async def _make_ready(
                 for part in taken
             ],
         )
+        await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
         if jobs:
             await connection.execute(SQL.wake)
         name = Name.REPLAYED if is_replay else Name.READY

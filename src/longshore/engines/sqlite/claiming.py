@@ -9,6 +9,7 @@ from itertools import accumulate
 import msgspec
 
 from longshore.core.job import Claim, Held, JobId
+from longshore.engines.sqlite import sharing
 from longshore.engines.sqlite.breaking import Gate
 from longshore.engines.sqlite.limiting import Limits
 from longshore.engines.sqlite.sql import SQL
@@ -101,7 +102,7 @@ class _Front(msgspec.Struct, gc=False):
 
 _facts = msgspec.json.Decoder(list[_Facts])
 _held_rows = msgspec.json.Decoder(list[_Held])
-_handed_out = msgspec.json.Decoder(list[tuple[str, int, int, int, _Past]])
+_handed_out = msgspec.json.Decoder(list[tuple[str, int, int, int, int, _Past]])
 _type_heads = msgspec.json.Decoder(list[tuple[int, int, str]])
 _sizes = msgspec.json.Decoder(list[tuple[int, int]])
 _numbers = msgspec.json.Decoder(list[int])
@@ -183,6 +184,9 @@ class _Claiming:
         if len(offered) > _FEW_TYPES:
             offered = self._ready(queue)
         left = self._want - len(self.taken)
+        fair_at = self._limits.fair_at(queue)
+        if fair_at is not None:
+            return self._take_turns(queue, fair_at, offered, left)
         if len(offered) > _MOST_TYPES:
             left = min(left, _MOST_TYPES)
         room = min(left, self._limits.room(queue))
@@ -192,6 +196,22 @@ class _Claiming:
         if room < left and self._ready(queue):
             self._limits.hold_back(queue)
         return True
+
+    def _take_turns(self, queue: str, at: int, offered: list[str], left: int) -> bool:
+        room = min(left, self._limits.room(queue))
+        most = _MOST_BYTES - self._weight
+        taken = Taken({}, {})
+        if offered and room and most > 0:
+            where = (queue, at, offered)
+            share = sharing.take(self._db, self._exchange, where, room, most)
+            taken = Taken(share.run_ats, share.pasts)
+            self._weight += share.weight
+            self._limits.took(queue, len(taken))
+            self.taken.run_ats.update(taken.run_ats)
+            self.taken.pasts.update(taken.pasts)
+        if room < left and self._ready(queue):
+            self._limits.hold_back(queue)
+        return len(taken) < left and self._weight < _MOST_BYTES
 
     def _take(self, front: _Front, left: int) -> bool:
         db, taken = self._db, self.taken
@@ -228,12 +248,12 @@ def handed_out(
     body = db.execute(SQL.handed_out, {"token": token, "number": number}).fetchone()[0]
     places = {queue: place for place, queue in enumerate(queues)}
     found = sorted(
-        (places.get(queue, 0), rank, seq, run_at, past)
-        for queue, rank, seq, run_at, past in _handed_out.decode(body)
+        (places.get(queue, 0), place, rank, seq, run_at, past)
+        for queue, place, rank, seq, run_at, past in _handed_out.decode(body)
     )
     return Taken(
-        {seq: run_at for _, _, seq, run_at, _ in found},
-        {seq: past for _, _, seq, _, past in found},
+        {seq: run_at for *_, seq, run_at, _ in found},
+        {seq: past for *_, seq, _, past in found},
     )
 
 

@@ -12,6 +12,7 @@ from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
     Layer,
+    Order,
     QueueFlow,
     QueueSettings,
 )
@@ -28,6 +29,7 @@ T = TypeVar("T")
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
 
 _encode = msgspec.json.Encoder().encode
+_LATEST = 2**63 - 1
 _KINDS = {QueueSettings: "queue", BreakerSettings: "breaker"}
 
 
@@ -115,6 +117,11 @@ def _put_queue(
     (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
     scope = {"queue": name, "settings": _encode(whole.effective).decode()}
     transaction.db.execute(SQL.flow_put if layers else SQL.flow_delete, scope)
+    if whole.effective.order is Order.FAIR:
+        transaction.db.execute(SQL.lane_sort, {"queue": name})
+    else:
+        transaction.db.execute(SQL.flow_move, {"queue": name, "at": 0})
+        transaction.db.execute(SQL.fair_prune, {"queue": name, "at": _LATEST})
     return True
 
 

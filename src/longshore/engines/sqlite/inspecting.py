@@ -10,7 +10,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.sqlite import breaking, lining, rows
+from longshore.engines.sqlite import breaking, lining, rows, sharing
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.writer import Transaction
@@ -160,6 +160,7 @@ def make_ready(
     lining.join_again(transaction, [seq for seq, job in found if job.ordering_key], now=True)
     for statement in statements:
         db.execute(statement, scope)
+    sharing.settle_in(transaction, [seq for seq, _ in found])
     for _, job in found:
         transaction.groups.append(_event(name, job, {}))
         _leave(transaction, job)

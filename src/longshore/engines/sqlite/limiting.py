@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from longshore.core import flow
-from longshore.core.flow import QueueSettings
+from longshore.core.flow import Order, QueueSettings
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 
@@ -18,6 +18,7 @@ class _Limited(msgspec.Struct):
     settings: QueueSettings
     running: int
     empty_at: int | None
+    vtime: int
 
 
 class Limits:
@@ -27,8 +28,8 @@ class Limits:
         self._db = transaction.db
         self._now = transaction.now
         self._queues = {
-            queue: _Limited(_read(settings), running, empty_at)
-            for queue, settings, running, empty_at in _flows(transaction)
+            queue: _Limited(_read(settings), running, empty_at, vtime)
+            for queue, settings, running, empty_at, vtime in _flows(transaction)
         }
         self.look_in: int | None = None
         """When it pays to ask again, if anything was held back."""
@@ -39,6 +40,11 @@ class Limits:
         if it is None:
             return flow.NO_LIMIT
         return flow.room(it.settings, running=it.running, empty_at=it.empty_at, now=self._now)
+
+    def fair_at(self, queue: str) -> int | None:
+        """How far a queue is whose tenants take turns; None for any other."""
+        it = self._queues.get(queue)
+        return it.vtime if it is not None and it.settings.order is Order.FAIR else None
 
     def took(self, queue: str, jobs: int) -> None:
         """So many were taken."""
@@ -71,7 +77,7 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
     db = transaction.db
     limited = {
         queue: (most, running)
-        for queue, settings, running, _ in _flows(transaction)
+        for queue, settings, running, *_ in _flows(transaction)
         if (most := _read(settings).max_running) is not None
     }
     if not limited:
@@ -89,7 +95,7 @@ def said(transaction: Transaction) -> dict[str, QueueSettings]:
     return {queue: _read(settings) for queue, settings, *_ in _flows(transaction)}
 
 
-def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None]]:
+def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None, int]]:
     if not transaction.ruled.by_limits:
         return []
     return transaction.db.execute(SQL.flows).fetchall()

@@ -10,6 +10,7 @@ from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId, Settlement
 from longshore.core.line import Line, LineName
 from longshore.core.state import TERMINAL, State, after
+from longshore.engines.sqlite import sharing
 from longshore.engines.sqlite.limiting import said
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -198,6 +199,7 @@ class _Lines:
             self._db.execute(SQL.leave_parked, {"seqs": _array([one[1] for one in found])})
         if self._ready:
             self._db.execute(SQL.let_in, {"jobs": _array(self._ready)})
+            sharing.settle_in(self._transaction, [seq for seq, *_ in self._ready])
             self._transaction.wakes = True
         kept = [
             (*name, it.inside, it.tail, it.last, it.dead)

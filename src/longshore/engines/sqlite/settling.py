@@ -10,7 +10,7 @@ from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import Reference
-from longshore.engines.sqlite import breaking, lining
+from longshore.engines.sqlite import breaking, lining, sharing
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.limiting import free
 from longshore.engines.sqlite.sql import SQL
@@ -135,6 +135,8 @@ def _settle_others(
         seqs = [one.handle for one, state in states if state is target]
         if seqs:
             db.execute(statement, {"token": token, "seqs": _array(seqs)})
+            if target is State.READY:
+                sharing.settle_in(transaction, seqs)
     ends = [
         (one.handle, state, _ended_at(one, now), one.reason)
         for one, state in states

@@ -9,7 +9,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
 from longshore.engine import Lapsed, Promoted, Renewed, Retention
-from longshore.engines.sqlite import lining, settling
+from longshore.engines.sqlite import lining, settling, sharing
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -72,6 +72,7 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
             lining.join_again(transaction, keyed)
         for statement in (SQL.promote, SQL.leave_scheduled):
             db.execute(statement, scope)
+        sharing.settle_in(transaction, [row.seq for row in rows])
         ids: dict[tuple[str, str, str], list[bytes]] = {}
         for row in rows:
             ids.setdefault((row.queue, row.type, row.tenant), []).append(bytes.fromhex(row.id))

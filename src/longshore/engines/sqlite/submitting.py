@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from longshore.core import flow
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.core.rank import strict_rank
@@ -35,6 +36,11 @@ _holder_rows = msgspec.json.Decoder(list[tuple[int, str]])
 _unhex = bytes.fromhex
 _json = msgspec.json.Encoder()
 _ACCEPTED = Verdict.ACCEPTED
+_Orders = dict[str, flow.QueueSettings]
+"""What holds for queues that have an order of their own."""
+_Arrival = tuple[int, _Orders]
+"""When jobs arrive, and at what."""
+_orders = msgspec.json.Decoder(_Orders)
 _Run = tuple[NewJob, ...]
 """Jobs that are alike, but for id and payload. Never empty."""
 _LONG_RUN = 8
@@ -49,13 +55,13 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     """Store the jobs in their order and answer for each."""
     if not jobs:
         return []
-    newest, arrival = _arrival(transaction)
+    newest, arrival, orders = _arrival(transaction)
     accept = _Acceptance(transaction.now, arrival)
     runs = _runs(jobs)
     is_keyed = any(
         job.idempotency_key is not None or job.unique_key is not None for job, *_ in runs
     )
-    if not is_keyed and _insert_all(transaction, jobs, runs, arrival):
+    if not is_keyed and _insert_all(transaction, jobs, runs, (arrival, orders)):
         answers = [answer for run in runs for answer in accept.all(run)]
     else:
         answers = _Standing(transaction.db, jobs, accept).answers()
@@ -65,10 +71,10 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
             if answer.verdict is _ACCEPTED
         ]
         runs = _runs(accepted)
-        _insert(transaction, runs, arrival)
+        _insert(transaction, runs, (arrival, orders))
         _put_keys(transaction.db, accepted, accept)
     after = {"after": newest}
-    transaction.db.execute(SQL.ready_add, after)
+    transaction.db.execute(SQL.ready_add_fair if orders else SQL.ready_add, after)
     if any(job.ordering_key is not None for job, *_ in runs):
         lining.join(transaction, newest)
     if any(job.delay or job.run_at is not None for job, *_ in runs):
@@ -83,14 +89,15 @@ def _runs(jobs: Sequence[NewJob]) -> list[_Run]:
     return [tuple(run) for _, run in groupby(jobs, _shared)]
 
 
-def _arrival(transaction: Transaction) -> tuple[int, int]:
-    """The newest job, and now, or its arrival if the clock was set back since."""
-    last = transaction.db.execute(SQL.last_arrival).fetchone()
-    return (last[0], max(transaction.now, last[1])) if last else (0, transaction.now)
+def _arrival(transaction: Transaction) -> tuple[int, int, _Orders]:
+    """The newest job; now, or its arrival if the clock was set back since; and orders."""
+    newest, last, orders = transaction.db.execute(SQL.last_arrival).fetchone()
+    read = _orders.decode(orders) if orders != "{}" else {}
+    return newest, max(transaction.now, last), read
 
 
 def _insert_all(
-    transaction: Transaction, jobs: Sequence[NewJob], runs: Sequence[_Run], arrival: int
+    transaction: Transaction, jobs: Sequence[NewJob], runs: Sequence[_Run], arrival: _Arrival
 ) -> bool:
     """Store the jobs; False, and none of them, if an id is known or stands there twice."""
     if len(jobs) == 1:
@@ -224,7 +231,7 @@ def _put_keys(db: sqlite3.Connection, jobs: Sequence[NewJob], accept: _Acceptanc
     _put_unique.run(db, unique)
 
 
-def _insert(transaction: Transaction, runs: Sequence[_Run], arrival: int) -> int:
+def _insert(transaction: Transaction, runs: Sequence[_Run], arrival: _Arrival) -> int:
     """Store the jobs whose ids are not known; how many that were."""
     shared = [_attributes(run[0], arrival, transaction.now) for run in runs]
     if len(runs) > 1 and len(runs) * _LONG_RUN > sum(map(len, runs)):
@@ -242,13 +249,18 @@ def _insert(transaction: Transaction, runs: Sequence[_Run], arrival: int) -> int
     )
 
 
-def _attributes(job: NewJob, arrival: int, now: int) -> tuple[object, ...]:
+def _attributes(job: NewJob, arrived: _Arrival, now: int) -> tuple[object, ...]:
     """The row of a job without its id and payload."""
+    arrival, orders = arrived
     run_at = job.run_at if job.run_at is not None else now + job.delay
-    if run_at > now:
-        due, rank = run_at, strict_rank(job.priority, run_at, punctual=True)
+    due = run_at if run_at > now else None
+    if orders and job.queue in orders:
+        begin = arrival if due is None else due
+        rank = flow.rank(orders[job.queue], job.priority, begin, punctual=due is not None)
+    elif due is not None:
+        rank = strict_rank(job.priority, due, punctual=True)
     else:
-        due, rank = None, _rank(job.priority, arrival)
+        rank = _rank(job.priority, arrival)
     return (
         job.tenant,
         job.queue,

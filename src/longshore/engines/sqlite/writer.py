@@ -39,12 +39,13 @@ _LARGEST_GROUP = 1_000
 
 
 class Ruled(NamedTuple):
-    """Whether a store has any pauses, limits of queues, breakers or lines."""
+    """Whether a store has pauses, settings of queues, breakers, lines or fair queues."""
 
     by_pauses: bool
     by_limits: bool
     by_breakers: bool
     by_lines: bool
+    by_lanes: bool
 
 
 class Transaction:

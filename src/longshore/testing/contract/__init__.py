@@ -33,6 +33,7 @@ from longshore.testing.contract.replaying import *
 from longshore.testing.contract.reporting import *
 from longshore.testing.contract.scheduling import *
 from longshore.testing.contract.settling import *
+from longshore.testing.contract.sharing import *
 from longshore.testing.contract.submitting import *
 from longshore.testing.contract.transitions import *
 from longshore.testing.contract.uniqueness import *

@@ -7,6 +7,7 @@ from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
     Layer,
+    Order,
     QueueFlow,
     QueueSettings,
 )
@@ -33,7 +34,10 @@ class ModelFlow:
     ) -> bool:
         """See `longshore.flow.Flow`."""
         flow.validate(name, settings)
-        return self._put(self._store.queue_settings, (name, layer), settings, seen)
+        is_put = self._put(self._store.queue_settings, (name, layer), settings, seen)
+        if self._store.effective(name).order is not Order.FAIR:
+            self._store.shares.forget(name)
+        return is_put
 
     async def queue_settings(self) -> list[QueueFlow]:
         """See `longshore.flow.Flow`."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from longshore.core.event import Name
+from longshore.core.flow import rank
 from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdict
-from longshore.core.rank import strict_rank
 from longshore.core.state import State
 from longshore.errors import QueueFullError
 from longshore.testing.model.row import Row
@@ -102,8 +102,9 @@ def _put(store: Store, new: NewJob, now: int) -> None:
         trace=new.trace,
         tags=new.tags,
     )
-    rank = strict_rank(new.priority, job.run_at, punctual=is_later)
-    store.rows[new.id] = Row(store.last_handle, job, rank, new.unique_until)
+    settings = store.effective(new.queue)
+    place = rank(settings, new.priority, job.run_at, punctual=is_later)
+    store.rows[new.id] = Row(store.last_handle, job, place, new.unique_until)
     store.history[new.id] = []
     store.emit(Name.SUBMITTED, job)
     if not is_later:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from longshore.core import breaker, event
 from longshore.core.event import Name
+from longshore.core.flow import Order
 from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
@@ -54,7 +55,7 @@ class ModelSession:
         claimed = [row for row in self._held() if row.number == number]
         return Exchanged(
             now=self._store.now(),
-            claims=[claim_of(row) for row in self._in_order(claimed, wanted)],
+            claims=[claim_of(row) for row in sorted(claimed, key=lambda row: row.place)],
             stale=list(lease.refused),
             cancel=self._asked_to_cancel(),
             is_paused=bool(wanted)
@@ -185,7 +186,7 @@ class ModelSession:
         looks: list[int] = []
         for queue in queues:
             room, waiting = self._store.room(queue), list(self._takeable([queue], types))
-            taken = waiting[: min(want, room)]
+            taken = self._next(queue, waiting, min(want, room))
             for row in taken:
                 self._take(row, number)
             want -= len(taken)
@@ -193,6 +194,21 @@ class ModelSession:
             if want and len(waiting) > room:
                 looks.append(self._store.look_in(queue))
         return min(looks, default=None)
+
+    def _next(self, queue: str, waiting: list[Row], want: int) -> list[Row]:
+        """The first of these; in a fair queue tenants take turns."""
+        if self._store.effective(queue).order is not Order.FAIR:
+            return waiting[:want]
+        turns = self._store.shares.turns(queue, {row.job.tenant for row in waiting})
+        taken: list[Row] = []
+        while len(taken) < want and (turn := turns.next()):
+            tenant, most = turn
+            own = [row for row in waiting if row.job.tenant == tenant and row not in taken]
+            part = own[: min(most, want - len(taken))]
+            turns.took(tenant, len(part), has_more=len(part) < len(own))
+            taken += part
+        self._store.shares.served(queue, turns)
+        return taken
 
     def _takeable(self, queues: Sequence[str], types: set[str]) -> Iterator[Row]:
         waiting = [
@@ -207,6 +223,7 @@ class ModelSession:
 
     def _take(self, row: Row, number: int) -> None:
         row.token, row.number = self.token, number
+        row.place = sum(one.number == number for one in self._held())
         row.change(
             state=after(row.job.state, Verb.CLAIM),
             delivery=row.job.delivery + 1,

@@ -27,6 +27,7 @@ from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.lines import Lines
 from longshore.testing.model.row import Row
+from longshore.testing.model.shares import Shares
 
 __all__ = ["Lease", "Store", "Used"]
 
@@ -93,6 +94,7 @@ class Store:
         self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
         self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
         self.standings: dict[str, breaker.Standing] = {}
+        self.shares = Shares(self.tenants)
         self.fired: set[tuple[str, str, int]] = set()
         self.lines = Lines(self.rows, self.effective)
         self.batches: list[EventBatch] = []
@@ -101,9 +103,7 @@ class Store:
         self.waiting: set[asyncio.Event] = set()
         self.heeding: set[asyncio.Event] = set()
         """Who waits for a job of theirs to be cancelled."""
-        self.last_handle = self.last_arrival = 0
-        self.last_token = 0
-        self.last_position = 0
+        self.last_handle = self.last_arrival = self.last_token = self.last_position = 0
         self.is_closed = False
         self.preferred: dict[JobId, int] = {}
         """Who goes first among jobs of one rank, when someone else has decided that."""

@@ -77,8 +77,15 @@ declare
     v_since    bigint;
     v_segments bigint[] := '{}';
     v_count    integer;
+    v_ordered  text[];
+    v_agings   bigint[];
+    v_fair     boolean[];
 begin
     v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    select array_agg(f.queue), array_agg(longshore.aging_of(f.settings)),
+           array_agg(f.settings ->> 'order' = 'fair')
+      into v_ordered, v_agings, v_fair
+      from longshore.flow f where f.queue = any (g_queue) and f.settings ? 'order';
     select array_agg(((v_since / 60000000) << 26)
                      | (nextval('longshore.segment_number') & 67108863))
       into v_segments from generate_series(1, cardinality(g_queue));
@@ -106,22 +113,31 @@ begin
     with span as materialized (
         select v_segments[s.g] as segment, s.lo, s.hi, g_weight[s.g] as weight, s.queue, s.type,
                s.types::text[] as types, g_priority[s.g]::bigint << 52 as urgency,
-               coalesce(s.run_at, v_now + s.delay) as due
+               coalesce(s.run_at, v_now + s.delay) as due,
+               v_agings[array_position(v_ordered, s.queue)] as aging,
+               case when v_fair[array_position(v_ordered, s.queue)] then g_tenant[s.g]
+                    else '' end as lane
           from unnest(s_group, s_lo, s_hi, s_run_at, s_delay, s_queue, s_type, s_types)
                as s (g, lo, hi, run_at, delay, queue, type, types)
     ), later as (
         insert into longshore.scheduled
             (run_at, segment, lo, hi, size, weight, queue, type, types, rank)
         select due, segment, lo, hi, hi - lo, weight, queue, type, types,
-               urgency + least(greatest(due - c_epoch, 0), c_band - 1)
+               coalesce(longshore.aged(urgency >> 52, due - c_epoch, aging),
+                        urgency + least(greatest(due - c_epoch, 0), c_band - 1))
           from span where due > v_now
     )
     insert into longshore.ready
-        (queue, type, types, rank, segment, lo, hi, size, weight, run_at)
-    select queue, type, types, urgency + c_band + v_since, segment, lo, hi, hi - lo, weight,
-           v_arrival
+        (queue, type, types, rank, segment, lo, hi, size, weight, run_at, lane)
+    select queue, type, types,
+           coalesce(longshore.aged(urgency >> 52, v_arrival - c_epoch, aging),
+                    urgency + c_band + v_since),
+           segment, lo, hi, hi - lo, weight, v_arrival, lane
       from span where due <= v_now;
     get diagnostics v_count = row_count;
+    if true = any (v_fair) and v_count > 0 then
+        perform longshore.arrange(v_segments);
+    end if;
 
     if p_body is not null then
         insert into longshore.outbox (at, body) values (v_now, p_body);
@@ -151,19 +167,29 @@ declare
     v_arrival bigint := longshore.arrival(v_now);
     v_since   bigint;
     v_segment bigint;
+    v_aging   bigint;
+    v_lane    text := '';
 begin
     v_since := least(greatest(v_arrival - c_epoch, 0), c_band - 1);
+    select longshore.aging_of(f.settings),
+           case when f.settings ->> 'order' = 'fair' then p_tenant else '' end
+      into v_aging, v_lane
+      from longshore.flow f where f.queue = p_queue and f.settings ? 'order';
     v_segment := ((v_since / 60000000) << 26)
                  | (nextval('longshore.segment_number') & 67108863);
     if v_due > v_now then
         insert into longshore.scheduled
             (run_at, segment, lo, hi, size, weight, queue, type, rank)
         values (v_due, v_segment, 0, 1, 1, v_weight, p_queue, p_type,
-                v_urgency + least(greatest(v_due - c_epoch, 0), c_band - 1));
+                coalesce(longshore.aged(p_priority, v_due - c_epoch, v_aging),
+                         v_urgency + least(greatest(v_due - c_epoch, 0), c_band - 1)));
     else
-        insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
-        values (p_queue, p_type, v_urgency + c_band + v_since, v_segment, 0, 1, 1, v_weight,
-                v_arrival);
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, run_at, lane)
+        values (p_queue, p_type,
+                coalesce(longshore.aged(p_priority, v_arrival - c_epoch, v_aging),
+                         v_urgency + c_band + v_since),
+                v_segment, 0, 1, 1, v_weight, v_arrival, coalesce(v_lane, ''));
     end if;
     with place as (
         insert into longshore.locator (id, segment, ordinal)

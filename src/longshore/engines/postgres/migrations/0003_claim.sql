@@ -51,12 +51,12 @@ begin
         delete from longshore.ready r where r.ctid = v_span.tid;
         insert into longshore.ready
             (queue, type, rank, segment, lo, hi, size, weight, mask, run_at, delivery, attempt,
-             failures, crashes, lapses, is_replayed)
+             failures, crashes, lapses, is_replayed, lane)
         select v_span.queue, g.type, v_span.rank, v_span.segment, g.lo, g.hi, g.size,
                v_span.weight,
                case when g.size < g.hi - g.lo then longshore.mask(g.ordinals, g.hi) end,
                v_span.run_at, v_span.delivery, v_span.attempt, v_span.failures,
-               v_span.crashes, v_span.lapses, v_span.is_replayed
+               v_span.crashes, v_span.lapses, v_span.is_replayed, v_span.lane
           from (select t.type, min(o.ordinal) as lo, max(o.ordinal) + 1 as hi,
                        count(*) as size, array_agg(o.ordinal) as ordinals
                   from longshore.segment s
@@ -137,12 +137,12 @@ end
 $$;
 
 -- Hand up to p_want jobs to an exchange: queue after queue, by rank inside each, of no queue more
--- than its room (null: any number). Only what is taken is locked; what others hold is passed
--- over. Returns how many, of all and of each queue, and, if there were none, one that someone
+-- than its room (null: any number); in a fair one tenants take turns. Only what is taken is
+-- locked; what others hold is passed over. Returns how many, of all and of each queue, and, if there were none, one that someone
 -- else was just taking.
 create function longshore.claim(
     p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_types text[],
-    p_want integer, p_rooms integer[] default null,
+    p_want integer, p_rooms integer[] default null, p_fair text[] default null,
     out taken integer, out missed tid, out takens integer[]
 ) language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -178,6 +178,7 @@ declare
     v_his    smallint[];
     v_reach  integer := 1;
     v_free   record;
+    v_turns  record;
 begin
     takens := array_fill(0, array[cardinality(p_queues)]);
     for v_place in 1 .. cardinality(p_queues) loop
@@ -192,6 +193,17 @@ begin
                 select t.type from unnest(p_types) as t (type)
                  where not exists (select from longshore.pause x
                                     where x.queue in (v_queue, '') and x.type = t.type));
+        end if;
+        if v_queue = any (p_fair) then
+            select t.* into v_turns
+              from longshore.claim_turns(p_token, p_number, v_part, v_queue, v_types, v_left,
+                                         c_most_bytes - v_weight) t;
+            v_part := v_part + v_turns.parts;
+            v_weight := v_weight + v_turns.weight;
+            v_spare := v_spare - v_turns.taken;
+            takens[v_place] := v_turns.taken;
+            missed := coalesce(missed, v_turns.missed);
+            continue;
         end if;
         v_began := clock_timestamp();
         select array_agg(h.type), array_agg(h.low), array_agg(h.high)

@@ -131,6 +131,8 @@ begin
            lapses integer);
     if found then
         perform pg_notify('longshore', '');
+        perform longshore.arrange(array(
+            select (t ->> 'segment')::bigint from jsonb_array_elements(p_rare -> 'ready') t));
     end if;
     insert into longshore.finished
         (segment, lo, hi, size, mask, state, run_at, delivery, attempt, failures, crashes,
@@ -285,6 +287,7 @@ declare
     v_missed tid;
     v_cancel jsonb;
     v_flow   boolean;
+    v_fair   text[];
     v_limited text[];
     v_alone  text[];
     v_rooms  integer[];
@@ -346,8 +349,9 @@ begin
                 j_started, j_finished, p_forget, r_handle, r_result, t_queue, t_tenant, t_state,
                 t_jobs, p_rare, p_body);
         end if;
-        select true, array_agg(f.queue) filter (where f.settings ? 'max_running')
-          into v_flow, v_limited from longshore.flow f having count(*) > 0;
+        select true, array_agg(f.queue) filter (where f.settings ? 'max_running'),
+               array_agg(f.queue) filter (where f.settings ->> 'order' = 'fair')
+          into v_flow, v_limited, v_fair from longshore.flow f having count(*) > 0;
         if v_flow and p_want > 0 and v_clear and v_open is not null then
             -- Before it changes what others count of it: who changes a limit waits for that.
             v_alone := longshore.hold_flow(p_token, v_open, p_want);
@@ -370,7 +374,7 @@ begin
             if v_probed is not null then
                 select p.taken, p.takens, p.look into v_got, v_takens, v_later
                   from longshore.probe(p_token, p_number, v_now, v_open, v_probed, p_want,
-                                       v_rooms) p;
+                                       v_rooms, v_fair) p;
                 v_wait := least(v_wait, v_later);
             end if;
             -- Of several who waited for the same span one has it next, and leaves some or none.
@@ -378,7 +382,7 @@ begin
                 exit when v_got > 0;
                 select c.taken, c.missed, c.takens into v_got, v_missed, v_takens
                   from longshore.claim(p_token, p_number, v_now, v_open, v_types, p_want,
-                                       v_rooms) c;
+                                       v_rooms, v_fair) c;
                 exit when v_got > 0 or v_missed is null or v_try = 4
                      or not longshore.await_span(v_missed);
             end loop;

@@ -85,12 +85,13 @@ declare
     v_from  bigint := longshore.due_from(v_now);
     v_left  integer := p_limit;
     v_whole tid[] := '{}';
+    v_segments bigint[] := '{}';
     v_cut   tid;
     v_due   record;
 begin
     for v_round in 1 .. 2 loop
         for v_due in
-            select s.ctid as tid, s.size from longshore.scheduled s
+            select s.ctid as tid, s.size, s.segment from longshore.scheduled s
              where s.run_at >= v_from and s.run_at <= v_now
              order by s.run_at, s.segment, s.lo for update skip locked
         loop
@@ -100,6 +101,7 @@ begin
                 exit;
             end if;
             v_whole := v_whole || v_due.tid;
+            v_segments := v_segments || v_due.segment;
             v_left := v_left - v_due.size;
         end loop;
         exit when v_left < p_limit or v_cut is not null or v_round = 2;
@@ -132,6 +134,7 @@ begin
     if v_cut is not null and v_left > 0 then
         return query select * from longshore.promote_front(v_cut, v_left);
     end if;
+    perform longshore.arrange(v_segments);
 end
 $$;
 
@@ -159,6 +162,7 @@ begin
             p_count, v_span.weight, v_parts.front, v_span.run_at, v_span.delivery,
             v_span.attempt, v_span.failures, v_span.crashes, v_span.lapses,
             v_span.is_replayed, v_span.types);
+    perform longshore.arrange(array[v_span.segment]);
     return query
     select v_span.queue, s.type, s.tenant, v_span.lo, v_parts.at, p_count::smallint,
            v_parts.front,

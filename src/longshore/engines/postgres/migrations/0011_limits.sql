@@ -126,7 +126,8 @@ end
 $$;
 
 -- Keep others from claiming more of these queues than their limits leave: those who would not
--- come near a limit claim beside each other, whoever may claims alone. Returns where it does.
+-- come near a limit claim beside each other, whoever may claims alone, and so does everybody
+-- who claims from a fair queue. Returns where it does.
 create function longshore.hold_flow(p_token bigint, p_queues text[], p_want integer)
 returns text[] language plpgsql as $$
 declare
@@ -137,7 +138,8 @@ begin
         -- In one order for all, so that no two wait for each other.
         select f.queue, f.is_full, l.max_running, l.rate
           from longshore.flow f cross join lateral longshore.limits_of(f.settings) l
-         where f.queue = any (p_queues) and f.settings ?| array['max_running', 'rate']
+         where f.queue = any (p_queues)
+           and (f.settings ?| array['max_running', 'rate'] or f.settings ->> 'order' = 'fair')
          order by f.queue
     loop
         if v_flow.rate is null and not v_flow.is_full

@@ -52,7 +52,7 @@ $$;
 -- Until the transaction ends nobody else is handed any.
 create function longshore.probe(
     p_token bigint, p_number bigint, p_now bigint, p_queues text[], p_types text[],
-    p_want integer, p_rooms integer[],
+    p_want integer, p_rooms integer[], p_fair text[],
     out taken integer, out takens integer[], out look bigint
 ) language plpgsql as $$
 declare
@@ -74,7 +74,7 @@ begin
         end if;
         select c.taken, c.takens into taken, takens
           from longshore.claim(p_token, p_number, p_now, p_queues, array[v_breaker.type],
-                               least(p_want, v_room), p_rooms) c;
+                               least(p_want, v_room), p_rooms, p_fair) c;
         exit when taken > 0;
     end loop;
 end

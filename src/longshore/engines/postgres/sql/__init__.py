@@ -12,6 +12,7 @@ class Statements:
     """Field names are file names."""
 
     admit: str
+    arrange: str
     attempts: str
     breaker_delete: str
     breaker_move: str
@@ -61,6 +62,8 @@ class Statements:
     key_set: str
     key_use: str
     keys: str
+    lanes_forget: str
+    lanes_put: str
     lapsed: str
     lend: str
     migration_add: str

@@ -22,6 +22,7 @@ class Statements:
     cancel: str
     cancel_request: str
     claim: str
+    claim_places: str
     claim_ready: str
     claimable: str
     claimable_end: str
@@ -49,10 +50,13 @@ class Statements:
     expired: str
     fact_get: str
     fact_put: str
+    fair_prune: str
+    fair_put: str
     firing_add: str
     firing_prune: str
     flow_delete: str
     flow_free: str
+    flow_move: str
     flow_put: str
     flow_took: str
     flows: str
@@ -81,11 +85,18 @@ class Statements:
     key_use: str
     keyed: str
     keys: str
+    lane_claimable: str
+    lane_front: str
+    lane_put: str
+    lane_sort: str
+    lane_types: str
+    lanes: str
     lapsed: str
     last_arrival: str
     last_worker: str
     leave_finished: str
     leave_parked: str
+    leave_places: str
     leave_ready: str
     leave_scheduled: str
     let_go: str
@@ -123,6 +134,7 @@ class Statements:
     quarantined: str
     queues_ready: str
     ready_add: str
+    ready_add_fair: str
     replay: str
     report: str
     resume: str

@@ -1,2 +1,3 @@
--- flows: what holds for queues, how many of their jobs run, and what is left of their rates.
-select queue, settings, running, empty_at from longshore_flow
+-- flows: what holds for queues, how many of their jobs run, what is left of their rates, and
+-- how far those are that are fair.
+select queue, settings, running, empty_at, vtime from longshore_flow

@@ -2,7 +2,7 @@
 -- they were due, and what became of their earlier deliveries.
 -- :token :number
 select json_group_array(json_array(
-           j.queue, j.rank, j.seq, h.run_at, json_array(
+           j.queue, coalesce(h.place, 0), j.rank, j.seq, h.run_at, json_array(
                h.delivery, h.attempt - (h.started_at is not null), h.failures, h.crashes,
                h.lapses)))
   from longshore_held h cross join longshore_job j on j.seq = h.seq

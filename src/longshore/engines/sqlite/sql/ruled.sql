@@ -1,6 +1,7 @@
--- ruled: whether anything is paused, limited, guarded by a breaker or stands in a line. Mostly
--- nothing is.
+-- ruled: whether anything is paused, limited, guarded by a breaker, stands in a line or is fair.
+-- Mostly nothing is.
 select exists (select 1 from longshore_pause),
        exists (select 1 from longshore_flow),
        exists (select 1 from longshore_breaker),
-       exists (select 1 from longshore_line)
+       exists (select 1 from longshore_line),
+       exists (select 1 from longshore_flow where settings ->> 'order' = 'fair')

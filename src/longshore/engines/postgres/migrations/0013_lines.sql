@@ -1,0 +1,3 @@
+-- Nothing yet.
+-- longshore: works-with 0012
+select 1;
