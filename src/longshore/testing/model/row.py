@@ -24,7 +24,7 @@ class Row:
     """The session that holds it; 0 when none does."""
     number: int = 0
     """The exchange that claimed it."""
-    place: int = 0
+    turn: int = 0
     """Where it stands in that claim."""
     is_inside: bool = False
     """Whether it holds a place at the gate of its line."""

@@ -55,7 +55,7 @@ class ModelSession:
         claimed = [row for row in self._held() if row.number == number]
         return Exchanged(
             now=self._store.now(),
-            claims=[claim_of(row) for row in sorted(claimed, key=lambda row: row.place)],
+            claims=[claim_of(row) for row in sorted(claimed, key=lambda row: row.turn)],
             stale=list(lease.refused),
             cancel=self._asked_to_cancel(),
             is_paused=bool(wanted)
@@ -223,7 +223,7 @@ class ModelSession:
 
     def _take(self, row: Row, number: int) -> None:
         row.token, row.number = self.token, number
-        row.place = sum(one.number == number for one in self._held())
+        row.turn = sum(one.number == number for one in self._held())
         row.change(
             state=after(row.job.state, Verb.CLAIM),
             delivery=row.job.delivery + 1,

@@ -1,3 +1,0 @@
--- Nothing yet.
--- longshore: works-with 0012
-select 1;
