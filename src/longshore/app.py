@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
-from longshore import breakers
+from longshore import breakers, tracing
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
@@ -114,7 +114,7 @@ class Longshore:
         check_may_open()
         opened = self._opened
         if opened is None or opened.pid != os.getpid() or opened.loop.is_closed():
-            opened = open_here(self.url, self._given_clock, self.metrics)
+            opened = open_here(self.url, self._given_clock, self.metrics, self.settings.tracing)
             self._opened = opened
         if opened.loop is not asyncio.get_running_loop():
             raise ConfigError(
@@ -265,9 +265,9 @@ class Longshore:
         but what a child gets by importing the app. `max_crashes` is for tasks that do not say.
         """
         handlers = (task.handler(max_crashes=max_crashes) for task in self.tasks.values())
-        isolated = self._tasks if is_isolating else ()
+        traced = tracing.around(handlers, self.settings.tracing, self.settings.worker.name)
         origin = partial(self._origin, child_logs)
-        return Registry(handlers, origin=origin, isolated=isolated)
+        return Registry(traced, origin=origin, isolated=self._tasks if is_isolating else ())
 
     async def work(
         self,

@@ -4,11 +4,13 @@ import asyncio
 import os
 from dataclasses import dataclass
 
+from longshore import tracing
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.runtime.clock import Clock
+from longshore.tracing import TracingSettings
 
 __all__ = ["Opened", "open_here"]
 
@@ -23,10 +25,12 @@ class Opened:
     users: int = 0
 
 
-def open_here(url: str, clock: Clock | None, metrics: Metrics) -> Opened:
-    """The engine for this process and its running loop, observed.
+def open_here(
+    url: str, clock: Clock | None, metrics: Metrics, traces: TracingSettings
+) -> Opened:
+    """The engine for this process and its running loop, observed, and traced if so wished.
 
     Unless a test sets the time, the engine goes by its own clock and not by ours.
     """
-    engine = observed(open_engine(url, clock=clock), metrics)
+    engine = tracing.over(observed(open_engine(url, clock=clock), metrics), traces)
     return Opened(engine, asyncio.get_running_loop(), os.getpid())

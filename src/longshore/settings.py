@@ -28,6 +28,7 @@ from longshore.engine import Retention
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
+from longshore.tracing.settings import TracingSettings
 from longshore.worker.settings import WorkerSettings
 
 __all__ = [
@@ -132,6 +133,7 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     log: LogSettings = field(default_factory=LogSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
     http: HttpTaskSettings = field(default_factory=HttpTaskSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
 

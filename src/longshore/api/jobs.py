@@ -227,7 +227,8 @@ def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob |
     try:
         body = _item.read(bytes(raw), most_nodes=most)
         refuse_keyless(call.caller, body.idempotency_key)
-        return submitting.new_job(call.service, call.caller.home, body)
+        trace = submitting.trace_of(call.headers)
+        return submitting.new_job(call.service, call.caller.home, body, trace=trace)
     except ProblemError as error:
         return error.problem
 
@@ -298,6 +299,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.SUBMIT,
         body=BatchBody,
         answers={200: BatchResult},
+        headers={"traceparent": Header("W3C trace context; stored with each job.")},
         is_large=True,
         jobs=lambda body: len(body.jobs),
     ),

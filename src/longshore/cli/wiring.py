@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from longshore import tracing
 from longshore.app import Longshore
 from longshore.cli import logs
 from longshore.cli.loading import load_app
@@ -94,7 +95,7 @@ def service(
     format_flag = LogFormat.JSON if shared.as_json else None
     known = settings(shared, {"log.format": format_flag, **(flags or {})})
     logs.configure(known.log)
-    with app(shared) as application:
+    with app(shared) as application, tracing.exporting(known.tracing):
         yield application, replace(known, worker=application.with_queues(known.worker))
 
 

@@ -25,6 +25,7 @@ from contextvars import copy_context
 from time import monotonic
 from typing import Any, cast
 
+from longshore import tracing
 from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
@@ -303,8 +304,13 @@ def _handlers(
         handlers = {name: found.get(name) for name in setup.types}
     else:
         app = stack.enter_context(found.at(setup.origin.url))
-        tasks = app.tasks
-        handlers = {name: tasks[name].handler() for name in setup.types if name in tasks}
+        tasks, settings = app.tasks, app.settings
+        if setup.origin.logs is not None:
+            # The worker is a process of Longshore's own, and so is this one.
+            stack.enter_context(tracing.exporting(settings.tracing))
+        own = (tasks[name].handler() for name in setup.types if name in tasks)
+        traced = tracing.around(own, settings.tracing, settings.worker.name)
+        handlers = {handler.type: handler for handler in traced}
     known = {name: one for name, one in handlers.items() if one is not None}
     if unknown := set(setup.types) - known.keys():
         raise ConfigError(

@@ -16,6 +16,8 @@ __all__ = ["describe_frames"]
 _FRAMES = 40
 _CHAIN = 8
 _LINE_CHARACTERS = 4_096
+_TRACING = "longshore.tracing.processing"
+"""Around every handler, where runs are traced."""
 _PLAIN = ("builtins", "__main__")
 """Modules whose errors are told by their bare names."""
 _EXPLAINED = (SyntaxError, NameError, AttributeError, ImportError)
@@ -69,6 +71,8 @@ def _alone(error: BaseException, *, skip: int) -> list[str]:
     while trace is not None:
         found.append(trace)
         trace = trace.tb_next
+    if skip < len(found) and found[skip].tb_frame.f_globals.get("__name__") == _TRACING:
+        skip += 1
     for one in found[skip:][-_FRAMES:]:
         code, line_number = one.tb_frame.f_code, one.tb_lineno
         file = code.co_filename
