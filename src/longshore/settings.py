@@ -65,6 +65,7 @@ class LogLevel(StrEnum):
 class LogFormat(StrEnum):
     """How a log line looks."""
 
+    AUTO = "auto"
     TEXT = "text"
     JSON = "json"
 
@@ -115,8 +116,9 @@ class LogSettings:
 
     level: LogLevel = LogLevel.INFO
     """The least important lines that are written: debug, info, warning or error."""
-    format: LogFormat = LogFormat.TEXT
-    """`text` for people; `json` for machines, one object per line."""
+    format: LogFormat = LogFormat.AUTO
+    """`text` for people; `json` for machines, one object per line; `auto` is text where
+    standard error is a terminal, and JSON elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
         await promoted.wait()
         scheduler.drain()
 
-    assert calls == {"promote", "lapsed", "due_schedules", "prune", "ping"}
+    assert calls == {"promote", "lapsed", "due_schedules", "prune", "breaker_settings", "ping"}
     assert [counts.ready for counts in await engine.counts()] == [1]
 
 

@@ -36,7 +36,7 @@ class Shell:
         self._stack = stack
         clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
         paths = os.pathsep.join(filter(None, [str(HERE), clean.get("PYTHONPATH")]))
-        self._environ = {**clean, "PYTHONPATH": paths}
+        self._environ = {**clean, "PYTHONPATH": paths, "LONGSHORE_LOG_FORMAT": "text"}
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         process = self._stack.enter_context(

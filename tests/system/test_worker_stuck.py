@@ -103,8 +103,8 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
 async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, ready: Path):
     hand = yard.start("quick", "--processes", "2", "--ready-file", str(ready))
     await hand.logged("worker started", 2)
-    await hand.logged("session opened")
-    was_early = ready.exists() and len(hand.lines("session opened")) < 2
+    await hand.logged("lease acquired")
+    was_early = ready.exists() and len(hand.lines("lease acquired")) < 2
     await eventually(ready.exists, within=PATIENCE)
     hand.kill(signal.SIGTERM)
 

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from longshore import breakers
@@ -13,7 +14,7 @@ from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
-from longshore.settings import LogFormat, Settings
+from longshore.settings import Settings
 from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.keeper import KeeperOffer
@@ -107,7 +108,8 @@ async def work_and_schedule(
                 is_isolating=app.engine.traits.shared_between_processes,
                 max_crashes=settings.worker.max_crashes,
             ),
-            settings.worker,
+            # The tail tells of those.
+            replace(settings.worker, log_successes=0),
             clock=wiring.CLOCK,
             ticks=ticks,
         )
@@ -135,7 +137,7 @@ def _keeper(app: Longshore, settings: Settings) -> KeeperOffer | None:
     return KeeperOffer(
         url=app.url,
         log_level=log.level,
-        logs_json=log.format is LogFormat.JSON,
+        logs_json=logs.is_json(log),
         stuck_after=worker.stuck_after.total_seconds(),
         exit_when_stuck=worker.exit_when_stuck,
         ready_file=worker.ready_file,

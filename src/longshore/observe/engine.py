@@ -26,6 +26,8 @@ log = logging.getLogger("longshore.submit")
 
 _line = attrgetter("queue", "type")
 _queue = attrgetter("queue")
+_TRACE = slice(3, 35)
+"""The trace's own part of a W3C traceparent."""
 _STORED_BEFORE = (Verdict.REPEATED, Verdict.UNIQUE)
 
 
@@ -117,6 +119,16 @@ class _Observed(_Companion):
 
     def _count(self, jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> None:
         metrics = self.metrics
+        if len(jobs) == 1 and answers[0].verdict is Verdict.ACCEPTED:
+            # Most programs submit one at a time.
+            metrics.jobs_submitted.add(1, jobs[0].queue, jobs[0].type)
+        else:
+            self._count_many(jobs, answers)
+        if log.isEnabledFor(logging.DEBUG):
+            _tell(jobs, answers)
+
+    def _count_many(self, jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> None:
+        metrics = self.metrics
         accepted = Counter(map(_line, jobs))
         others = [
             (job, one.verdict)
@@ -129,8 +141,6 @@ class _Observed(_Companion):
                 metrics.jobs_deduplicated.add(1, job.queue, job.type)
         for line, count in accepted.items():
             metrics.jobs_submitted.add(count, *line)
-        if log.isEnabledFor(logging.DEBUG):
-            _tell(jobs, answers)
 
 
 class _Then(Coroutine[Any, Any, list[Submitted]]):
@@ -209,4 +219,6 @@ class _ObservedSession:
 def _tell(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> None:
     for job, one in zip(jobs, answers, strict=False):
         facts = {"job": ids.text(one.id), "type": job.type, "queue": job.queue}
+        if job.trace is not None:
+            facts["trace"] = job.trace[_TRACE]
         log.debug("job submitted", extra=facts | {"verdict": str(one.verdict)})

@@ -1,6 +1,7 @@
 """The numbers as text, as Prometheus reads it (format 0.0.4)."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from longshore.observe.cells import Totals
@@ -50,11 +51,11 @@ def _samples(family: Family, labels: tuple[str, ...], cells: list[float]) -> Ite
     if not isinstance(family, Histogram):
         yield _line(family.name, family.labels, labels, cells[0])
         return
-    *buckets, count, total = cells
     names = (*family.labels, "le")
     bounds = [*map(_number, family.bounds), "+Inf"]
-    for bound, value in zip(bounds, [*buckets, count], strict=True):
-        yield _line(f"{family.name}_bucket", names, (*labels, bound), value)
+    total, count = cells[-1], 0.0
+    for bound, count in zip(bounds, accumulate(cells[:-1]), strict=True):
+        yield _line(f"{family.name}_bucket", names, (*labels, bound), count)
     yield _line(f"{family.name}_sum", family.labels, labels, total)
     yield _line(f"{family.name}_count", family.labels, labels, count)
 

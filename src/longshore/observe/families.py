@@ -94,7 +94,11 @@ class Gauge(Family):
 
 
 class Histogram(Family):
-    """How long things took, in seconds: how many up to each bound, how many, and their sum."""
+    """How long things took, in seconds.
+
+    A cell for each bound holds how many there are up to it and above the one before; then come
+    those above all bounds, and the sum of all.
+    """
 
     kind = "histogram"
 
@@ -107,23 +111,27 @@ class Histogram(Family):
 
     @property
     def width(self) -> int:
-        """A cell for each bound, the count and the sum."""
+        """One for each bound, one for what is above, and the sum."""
         return len(self.bounds) + 2
 
     def observe(self, seconds: float, *labels: str) -> None:
         """One of them."""
         values, at = self.values, self.place(labels)
-        last = at + len(self.bounds)
-        for cell in range(at + bisect_left(self.bounds, seconds), last + 1):
-            values[cell] += 1
-        values[last + 1] += max(seconds, 0.0)
+        values[at + bisect_left(self.bounds, seconds)] += 1
+        if seconds > 0.0:
+            values[at + len(self.bounds) + 1] += seconds
 
     def observe_all(self, microseconds: list[int], *labels: str) -> None:
         """Many of them, in whole microseconds. They are sorted in place."""
         values, at = self.values, self.place(labels)
         microseconds.sort()
-        for bound in self._microseconds:
-            values[at] += bisect_right(microseconds, bound)
-            at += 1
-        values[at] += len(microseconds)
-        values[at + 1] += max(sum(microseconds), 0) / 1e6
+        before, most = 0, len(microseconds)
+        for cell, bound in enumerate(self._microseconds, at):
+            if before == most:
+                break
+            if (upto := bisect_right(microseconds, bound, before)) > before:
+                values[cell] += upto - before
+                before = upto
+        last = at + len(self.bounds)
+        values[last] += most - before
+        values[last + 1] += max(sum(microseconds), 0) / 1e6

@@ -2,12 +2,16 @@
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-__all__ = ["configure"]
+__all__ = ["configure", "redacted"]
 
+_SECRET = re.compile(
+    r"""(\w://[^/\s@:"'\\]*:)[^/\s@"'\\]+(?=@)|(\bls_)\w{8,}|(\b[Bb]earer )[^\s"'\\,]+"""
+)
 _USUAL = {*vars(logging.makeLogRecord({})), "message", "taskName"}
 
 
@@ -34,7 +38,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return redacted(json.dumps(line, default=str))
 
 
 class TextLines(logging.Formatter):
@@ -50,7 +54,14 @@ class TextLines(logging.Formatter):
         line = " ".join([when, record.levelname.lower(), record.getMessage(), *facts])
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return line
+        return redacted(line)
+
+
+def redacted(line: str) -> str:
+    """The line without what looks like a secret: a password in an address, a key, a token."""
+    if "://" in line or "ls_" in line or "earer " in line:
+        return _SECRET.sub(lambda found: f"{found[1] or found[2] or found[3]}***", line)
+    return line
 
 
 def _instant(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The scheduler: five ticks in one process, any number of processes on one store."""
+"""The scheduler: six ticks in one process, any number of processes on one store."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.outlook import Outlook
+from longshore.scheduler.breakers import BreakerWatch, Source
 from longshore.scheduler.fire import Firer
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.prune import Pruner
@@ -24,7 +25,7 @@ log = logging.getLogger("longshore.scheduler")
 DEFAULT_LEASE_US = 30_000_000
 
 
-class Store(TimedSteward, Protocol):
+class Store(TimedSteward, Source, Protocol):
     """A steward's engine that also tells whether this code may work on it."""
 
     async def ping(self) -> None:
@@ -58,6 +59,7 @@ class Scheduler:
             Beat("reclaim", reclaimer.tick),
             Beat("fire", firer.tick),
             Beat("prune", pruner.tick),
+            Beat("breakers", BreakerWatch(engine).tick),
             Beat("schema", self._outlook.tick),
         ]
 

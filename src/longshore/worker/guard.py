@@ -8,12 +8,14 @@ claimed. Both have their limits, so that one such job cannot keep a worker from 
 import logging
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
-from longshore.core import ids, poison, settle
+from longshore.core import poison, settle
 from longshore.core.job import Claim
 from longshore.engine import Reference
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Stop
+from longshore.worker.facts import facts
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
@@ -145,12 +147,12 @@ class Guard:
             if poison.is_convicted(history):
                 self._aside.claims.popleft()
                 self._settler.settle(claim, settle.condemned(claim))
-                log.warning("job died", extra=_facts(claim) | {"reason": "poison"})
+                log.warning("job dead", extra=self._facts(claim) | {"reason": "poison"})
                 return
         self._next, self._is_known = claim, False
         self._begin_by = self._clock.monotonic() + _PATIENCE
         self._settler.release(self._slots.take_unstarted())
-        log.info("job waits to run alone", extra=_facts(claim))
+        log.info("job waits to run alone", extra=self._facts(claim))
 
     def _is_quiet(self) -> bool:
         """Nothing else runs, or it has been given time enough."""
@@ -165,12 +167,6 @@ class Guard:
         self._alone_until = now + (_SOLITUDE if is_suspect else _SHORT_SOLITUDE)
         self._slots.run(claim, in_child=is_suspect)
 
-
-def _facts(claim: Claim) -> dict[str, object]:
-    return {
-        "job": ids.text(claim.id),
-        "type": claim.type,
-        "queue": claim.queue,
-        "crashes": claim.crashes,
-        "lapses": claim.lapses,
-    }
+    def _facts(self, claim: Claim) -> dict[str, Any]:
+        doubts = {"crashes": claim.crashes, "lapses": claim.lapses}
+        return facts(claim, self._standing.worker) | doubts

@@ -1,6 +1,8 @@
 """Counts what the engine accepted of a worker: how jobs ended, how long they waited and ran."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from operator import attrgetter, sub
+from typing import cast
 
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
@@ -18,7 +20,7 @@ _OUTCOMES = {
     Verb.RELEASE: "released",
 }
 
-_Settled = tuple[Claim, Settlement]
+_line = attrgetter("queue", "type")
 
 
 class Meter:
@@ -36,41 +38,53 @@ class Meter:
         refused: Collection[Reference],
     ) -> None:
         """The engine settled these, but for the refused; `special` did not plainly succeed."""
-        pairs = zip(claims, settlements, strict=True)
-        if not special and not refused:
-            self._succeeded(pairs)
+        if special or refused:
+            claims, settlements = self._plain(claims, settlements, refused)
+        lines = set(map(_line, claims))
+        if len(lines) == 1:
+            # As a rule: what was submitted together ends together.
+            self._succeeded(lines.pop(), claims, settlements)
             return
-        plain: list[_Settled] = []
-        for claim, one in pairs:
+        held: dict[tuple[str, str], tuple[list[Claim], list[Settlement]]] = {
+            line: ([], []) for line in lines
+        }
+        for claim, one in zip(claims, settlements, strict=True):
+            mine, ends = held[claim.queue, claim.type]
+            mine.append(claim)
+            ends.append(one)
+        for line, (mine, ends) in held.items():
+            self._succeeded(line, mine, ends)
+
+    def _plain(
+        self,
+        claims: list[Claim],
+        settlements: list[Settlement],
+        refused: Collection[Reference],
+    ) -> tuple[list[Claim], list[Settlement]]:
+        """Those that succeeded; the others are counted here."""
+        mine: list[Claim] = []
+        ends: list[Settlement] = []
+        for claim, one in zip(claims, settlements, strict=True):
             if refused and (one.handle, one.delivery) in refused:
                 continue
-            if one.verb is Verb.SUCCEED:
-                plain.append((claim, one))
-            else:
+            if one.verb is not Verb.SUCCEED:
                 self._ended(claim, one)
-        self._succeeded(plain)
-
-    def _succeeded(self, pairs: Iterable[_Settled]) -> None:
-        lines: dict[tuple[str, str], list[_Settled]] = {}
-        for pair in pairs:
-            claim = pair[0]
-            key = (claim.queue, claim.type)
-            if key in lines:
-                lines[key].append(pair)
             else:
-                lines[key] = [pair]
+                mine.append(claim)
+                ends.append(one)
+        return mine, ends
+
+    def _succeeded(
+        self, line: tuple[str, str], claims: list[Claim], settlements: list[Settlement]
+    ) -> None:
         metrics = self._metrics
-        for key, line in lines.items():
-            metrics.jobs_succeeded.add(len(line), *key)
-            times = [
-                (one.started_at, one.finished_at, claim.run_at)
-                for claim, one in line
-                if one.started_at is not None and one.finished_at is not None
-            ]
-            metrics.job_wait.observe_all([began - due for began, _, due in times], *key)
-            metrics.job_run.observe_all(
-                [ended - began for began, ended, _ in times], *key, "succeeded"
-            )
+        metrics.jobs_succeeded.add(len(claims), *line)
+        # What succeeded began and ended.
+        began = cast("list[int]", [one.started_at for one in settlements])
+        ended = cast("list[int]", [one.finished_at for one in settlements])
+        due = [one.run_at for one in claims]
+        metrics.job_wait.observe_all([*map(sub, began, due)], *line)
+        metrics.job_run.observe_all([*map(sub, ended, began)], *line, "succeeded")
 
     def _ended(self, claim: Claim, one: Settlement) -> None:
         metrics, line = self._metrics, (claim.queue, claim.type)

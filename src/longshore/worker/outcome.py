@@ -3,17 +3,18 @@
 import logging
 import math
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from longshore.core import ids, settle
+from longshore.core import settle
 from longshore.core.backoff import LONGEST_US
-from longshore.core.job import Claim, Failure, Settlement
+from longshore.core.job import Failure, Settlement
 from longshore.core.state import Verb
 from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
 from longshore.errors import UnknownTaskError
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.facts import facts
 from longshore.worker.frames import describe_frames
 from longshore.worker.standing import Standing
 from longshore.worker.wire import ForeignError
@@ -48,7 +49,7 @@ class Judge:
         """
         if attempt.is_committed:
             if attempt.completion is not None and attempt.completion.result is None:
-                log.warning("result not kept: use job.set_result", extra=_facts(attempt.claim))
+                log.warning("result not kept: use job.set_result", extra=self._facts(attempt))
             return
         try:
             attempt.result = attempt.handler.encode_result(result)
@@ -71,7 +72,7 @@ class Judge:
         """The handler raised, on its own or because it was told to stop; None as above."""
         if attempt.is_committed:
             why = {"error": f"{type(error).__name__}: {_message(error)}"}
-            log.warning("handler failed after its commit", extra=_facts(attempt.claim) | why)
+            log.warning("handler failed after its commit", extra=self._facts(attempt) | why)
             return None
         return self._logged(attempt, self._raised(attempt, error))
 
@@ -154,8 +155,8 @@ class Judge:
                 return int(handler.retry_delay(failures))
             except Exception as error:
                 # The task's own function: its fault must not cost the job its retry.
-                facts = _facts(attempt.claim) | {"error": repr(error)}
-                log.warning("retry delay failed", extra=facts)
+                known = self._facts(attempt) | {"error": repr(error)}
+                log.warning("retry delay failed", extra=known)
         return handler.backoff.delay(failures, self._rng.random())
 
     def _killed(self, attempt: Attempt, why: Failure, reason: str) -> Settlement:
@@ -165,24 +166,32 @@ class Judge:
         at = self._standing.engine_time
         return {"started_at": at(attempt.started), "finished_at": at(attempt.finished)}
 
+    def _facts(self, attempt: Attempt) -> dict[str, Any]:
+        return facts(attempt.claim, self._standing.worker)
+
+    def _retry(self, delay: int) -> dict[str, Any]:
+        due = self._standing.engine_time(self.clock.monotonic()) + delay
+        at = datetime.fromtimestamp(due / SECOND, UTC).isoformat(timespec="milliseconds")
+        return {"retry_in": delay / SECOND, "retry_at": at.replace("+00:00", "Z")}
+
     def _logged(self, attempt: Attempt, settlement: Settlement) -> Settlement:
         is_lost, verb = attempt.stop is Stop.LOST, settlement.verb
         level = logging.WARNING if verb is Verb.KILL and not is_lost else logging.INFO
         # Asked first: what is written below costs more than the decision it is about.
         if not log.isEnabledFor(level):
             return settlement
-        facts: dict[str, Any] = _facts(attempt.claim)
+        known: dict[str, Any] = self._facts(attempt)
         if is_lost:
-            log.info("attempt dropped", extra=facts)
+            log.info("attempt dropped", extra=known)
             return settlement
         if settlement.failure:
-            facts |= {"kind": settlement.failure.kind, "error": settlement.failure.message}
+            known |= {"kind": settlement.failure.kind, "error": settlement.failure.message}
         if verb is Verb.RETRY:
-            log.info("attempt failed", extra=facts | {"retry_in": settlement.delay / SECOND})
+            log.info("attempt failed", extra=known | self._retry(settlement.delay))
         elif verb is Verb.KILL:
-            log.warning("job died", extra=facts | {"reason": settlement.reason})
+            log.warning("job dead", extra=known | {"reason": settlement.reason})
         else:
-            log.info("attempt ended", extra=facts | {"verb": str(verb)})
+            log.info("attempt ended", extra=known | {"verb": str(verb)})
         return settlement
 
 
@@ -206,12 +215,3 @@ def _microseconds(after: timedelta | float | None) -> int | None:
     if not isinstance(seconds, int | float) or math.isnan(seconds):
         return None
     return int(min(max(seconds, 0.0) * SECOND, LONGEST_US))
-
-
-def _facts(claim: Claim) -> dict[str, Any]:
-    return {
-        "job": ids.text(claim.id),
-        "type": claim.type,
-        "queue": claim.queue,
-        "attempt": claim.attempt + 1,
-    }

@@ -102,6 +102,9 @@ class WorkerSettings:
     """A worker that is stuck leaves with exit code 76, for a supervisor to start it again."""
     ready_file: str | None = None
     """A file that is there while the worker can claim, and is touched every second."""
+    log_successes: int = 100
+    """At most so many lines a second tell of jobs that succeeded, one each; the others are
+    counted in one more. With the log level debug each has its line; 0 for none."""
     name: str | None = None
     """What people see in the list of workers; without it, host and process id."""
 
@@ -111,6 +114,10 @@ class WorkerSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"worker.{name} is {value}; it must be at least 1")
+        if self.log_successes < 0:
+            raise ConfigError(
+                f"worker.log_successes is {self.log_successes}; it must be at least 0"
+            )
         if not self.queues:
             raise ConfigError("worker.queues is empty; name at least one queue")
         if not timedelta(0) < self.poll <= _LONGEST_POLL:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from longshore.core import ids, settle
+from longshore.core import settle
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.facts import Successes
 from longshore.worker.flight import Flight
 from longshore.worker.hooks import Hooks
 from longshore.worker.meter import Meter
@@ -41,10 +42,13 @@ class Batch(msgspec.Struct, frozen=True):
 class Settler:
     """Holds the attempts that ended and the claims to give back. Nothing leaves it twice."""
 
-    def __init__(self, standing: Standing, flight: Flight, meter: Meter) -> None:
+    def __init__(
+        self, standing: Standing, flight: Flight, meter: Meter, *, log_successes: int
+    ) -> None:
         self.standing = standing
         self._flight = flight
         self._meter = meter
+        self.successes = Successes(standing.worker, log_successes)
         self._stats = standing.stats
         self._decided: list[tuple[Claim, Settlement]] = []
         self._left: list[Attempt] = []
@@ -124,8 +128,6 @@ class Settler:
             )
             for attempt in ended
         ]
-        if log.isEnabledFor(logging.DEBUG):
-            _log_successes(ended)
         special = [one.settlement for one in ended if one.settlement is not None] + decided
         cells = [cell for attempt in ended if (cell := attempt.cell) >= 0]
         cancelled, self._left = self._left, []
@@ -163,6 +165,7 @@ class Settler:
         self._meter.count(
             batch.claims, batch.settlements, special=len(batch.special), refused=refused
         )
+        self.successes.tell(batch.claims, batch.settlements)
         for attempt in batch.cancelled:
             if attempt.reference not in refused:
                 self.hooks.run(attempt)
@@ -179,20 +182,3 @@ def _is_hooked(attempt: Attempt, settlement: Settlement | None) -> bool:
         and settlement.started_at is not None
         and bool(attempt.handler.on_cancelled)
     )
-
-
-def _log_successes(ended: Iterable[Attempt]) -> None:
-    for attempt in ended:
-        if attempt.settlement is None:
-            claim = attempt.claim
-            seconds = attempt.finished - attempt.started
-            log.debug(
-                "job succeeded",
-                extra={
-                    "job": ids.text(claim.id),
-                    "type": claim.type,
-                    "queue": claim.queue,
-                    "attempt": claim.attempt + 1,
-                    "seconds": seconds,
-                },
-            )

@@ -75,6 +75,7 @@ class Standing:
     ) -> None:
         self._engine = engine
         self._identity = identity
+        self.worker = identity.worker
         self._lease = identity.lease
         self._rng = rng
         self.clock = clock
@@ -133,7 +134,7 @@ class Standing:
         self._tell(await self._insist("open_session", call))
         self.until = self._end(sent)
         self.answered = self.fed = self.clock.monotonic()
-        log.info("session opened", extra={"worker": who.worker, "token": self.token})
+        log.info("lease acquired", extra={"worker": who.worker, "token": self.token})
 
     async def exchange(
         self,

@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from longshore.core import ids
 from longshore.engine import Reference
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.departure import Departure
+from longshore.worker.facts import facts
 from longshore.worker.outcome import Judge
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
@@ -111,6 +111,9 @@ class Sweep:
         elif not attempt.is_start_known and now >= attempt.started + _REPORT_AFTER:
             attempt.is_start_known = True
             self._starts.append(attempt)
+            if log.isEnabledFor(logging.DEBUG):
+                known = facts(attempt.claim, self._settler.standing.worker)
+                log.debug("attempt started", extra=known)
 
     def _leave_behind(self, attempt: Attempt) -> None:
         """Settle a coroutine that has swallowed every cancellation, and free its room.
@@ -118,8 +121,8 @@ class Sweep:
         A thread keeps both until it ends or the worker leaves: it cannot be told so strongly.
         """
         if isinstance(attempt.task, asyncio.Task):
-            facts = {"job": ids.text(attempt.claim.id), "type": attempt.claim.type}
-            log.warning("handler left behind", extra=facts | {"told": attempt.tellings})
+            known = facts(attempt.claim, self._settler.standing.worker)
+            log.warning("handler left behind", extra=known | {"told": attempt.tellings})
             self._settler.leave(attempt, self._judge.unfinished(attempt))
             self._slots.leave_behind(attempt)
 

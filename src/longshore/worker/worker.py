@@ -95,7 +95,12 @@ class Worker:
             every=settings.stuck_after.total_seconds() / _LOOKS,
         )
         self._flight = Flight(self._standing.engine_time)
-        self._settler = Settler(self._standing, self._flight, Meter(self._metrics))
+        self._settler = Settler(
+            self._standing,
+            self._flight,
+            Meter(self._metrics),
+            log_successes=settings.log_successes,
+        )
         judge = Judge(self._standing, rng)
         self._slots = Slots(
             registry,
@@ -242,15 +247,16 @@ class Worker:
             self._sweep.beat,
             Beat("renew", self._renewer.tick),
             Beat("schema", self._outlook.tick),
-            Beat("meter", self._tell_slots),
+            Beat("meter", self._tell_every_second),
         ]
         beats += [Beat(name, tick) for name, tick in self._ticks]
         if self.keeper is not None:
             beats.append(Beat("keeper", self.keeper.tick))
         return beats
 
-    async def _tell_slots(self) -> float:
+    async def _tell_every_second(self) -> float:
         self._show_slots()
+        self._settler.successes.turn()
         return _SHOWN_EVERY
 
     def _show_slots(self) -> None:
@@ -265,6 +271,7 @@ class Worker:
         for beat in beats:
             beat.stop()
         self._metrics.refreshers.remove(self._show_slots)
+        self._settler.successes.turn()
         await self._slots.close()
         await self._settler.hooks.close()
         await asyncio.wait(tasks, timeout=_TIDYING)

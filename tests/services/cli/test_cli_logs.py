@@ -23,12 +23,29 @@ def _own_root_logger() -> Iterator[None]:
 
 
 def test_a_line_of_text_has_its_fields(capsys: pytest.CaptureFixture[str]):
-    logs.configure(LogSettings())
+    logs.configure(LogSettings(format=LogFormat.TEXT))
 
-    logging.getLogger("x").info("job died", extra={"job": 7, "error": "two words\n", "why": ""})
+    logging.getLogger("x").info("job dead", extra={"job": 7, "error": "two words\n", "why": ""})
 
     line = capsys.readouterr().err
-    assert line[8:] == " info job died job=7 error='two words\\n' why=''\n"
+    assert line[8:] == " info job dead job=7 error='two words\\n' why=''\n"
+
+
+@pytest.mark.parametrize("format", [LogFormat.TEXT, LogFormat.AUTO])
+def test_what_looks_like_a_secret_is_not_written(
+    capsys: pytest.CaptureFixture[str], format: LogFormat
+):
+    logs.configure(LogSettings(format=format))
+    said = 'at "postgresql://me:hunter2@db/x" with ls_abc123_s3cr3tpart_99 and Bearer eyJh.b.c'
+
+    log = logging.getLogger("x")
+    log.error("call failed", extra={"error": said}, exc_info=ValueError(said))
+
+    line = capsys.readouterr().err
+    for secret in ("hunter2", "s3cr3t", "eyJh"):
+        assert secret not in line
+    assert "postgresql://me:***@db/x" in line
+    assert line.startswith("{") is (format is LogFormat.AUTO)
 
 
 def test_a_line_of_json_is_one_object(capsys: pytest.CaptureFixture[str]):
