@@ -11,7 +11,7 @@ from longshore.core.job import NewJob
 from longshore.engines.postgres.arrays import packed, turned
 from longshore.engines.postgres.spans import MOST_JOBS
 
-__all__ = ["alone", "columns", "sent"]
+__all__ = ["alone", "columns", "lined", "sent"]
 
 MOST_BYTES = 1 << 20
 """Payloads of one segment: a claim of a part of it reads all of them."""
@@ -19,7 +19,9 @@ _BYTES = frozenset((9, 20, 24, 25))
 """The columns that are bytes, or no lists."""
 _json = msgspec.json.Encoder()
 
-_Alike = tuple[str, int, int, int | None]
+_Alike = tuple[str, int, int, int | None, bool]
+_MOST_LINED = 32
+"""Jobs with ordering keys of one segment: they are claimed one by one."""
 _Segment = list[list[NewJob]]
 
 
@@ -27,7 +29,8 @@ def grouped(jobs: Iterable[NewJob]) -> list[_Segment]:
     """Segments of spans of jobs. Jobs that are alike keep their order."""
     alike: dict[_Alike, dict[tuple[int | None, int], list[NewJob]]] = {}
     for job in jobs:
-        key = (job.queue, job.priority, job.max_attempts, job.timeout)
+        is_lined = job.ordering_key is not None
+        key = (job.queue, job.priority, job.max_attempts, job.timeout, is_lined)
         spans = alike.get(key)
         if spans is None:
             spans = alike[key] = {}
@@ -61,7 +64,8 @@ class _Columns:
         tenants = [job.tenant for job in jobs]
         type_name = _common(types)
         tenant = _common(tenants)
-        self._add_spans(segment, type_name)
+        if first.ordering_key is None:
+            self._add_spans(segment, type_name)
         ids = b"".join([job.id for job in jobs])
         payloads = [job.payload for job in jobs]
         lengths = list(map(len, payloads))
@@ -109,6 +113,11 @@ def columns(
     )
 
 
+def lined(jobs: Iterable[NewJob]) -> list[NewJob]:
+    """Those that have an ordering key: which spans they are in, their lines decide."""
+    return [job for job in jobs if job.ordering_key is not None]
+
+
 def alone(job: NewJob) -> tuple[object, ...]:
     """The arguments of `longshore.submit_one`, behind the clock."""
     names = (job.queue, job.type, job.tenant)
@@ -133,17 +142,16 @@ def _common(names: list[str]) -> str:
 def _cut(spans: list[list[NewJob]]) -> list[list[list[NewJob]]]:
     """Several segments where one would be too long or too heavy."""
     jobs = sum(map(len, spans))
-    if jobs <= MOST_JOBS and sum(len(job.payload) for span in spans for job in span) <= (
-        MOST_BYTES
-    ):
+    most = MOST_JOBS if spans[0][0].ordering_key is None else _MOST_LINED
+    if jobs <= most and sum(len(job.payload) for span in spans for job in span) <= (MOST_BYTES):
         return [spans]
     segments: list[list[list[NewJob]]] = []
-    count = MOST_JOBS
+    count = most
     weight = 0
     for span in spans:
         is_new = True
         for job in span:
-            if count >= MOST_JOBS or weight + len(job.payload) > MOST_BYTES:
+            if count >= most or weight + len(job.payload) > MOST_BYTES:
                 segments.append([])
                 count = weight = 0
                 is_new = True
@@ -167,8 +175,8 @@ def _extras(jobs: list[NewJob]) -> tuple[str | None, str | None]:
             or job.ordering_key is not None
         ):
             keys[str(place)] = _keys(job)
-        if job.trace is not None or job.tags:
-            facts = {"trace": job.trace, "tags": job.tags or None}
+        if job.trace is not None or job.tags or job.ordering_key is not None:
+            facts = {"trace": job.trace, "tags": job.tags or None, "line": job.ordering_key}
             own[str(place)] = {name: fact for name, fact in facts.items() if fact is not None}
     return _text(keys), _text(own)
 

@@ -63,6 +63,7 @@ class Changes:
         self._groups: list[Group] = []
         self._ids: dict[tuple[Name, str, str, str], list[bytes]] = {}
         self._mixed: dict[tuple[Name, str], _Mixed] = {}
+        self._lines: list[dict[str, object]] = []
         self._tally: Counter[tuple[str, str, str]] = Counter()
         """Jobs that finish, by queue, tenant and state."""
 
@@ -114,7 +115,21 @@ class Changes:
         }
         where = {"state": state, "run_at": span.run_at, "rank": span.rank}
         self._tally[span.queue, span.tenant_of(ordinal(one.handle)), state] += 1
+        if span.line is not None:
+            self.leave(span, state)
         self._ended.append({**facts, **counters, **where, "reason": one.reason})
+
+    def leave(self, span: HeldSpan, state: State) -> None:
+        """The one job of a span leaves its line."""
+        self._lines.append(
+            {
+                "queue": span.queue,
+                "tenant": span.tenant_of(span.lo),
+                "key": span.line,
+                "id": span.id(span.lo).hex(),
+                "state": state,
+            }
+        )
 
     def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
         """A delivery that did not succeed goes into the job's history."""
@@ -204,7 +219,8 @@ class Changes:
         return [*columns, packed(list(self._tally.values()))]
 
     def _rare(self) -> str | None:
-        if not (self._attempts or self._ended or self.heard or self._reports):
+        rare = self._attempts or self._ended or self.heard or self._reports
+        if not (rare or self._lines):
             return None
         rare = {
             "ready": self._ready,
@@ -213,6 +229,7 @@ class Changes:
             "attempts": self._attempts,
             "heard": self.heard,
             "progress": list(self._reports.values()),
+            "lines": self._lines,
         }
         return _json.encode(rare).decode()
 

@@ -102,7 +102,12 @@ def _given(jobs: list[NewJob]) -> dict[str, object]:
     # The last column says whether to wake the workers, and here it is always so: who looks
     # for them now does not see those that begin to wait before the commit.
     *columns, _ = batch.columns(jobs, wakes=True)
-    return dict(zip(_COLUMNS, columns, strict=True))
+    given: dict[str, object] = dict(zip(_COLUMNS, columns, strict=True))
+    if lined := batch.lined(jobs):
+        given["l_ids"] = [job.id.hex() for job in lined]
+        given["l_run_ats"] = [job.run_at for job in lined]
+        given["l_delays"] = [job.delay for job in lined]
+    return given
 
 
 def _parts(jobs: Sequence[NewJob]) -> Generator[list[NewJob]]:

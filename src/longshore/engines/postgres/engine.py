@@ -59,7 +59,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox):
             transactional_submit=True,
             transactional_completion=True,
             pushes_wakeups=True,
-            ordering_keys=False,
+            ordering_keys=True,
             survives_power_loss=True,
             shared_between_processes=True,
         )

@@ -15,7 +15,7 @@ from longshore.core.flow import (
     QueueSettings,
 )
 from longshore.core.line import Line
-from longshore.engines.postgres import breaking
+from longshore.engines.postgres import breaking, lining
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.depth import Depth, Depths
@@ -79,16 +79,16 @@ class PostgresFlow:
         await self._open.transact(partial(breaking.reset, type, self._open.now()))
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
-        """There are no lines without the trait `ordering_keys`."""
-        return None
+        """How the line of an ordering key stands."""
+        return await lining.get(self._open, queue, tenant, key)
 
     async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
-        """There are no lines without the trait `ordering_keys`."""
-        return []
+        """The lines that dead jobs block."""
+        return await lining.blocked(self._open, tenant, limit)
 
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
-        """There are no lines without the trait `ordering_keys`."""
-        return False
+        """Let a blocked line go on without the dead."""
+        return await lining.release(self._open, queue, tenant, key)
 
     async def depths(self) -> dict[str, Depth]:
         """The queues that must not get too deep."""

@@ -66,6 +66,8 @@ class HeldSpan(msgspec.Struct, eq=False):
     """Ordinals whose start is on record, and when."""
     entries: set[int] = set()
     """The journal entries that tell of this span."""
+    line: str | None = None
+    """The ordering key of its one job."""
 
     def id(self, place: int) -> JobId:
         """The id of one job."""
@@ -272,7 +274,16 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
         row["ids"],
         since,
         row["size"],
+        line=None if row["attributes"] is None else _line(row),
     )
+
+
+def _line(row: Row) -> str | None:
+    """The ordering key: who has one is alone in a span."""
+    place = row["lo"]
+    if row["hi"] - place > 1 or '"line"' not in row["attributes"]:
+        return None
+    return _attributes.decode(row["attributes"]).get(place, {}).get("line")
 
 
 def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[Claim]:

@@ -8,7 +8,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
-from longshore.engines.postgres import rows, stewarding
+from longshore.engines.postgres import lining, rows, stewarding
 from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.securing import Part, parts, secure, take
@@ -100,6 +100,9 @@ async def counts(database: Database, *, tenant: str | None = None) -> list[Queue
             facts["oldest_ready_at"] = line["oldest"]
         elif line["state"] == State.RUNNING:
             facts["buffered"] = line["buffered"]
+    for facts in found.values():
+        # The statement counts them apart; they are ready all the same.
+        facts["ready"] = facts.get("ready", 0) + facts.get("parked", 0)
     paused = {one.queue for one in await pauses(database) if one.queue and not one.type}
     said = {row["queue"] for row in await database.fetch(SQL.flows)}
     return [
@@ -234,6 +237,9 @@ async def quiet(database: Database, token: int) -> None:
 async def _end(connection: Connection, waiting: list[Part], now: int, reason: str) -> None:
     """Cancel what no session holds."""
     await take(connection, waiting)
+    leaving = lining.leaving([job for part in waiting for job in part.jobs])
+    if leaving:
+        await connection.execute(SQL.leave_lines, leaving)
     finished = Counter(
         (job["queue"], job["tenant"], State.CANCELLED) for part in waiting for job in part.jobs
     )
@@ -277,6 +283,7 @@ async def _make_ready(
         _allow(jobs, verb)
         taken = parts(jobs, spans)
         await take(connection, taken)
+        joining = [part for part in taken if lining.joins(part.jobs[0])]
         if is_replay:
             await connection.executemany(
                 SQL.progress_forget, [(job["segment"], job["ordinal"]) for job in jobs]
@@ -294,8 +301,11 @@ async def _make_ready(
                     sorted({job["type"] for job in part.jobs}),
                 )
                 for part in taken
+                if part not in joining
             ],
         )
+        if joining:
+            await connection.execute(SQL.line_up, lining.joining(joining, now))
         await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
         if jobs:
             await connection.execute(SQL.wake)

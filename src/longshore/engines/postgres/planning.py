@@ -215,6 +215,8 @@ class Plan:
     def _let_go(self, span: HeldSpan, plain: list[Settlement]) -> None:
         self._over.append(span)
         self._changes.let_go(span)
+        if span.line is not None and (plain or span.done):
+            self._changes.leave(span, State.SUCCEEDED)
         self._succeed(span, plain)
 
     def _refuse(self, reference: Reference) -> None:

@@ -3,6 +3,7 @@
 import msgspec
 
 from longshore.core.job import Attempt, Failure, Job, Progress
+from longshore.core.line import PARKED
 from longshore.core.state import State
 from longshore.engines.postgres.database import Record
 
@@ -21,6 +22,7 @@ def job(row: Record) -> Job:
         **fields,
         state=State(row["state"]),
         failure=_read_failure(row["failure"]),
+        parked=PARKED if row["home"] == "parked" else None,
         tags=_tags.decode(row["tags"]) if row["tags"] else (),
         progress=_read_progress(row),
     )

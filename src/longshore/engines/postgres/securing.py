@@ -93,6 +93,9 @@ async def take(connection: Connection, taken: Sequence[Part]) -> None:
     for home, statement in waiting.items():
         of_home = [part for part in taken if part.span["home"] == home]
         await connection.executemany(statement, [_rest(part) for part in of_home])
+    parked = [part.span["span"] for part in taken if part.span["home"] == "parked"]
+    if parked:
+        await connection.execute(SQL.take_parked, parked)
     finished = [
         (part.span["span"], [job["ordinal"] for job in part.jobs])
         for part in taken

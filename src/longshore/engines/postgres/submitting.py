@@ -92,6 +92,13 @@ async def submit_in(
         clock = found[0]["clock"] if found else now
         arrival = pairs[0][1].created_at if pairs else None
         await connection.fetch(SQL.submit, clock, arrival, *given)
+        if lined := batch.lined(accepted):
+            columns = [
+                [job.id for job in lined],
+                [job.run_at for job in lined],
+                [job.delay for job in lined],
+            ]
+            await connection.execute(SQL.line_up_new, clock, arrival, *columns, wakes)
     return answers
 
 
@@ -233,6 +240,9 @@ class _Stream:
     def _statement(self, jobs: Sequence[NewJob], now: int | None) -> tuple[str, list[object]]:
         """The statement that stores the jobs if all may come in, and its arguments."""
         try:
+            if lined := batch.lined(jobs):
+                given = batch.sent(batch.columns(jobs, wakes=False))
+                return SQL.submit_lined, [*_keyed(jobs), now, *given, *_lined(lined)]
             if self._is_keyed:
                 given = batch.sent(batch.columns(jobs, wakes=False))
                 return SQL.submit_keyed, [*_keyed(jobs), now, *given]
@@ -269,7 +279,11 @@ def _refuse(calls: list[_Call], error: BaseException) -> None:
 def _keys(jobs: Sequence[NewJob]) -> list[_Key]:
     """What someone else may hold."""
     once = [(job.tenant, "once", job.idempotency_key) for job in jobs if job.idempotency_key]
-    return once + [(job.tenant, "unique", job.unique_key) for job in jobs if job.unique_key]
+    lines = [
+        (job.tenant, f"line {job.queue}", job.ordering_key) for job in jobs if job.ordering_key
+    ]
+    unique = [(job.tenant, "unique", job.unique_key) for job in jobs if job.unique_key]
+    return once + unique + lines
 
 
 def _keyed(jobs: Sequence[NewJob]) -> list[str]:
@@ -286,6 +300,11 @@ def _keyed(jobs: Sequence[NewJob]) -> list[str]:
         (job.tenant, job.unique_key, job.id.hex()) for job in jobs if job.unique_key is not None
     ]
     return [*packed_columns(once, 6), *packed_columns(unique, 3)]
+
+
+def _lined(jobs: Sequence[NewJob]) -> list[str]:
+    """The arguments of `longshore.line_up_new` that say which jobs they are."""
+    return packed_columns([(job.id.hex(), job.run_at, job.delay) for job in jobs], 3)
 
 
 def asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:

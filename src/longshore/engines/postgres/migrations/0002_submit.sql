@@ -482,6 +482,12 @@ begin
             longshore.texts(g -> 'p_bounds')::integer[],
             longshore.texts(g -> 'p_types'), longshore.texts(g -> 'p_tenants'),
             (g ->> 'p_body')::bytea, true);
+        if g ? 'l_ids' then
+            perform longshore.line_up_new(
+                v_now, v_arrival, longshore.texts(g -> 'l_ids')::uuid[],
+                longshore.texts(g -> 'l_run_ats')::bigint[],
+                longshore.texts(g -> 'l_delays')::bigint[], true);
+        end if;
     end if;
     return jsonb_build_object('answers', v_answers, 'stored', v_accepted, 'now', v_now,
                               'arrival', v_arrival);

@@ -163,6 +163,9 @@ begin
         on conflict (segment, ordinal) do update
        set delivery = excluded.delivery, fraction = excluded.fraction,
            message = excluded.message, at = excluded.at;
+    if p_rare -> 'lines' <> '[]' then
+        perform longshore.leave_lines(p_rare -> 'lines');
+    end if;
 end
 $$;
 

@@ -227,6 +227,10 @@ begin
           from (select r.segment, r.size from longshore.ready r
                  where r.segment <= p_before
                  order by r.segment desc limit p_scan) x;
+        select array_agg(x.segment), array_agg(x.size) into v_told, v_more
+          from (select r.segment, count(*)::integer as size from longshore.parked r
+                 where r.segment <= p_before
+                 group by r.segment order by r.segment desc limit p_scan) x;
     elsif p_state = 'scheduled' then
         select array_agg(x.segment), array_agg(x.size) into v_segments, v_sizes
           from (select r.segment, r.size from longshore.scheduled r
@@ -389,5 +393,12 @@ begin
             where c.segment = any (v_segments)
               and longshore.has_any(c.segment, c.lo, c.hi, c.mask, v_handles)))
      order by s.token for share;
+    perform longshore.hold_lines(v_handles);
+    return query
+    select 'parked', r.ctid, null::bigint, r.segment, r.ordinal, (r.ordinal + 1)::smallint,
+           null::bytea, r.run_at, r.rank, r.is_replayed
+      from longshore.parked r
+     where r.segment = any (v_segments) and (r.segment << 12 | r.ordinal) = any (v_handles)
+     order by r.segment, r.ordinal for update;
 end
 $$;

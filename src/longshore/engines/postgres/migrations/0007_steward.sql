@@ -86,12 +86,13 @@ declare
     v_left  integer := p_limit;
     v_whole tid[] := '{}';
     v_segments bigint[] := '{}';
+    v_lined tid[] := '{}';
     v_cut   tid;
     v_due   record;
 begin
     for v_round in 1 .. 2 loop
         for v_due in
-            select s.ctid as tid, s.size, s.segment from longshore.scheduled s
+            select s.ctid as tid, s.size, s.segment, s.line from longshore.scheduled s
              where s.run_at >= v_from and s.run_at <= v_now
              order by s.run_at, s.segment, s.lo for update skip locked
         loop
@@ -102,6 +103,9 @@ begin
             end if;
             v_whole := v_whole || v_due.tid;
             v_segments := v_segments || v_due.segment;
+            if v_due.line is not null then
+                v_lined := v_lined || v_due.tid;
+            end if;
             v_left := v_left - v_due.size;
         end loop;
         exit when v_left < p_limit or v_cut is not null or v_round = 2;
@@ -114,6 +118,13 @@ begin
             return;
         end;
     end loop;
+    if v_lined <> '{}' then
+        perform longshore.line_up(array(
+            select row(s.segment, s.lo, s.run_at, s.rank, 0, 0, false)::longshore.joining
+              from unnest(v_lined) with ordinality as t (tid, place)
+              join longshore.scheduled s on s.ctid = t.tid
+             order by t.place));
+    end if;
     return query
     with gone as (
         delete from longshore.scheduled s where s.ctid = any (v_whole) returning s.*
@@ -124,7 +135,7 @@ begin
         select g.queue, g.type, g.rank, g.segment, g.lo, g.hi, g.size, g.weight, g.mask,
                g.run_at, g.delivery, g.attempt, g.failures, g.crashes, g.lapses,
                g.is_replayed, g.types
-          from gone g
+          from gone g where g.line is null
     )
     select g.queue, s.type, s.tenant, g.lo, g.hi, g.size, g.mask,
            substring(s.ids from g.lo * 16 + 1 for (g.hi - g.lo) * 16),
@@ -315,7 +326,9 @@ begin
        and not exists (
            select from longshore.ready x where x.segment = s.segment offset 0)
        and not exists (
-           select from longshore.scheduled x where x.segment = s.segment offset 0);
+           select from longshore.scheduled x where x.segment = s.segment offset 0)
+       and not exists (
+           select from longshore.parked x where x.segment = s.segment offset 0);
 end
 $$;
 

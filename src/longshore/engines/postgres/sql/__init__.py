@@ -65,7 +65,12 @@ class Statements:
     lanes_forget: str
     lanes_put: str
     lapsed: str
+    leave_lines: str
     lend: str
+    line_get: str
+    line_up: str
+    line_up_new: str
+    lines_blocked: str
     migration_add: str
     migration_announce: str
     migration_behind: str
@@ -96,6 +101,7 @@ class Statements:
     quarantined: str
     ready_add: str
     ready_of: str
+    release_line: str
     request_add: str
     requests: str
     resume: str
@@ -128,8 +134,10 @@ class Statements:
     store: str
     submit: str
     submit_keyed: str
+    submit_lined: str
     submit_one: str
     take_finished: str
+    take_parked: str
     take_ready: str
     take_scheduled: str
     tally_add: str

@@ -26,6 +26,8 @@ select r.queue, 'ready' as state, sum(r.size)::bigint as jobs, 0::bigint as buff
        min(r.run_at) as oldest
   from longshore.ready r group by r.queue
 union all
+select r.queue, 'parked', count(*), 0, null from longshore.parked r group by r.queue
+union all
 select r.queue, 'scheduled', sum(r.size), 0, null from longshore.scheduled r group by r.queue
 union all
 select h.queue, 'running', h.running::bigint, h.buffered::bigint, null from held h

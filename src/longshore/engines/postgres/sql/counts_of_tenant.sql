@@ -31,6 +31,9 @@ select r.queue, 'ready' as state, sum(w.jobs)::bigint as jobs, 0::bigint as buff
  cross join lateral longshore.owners(s, r.lo, r.hi, r.mask, r.size) w
  where w.tenant = $1 group by r.queue
 union all
+select r.queue, 'parked', count(*), 0, null
+  from longshore.parked r where r.tenant = $1 group by r.queue
+union all
 select r.queue, 'scheduled', sum(w.jobs)::bigint, 0, null
   from longshore.scheduled r join longshore.segment s on s.segment = r.segment
  cross join lateral longshore.owners(s, r.lo, r.hi, r.mask, r.size) w

@@ -1,0 +1,89 @@
+"""Lines: jobs with an ordering key join one, and leave it when they end."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from longshore.core import line
+from longshore.core.job import JobId
+from longshore.core.line import Line
+from longshore.core.state import State
+from longshore.engines.postgres.database import Database, Record
+from longshore.engines.postgres.securing import Part
+from longshore.engines.postgres.sql import SQL
+
+__all__ = ["blocked", "get", "joining", "joins", "leaving", "release"]
+
+_json = msgspec.json.Encoder()
+
+
+async def get(database: Database, queue: str, tenant: str, key: str) -> Line | None:
+    """How a line stands."""
+    found = await database.fetch(SQL.line_get, queue, tenant, key)
+    return _line(found[0]) if found else None
+
+
+async def blocked(database: Database, tenant: str | None, limit: int) -> list[Line]:
+    """The lines that dead jobs block."""
+    return [_line(row) for row in await database.fetch(SQL.lines_blocked, tenant, limit)]
+
+
+async def release(database: Database, queue: str, tenant: str, key: str) -> bool:
+    """Let a blocked line go on; whether it was."""
+    return (await database.fetch(SQL.release_line, queue, tenant, key))[0][0]
+
+
+def leaving(jobs: Iterable[Record]) -> str | None:
+    """The argument of `leave_lines` for waiting jobs that are cancelled, if it is due."""
+    found = [
+        {
+            "queue": job["queue"],
+            "tenant": job["tenant"],
+            "key": job["ordering_key"],
+            "id": job["id"].hex(),
+            "state": State.CANCELLED,
+        }
+        for job in jobs
+        if job["ordering_key"] is not None
+        and line.is_inside(
+            State(job["state"]),
+            delivery=job["delivery"],
+            is_parked=job["home"] == "parked",
+        )
+    ]
+    return _json.encode(found).decode() if found else None
+
+
+def joins(job: Record) -> bool:
+    """Whether a job that is made ready joins a line. A retry has kept its place."""
+    is_finished = job["home"] == "finished"
+    return job["ordering_key"] is not None and (is_finished or job["delivery"] == 0)
+
+
+def joining(parts: Iterable[Part], now: int) -> str:
+    """The argument of `line_up` for jobs that are ready since now, none of them has failed."""
+    found = [
+        {
+            "segment": part.span["segment"],
+            "ordinal": part.jobs[0]["ordinal"],
+            "run_at": now,
+            "rank": part.span["rank"],
+            "delivery": part.jobs[0]["delivery"],
+            "attempt": part.jobs[0]["attempt"],
+            "is_replayed": part.span["home"] == "finished",
+        }
+        for part in parts
+    ]
+    return _json.encode(found).decode()
+
+
+def _line(row: Record) -> Line:
+    return Line(
+        queue=row["queue"],
+        key=row["key"],
+        tenant=row["tenant"],
+        inside=row["inside"],
+        parked=row["parked"],
+        last=None if row["last"] is None else JobId(row["last"]),
+        dead=tuple(JobId(one) for one in row["dead"]),
+    )
