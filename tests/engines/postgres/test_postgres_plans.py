@@ -163,6 +163,32 @@ async def test_claims_and_settles_read_no_whole_table(
     assert {"ready_head", "claim_pkey"} <= set(re.findall(r"Scan using (\w+)", told))
 
 
+async def test_claims_do_not_see_what_is_parked_and_a_line_is_read_at_its_front(
+    connection: Connection, plans: Plans
+) -> None:
+    session, book = await open_session(connection), Book()
+    jobs = [a_job(ordering_key="k") for _ in range(3)]
+    await submit_in(connection, jobs, None, wakes=False)
+    await connection.execute("""
+        insert into longshore.parked
+        select 'default', 'default', 'k', 9 + g, 9 + g, 0, 'noop', 2, 1, 1, 0, 0, false
+          from generate_series(1, 200000) g""")
+
+    claimed = await plans.of(SQL.exchange, *exchange(session, 2, Plan(book, 0.0), 10))
+    (claim,) = book.add(2, await connection.fetch(CLAIMED, session[0]), 0.0)
+    plan = Plan(book, 0.0)
+    plan.settle([settle.succeeded(claim, started_at=1, finished_at=2)])
+    settled = await plans.of(SQL.exchange, *exchange(session, 3, plan, 0))
+    joined = await plans.of(SQL.line_up_new, 1, 1, [jobs[0].id], [None], [0], False)
+
+    assert claim.id == jobs[0].id
+    assert "parked" not in claimed
+    assert {"parked_pkey", "line_pkey"} <= set(re.findall(r"Scan using (\w+)", settled))
+    for one in (settled, joined):
+        assert whole_tables(one) == []
+        assert set(unbounded(one)) <= SMALL
+
+
 async def test_looks_and_orders_read_no_whole_table(
     connection: Connection, plans: Plans
 ) -> None:

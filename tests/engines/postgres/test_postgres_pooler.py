@@ -75,7 +75,7 @@ async def test_migrations_work_through_it(database: Database) -> None:
 
 async def test_an_index_is_built_beside_writers_through_it(database: Database) -> None:
     await migrate(database)
-    number = len(MIGRATIONS) + 1
+    number = MIGRATIONS[-1].number + 1
     index = Migration(
         number,
         f"{number:04d}_index",

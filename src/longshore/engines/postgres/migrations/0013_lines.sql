@@ -111,7 +111,7 @@ as $$
 declare
     v_name  record;
     v_line  longshore.line;
-    v_back  integer;
+    v_back  uuid[];
     v_room  integer;
 begin
     for v_name in
@@ -135,7 +135,7 @@ begin
         values (v_name.queue, v_name.tenant, v_name.key, 0, v_name.jobs)
             on conflict (queue, tenant, key) do update set tail = l.tail + excluded.tail
         returning l.* into v_line;
-        v_back := 0;
+        v_back := '{}';
         if v_line.dead && v_name.ids then
             v_back := longshore.go_back(v_name.members, v_line);
             select l.* into v_line from longshore.line l
@@ -156,9 +156,7 @@ begin
                           encode(substring(x.ids from j.ordinal * 16 + 1 for 16), 'hex')::uuid
                               as id
                      from longshore.segment x where x.segment = j.segment offset 0) s
-             where v_back = 0 or not exists (
-                   select from longshore.ready r
-                    where r.segment = j.segment and r.lo = j.ordinal)
+             where s.id <> all (v_back)
         ), entered as (
             insert into longshore.ready
                 (queue, type, rank, segment, lo, hi, size, weight, run_at, delivery, attempt,
@@ -188,10 +186,10 @@ end
 $$;
 
 -- Those of the jobs that block a line are ready, in their place, and block it no longer. Returns
--- how many; the caller holds the line.
+-- them; the caller holds the line.
 create function longshore.go_back(
     p_jobs longshore.joining[], p_line longshore.line
-) returns integer language plpgsql as $$
+) returns uuid[] language plpgsql as $$
 declare
     v_ids uuid[];
 begin
@@ -218,7 +216,7 @@ begin
            dead = nullif(array(select d from unnest(l.dead) with ordinality as t (d, nth)
                                 where d <> all (v_ids) order by nth), '{}')
      where l.queue = p_line.queue and l.tenant = p_line.tenant and l.key = p_line.key;
-    return cardinality(v_ids);
+    return v_ids;
 end
 $$;
 
@@ -334,8 +332,10 @@ create function longshore.hold_lines(p_handles bigint[]) returns void language p
     set enable_seqscan = off set enable_bitmapscan = off
     set enable_hashjoin = off set enable_mergejoin = off
 as $$
+declare
+    v_count integer;
 begin
-    perform from (
+    with name as materialized (
         select distinct s.queue, coalesce(s.tenants[o.ordinal + 1], s.tenant) as tenant,
                (s.keys -> o.ordinal::text ->> 'ordering_key') collate "C" as key
           from unnest(p_handles) as t (handle)
@@ -343,10 +343,13 @@ begin
          cross join lateral (
                select x.* from longshore.segment x where x.segment = t.handle >> 12 offset 0) s
          where s.keys -> o.ordinal::text ? 'ordering_key'
-         order by 1, 2, 3) n
-     cross join lateral (
-        select x.queue from longshore.line x
-         where x.queue = n.queue and x.tenant = n.tenant and x.key = n.key for update) l;
+         order by 1, 2, 3
+    )
+    select count(*) into v_count
+      from name n cross join lateral (
+           select x.queue from longshore.line x
+            where x.queue = n.queue and x.tenant = n.tenant and x.key = n.key
+              for update) l;
 end
 $$;
 
