@@ -119,11 +119,16 @@ begin
         end;
     end loop;
     if v_lined <> '{}' then
-        perform longshore.line_up(array(
-            select row(s.segment, s.lo, s.run_at, s.rank, 0, 0, false)::longshore.joining
-              from unnest(v_lined) with ordinality as t (tid, place)
-              join longshore.scheduled s on s.ctid = t.tid
-             order by t.place));
+        begin
+            perform longshore.line_up(array(
+                select row(s.segment, s.lo, s.run_at, s.rank, 0, 0, false)::longshore.joining
+                  from unnest(v_lined) with ordinality as t (tid, place)
+                  join longshore.scheduled s on s.ctid = t.tid
+                 order by t.place));
+        exception when lock_not_available then
+            -- Someone holds a line in an open transaction: the others need not wait for it.
+            v_whole := array(select w from unnest(v_whole) w where w <> all (v_lined));
+        end;
     end if;
     return query
     with gone as (

@@ -96,8 +96,11 @@ begin
            set inside = p_inside + v_count, last = coalesce(v_last, p_last), dead = p_dead
          where l.queue = p_queue and l.tenant = p_tenant and l.key = p_key;
     end if;
-    if v_count > 0 and exists (select from longshore.waiting) then
-        perform pg_notify('longshore', '');
+    if v_count > 0 then
+        perform longshore.arrange(v_segments);
+        if exists (select from longshore.waiting) then
+            perform pg_notify('longshore', '');
+        end if;
     end if;
 end
 $$;
@@ -178,8 +181,11 @@ begin
           from job j;
         perform longshore.move_up(v_line.queue, v_line.tenant, v_line.key, v_line.inside,
                                   v_line.last, v_line.dead);
-        if v_room > 0 and exists (select from longshore.waiting) then
-            perform pg_notify('longshore', '');
+        if v_room > 0 or v_back <> '{}' then
+            perform longshore.arrange(array(select m.segment from unnest(v_name.members) m));
+            if exists (select from longshore.waiting) then
+                perform pg_notify('longshore', '');
+            end if;
         end if;
     end loop;
 end
@@ -269,10 +275,17 @@ create function longshore.rank_of(
     p_queue text, p_priority integer, p_at bigint, p_is_punctual boolean
 ) returns bigint language plpgsql stable as $$
 declare
-    c_band constant bigint := 1::bigint << 51;
+    c_epoch constant bigint := 1704067200000000;
+    c_band  constant bigint := 1::bigint << 51;
+    v_aging bigint;
 begin
+    select longshore.aging_of(f.settings) into v_aging
+      from longshore.flow f where f.queue = p_queue;
+    if v_aging is not null then
+        return longshore.aged(p_priority, p_at - c_epoch, v_aging);
+    end if;
     return (p_priority::bigint << 52) + case when p_is_punctual then 0 else c_band end
-           + least(greatest(p_at - 1704067200000000, 0), c_band - 1);
+           + least(greatest(p_at - c_epoch, 0), c_band - 1);
 end
 $$;
 
