@@ -156,8 +156,10 @@ def main() -> None:
     claims = list(_mixed(options.jobs) if is_mixed else _same(options.jobs))
     if options.tracing:
         flag = "01" if options.tracing == "sampled" else "00"
-        trace = f"00-{'a' * 32}-{'b' * 16}-{flag}"
-        claims = [msgspec.structs.replace(claim, trace=trace) for claim in claims]
+        claims = [
+            msgspec.structs.replace(claim, trace=f"00-{'a' * 32}-{number:016x}-{flag}")
+            for number, claim in enumerate(claims, 1)
+        ]
         _export_to_nowhere()
     source = _Source(claims, options.rate * len(claims) / options.jobs if is_mixed else 0.0)
     settle_in()

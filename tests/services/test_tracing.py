@@ -18,6 +18,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceFl
 from longshore import Dead, JobFailedError, Longshore, Snooze, current_job
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.api.serving import ApiServer, listen
+from longshore.api.settings import ApiSettings
 from longshore.settings import load
 from longshore.tracing.provider import LinkedSampler
 
@@ -237,6 +239,29 @@ async def test_the_service_goes_on_from_the_header(spans: Spans):
         assert send.parent.span_id == int("b" * 16, 16)
     contexts = [f"{one.context.span_id:016x}" for one in (single, batch, batch)]
     assert [job.trace.split("-")[2] for job in jobs] == contexts
+
+
+async def test_of_a_worker_behind_a_service_only_the_worker_tells(spans: Spans):
+    home = an_app()
+    settings = ApiSettings(port=0)
+    async with home:
+        server = ApiServer(Service(home.engine, settings), is_local=True)
+        listening, ready = listen(settings), asyncio.Event()
+        serving = asyncio.create_task(server.run(listening, on_ready=ready.set))
+        await ready.wait()
+        host, port = listening.getsockname()
+        away = Longshore(f"http://{host}:{port}", settings=home.settings)
+        async with away:
+            await away.submit("noop")
+            await away.work(until_idle=True)
+        server.drain()
+        await serving
+
+    asked, stored = sorted(spans.named("send default"), key=lambda one: one.end_time or 0)[::-1]
+    assert stored.parent is not None
+    assert stored.parent.span_id == asked.context.span_id
+    for name in ("receive default", "process default", "settle default"):
+        assert linked(spans.one(name)) == [stored.context.span_id]
 
 
 def test_what_is_linked_to_something_sampled_is_sampled():

@@ -4,6 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Callable
 from contextvars import Token
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.context import Context, attach, detach
@@ -57,6 +58,15 @@ def traced(
     return run_async if is_async else run_plain
 
 
+@lru_cache(1_024)
+def _unsampled(trace: str) -> Context | None:
+    """The context of a creation that is not sampled, which the jobs of a batch share."""
+    origin = contexts.parse(trace)
+    if origin is None or origin.trace_flags.sampled:
+        return None
+    return set_span_in_context(NonRecordingSpan(origin), _ROOT)
+
+
 class _Steps:
     """Begins runs."""
 
@@ -71,9 +81,9 @@ class _Steps:
         if claim is None:
             # Somebody calls the handler himself.
             return _Step(None, attach(_ROOT))
+        if claim.trace is not None and (quiet := _unsampled(claim.trace)) is not None:
+            return _Step(None, attach(quiet))
         origin = contexts.parse(claim.trace)
-        if origin is not None and not origin.trace_flags.sampled:
-            return _Step(None, attach(set_span_in_context(NonRecordingSpan(origin), _ROOT)))
         above = _ROOT
         if origin is not None and self._is_child:
             above = set_span_in_context(NonRecordingSpan(origin), _ROOT)
