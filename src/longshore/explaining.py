@@ -4,6 +4,7 @@ from longshore import paging
 from longshore.core.explain import Facts, goes_first
 from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
+from longshore.core.line import PARKED, Line
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter, QueueCounts
 
@@ -34,6 +35,7 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         job=job,
         now=now,
         breaker=breakers[0] if breakers else None,
+        line=await _line(engine, job),
         counts=counts,
         running=everyone.running,
         settings=settings,
@@ -41,6 +43,12 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         sessions=await engine.sessions(),
         ahead=await _ahead(engine, job, tenant, counts, settings),
     )
+
+
+async def _line(engine: Engine, job: Job) -> Line | None:
+    if job.parked != PARKED or job.ordering_key is None:
+        return None
+    return await engine.line(job.queue, job.ordering_key, tenant=job.tenant)
 
 
 async def _ahead(

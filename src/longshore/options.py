@@ -47,6 +47,10 @@ class Options(TaskOptions, total=False):
     """Run it this long after it was accepted."""
     run_at: datetime
     """Run it not before this moment; it must have a time zone."""
+    ordering_key: str
+    """Jobs of one queue and tenant with the same ordering key run one at a time, in the order
+    in which they were submitted or became due.
+    """
     key: str
     """Idempotency key: submitting again with the same key and content is answered with the
     first job; with other content it is an IdempotencyError.
@@ -169,5 +173,6 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], object]]] = {
     "delay": ("delay", microseconds),
     "run_at": ("run_at", _instant),
     "key": ("idempotency_key", _text),
+    "ordering_key": ("ordering_key", _text),
     "trace": ("trace", _text),
 }

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from longshore import overriding, tenancy
 from longshore.core import flow, quantity
-from longshore.core.account import Tenant
+from longshore.core.account import DEFAULT_TENANT, Tenant
 from longshore.core.flow import QueueFlow, QueueSettings
+from longshore.core.line import Line
 from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.options import Duration, microseconds
@@ -34,6 +35,11 @@ class QueueOptions(TypedDict, total=False):
     second."""
     max_depth: int
     """Jobs that may wait; past it submits are refused with QueueFullError."""
+    max_running_per_key: int
+    """Jobs of one ordering key that run at once; unless given one, in their order."""
+    on_dead: Literal["continue", "block"]
+    """What becomes of the jobs behind one that died, of the same ordering key: they go on, or
+    wait until someone releases the key or replays the job. They go on unless given."""
 
 
 class Home(Protocol):
@@ -79,6 +85,14 @@ class Queues:
         await engine.put_tenant(Tenant(name=tenant))
         await tenancy.change(engine, tenant, lambda seen: replace(seen, weight=weight))
 
+    async def blocked(self, *, limit: int = 100, tenant: str | None = None) -> list[Line]:
+        """Lines, the jobs of one ordering key, that dead jobs block."""
+        return await self._app.engine.blocked_lines(limit=limit, tenant=tenant)
+
+    async def release(self, queue: str, key: str, *, tenant: str = DEFAULT_TENANT) -> bool:
+        """Let a blocked line go on without its dead jobs; False if none block it."""
+        return await self._app.engine.release_line(queue, key, tenant=tenant)
+
     async def store(self) -> None:
         """Store what is declared. Workers do so when they start."""
         for name, settings in self._declared.items():
@@ -88,6 +102,8 @@ class Queues:
 def _read(field: str, value: object) -> object:
     if field == "order" and value in list(flow.Order):
         return flow.Order(str(value))
+    if field == "on_dead" and value in list(flow.OnDead):
+        return flow.OnDead(str(value))
     if field in flow.RATES and isinstance(value, str):
         try:
             return quantity.rate(value)

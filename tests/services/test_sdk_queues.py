@@ -92,3 +92,33 @@ async def test_limits_hold_back_and_lose_nothing():
 
     assert done == 20
     assert most <= 3
+
+
+async def test_jobs_of_an_ordering_key_run_in_order_and_wait_behind_a_dead_one():
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("default", on_dead="block", max_running_per_key=1)
+    order: list[tuple[str, int]] = []
+
+    @app.task(max_attempts=1)
+    async def change(account: str, number: int) -> None:
+        await asyncio.sleep(0)
+        order.append((account, number))
+        if (account, number) == ("anna", 1):
+            raise ValueError("no such account")
+
+    async with app:
+        await app.queue.store()
+        for number in range(4):
+            for account in ("anna", "bert"):
+                await change.using(ordering_key=account).submit(account, number)
+        await app.work(until_idle=True)
+
+        first = list(order)
+        (line,) = await app.queue.blocked()
+        assert (line.key, line.parked) == ("anna", 2)
+        assert await app.queue.release("default", "anna")
+        await app.work(until_idle=True)
+
+    assert [number for account, number in first if account == "anna"] == [0, 1]
+    for account in ("anna", "bert"):
+        assert [number for name, number in order if name == account] == [0, 1, 2, 3]

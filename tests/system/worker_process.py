@@ -43,6 +43,14 @@ async def quick(arguments: Any) -> None:
     await asyncio.sleep(0.002)
 
 
+async def shaky(arguments: Any) -> None:
+    """Fails at first, now and then."""
+    note(arguments)
+    await asyncio.sleep(0.002)
+    if arguments["n"] % 7 == 3 and current_job().attempt == 1:
+        raise ValueError("not yet")
+
+
 def in_thread(arguments: Any) -> None:
     note(arguments)
 
@@ -69,7 +77,7 @@ def handlers() -> Registry:
             ),
             encode_result=msgspec.json.encode,
         )
-        for run in (hold, quick, in_thread, leave)
+        for run in (hold, quick, shaky, in_thread, leave)
     )
 
 

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from longshore.core import ids
 from longshore.core.explain import Facts, explain, goes_first
 from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
 from longshore.core.job import Failure, Job
+from longshore.core.line import Line
 from longshore.core.state import State
 from longshore.core.view import Pause, QueueCounts, SessionView
 from longshore.testing.factories import HOUR, MINUTE, SECOND, an_id
@@ -120,6 +122,30 @@ def test_a_breaker_says_when_it_is_tried_again():
     assert text.endswith("it is tried again in 30s.")
     assert codes(breaker=BreakerFlow("mail.send", phase=Phase.HALF_OPEN)) == ["breaker"]
     assert codes(breaker=BreakerFlow("mail.send")) == ["next"]
+
+
+def test_a_job_in_a_line_says_whom_it_waits_for():
+    first, job = a_job(), a_job(parked="line", ordering_key="user:7")
+    where = {"queue": job.queue, "key": "user:7", "tenant": job.tenant, "parked": 1}
+    held = Line(**where, inside=1, last=first.id)
+    blocked = Line(**where, inside=0, last=first.id, dead=(first.id,))
+    several = Line(**where, inside=3, last=first.id)
+
+    waits = told(job, line=held)
+    stands = told(job, line=blocked)
+    shares = told(job, line=several, settings=QueueSettings(max_running_per_key=3))
+
+    name = ids.text(first.id)
+    assert waits == [
+        (
+            "line",
+            f"It waits for job {name}, which is before it in the ordering key user:7.",
+            None,
+        )
+    ]
+    assert stands[0][0] == "line_blocked"
+    assert stands[0][1].startswith(f"The dead job {name} blocks the ordering key user:7; ")
+    assert shares[0][1].endswith("the queue runs 3 of a key at once.")
 
 
 def test_a_parked_job_says_behind_what():

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from longshore.api.fields import seconds
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
-from longshore.core.flow import LARGEST, LONGEST_AGING_US, Order, QueueSettings
+from longshore.core.flow import LARGEST, LONGEST_AGING_US, OnDead, Order, QueueSettings
 
 __all__ = ["SettingsPatch", "SettingsView", "changes", "view"]
 
@@ -33,6 +33,10 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Jobs that may start at once after a pause."""
     max_depth: Jobs | UnsetType | None = UNSET
     """Jobs that may wait; past it submits are refused (429)."""
+    max_running_per_key: Jobs | UnsetType | None = UNSET
+    """Jobs of one ordering key that run at once."""
+    on_dead: OnDead | UnsetType | None = UNSET
+    """What becomes of the jobs behind one that died, of the same ordering key."""
 
 
 class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,10 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that may start at once after a pause; null: what the rate brings in a second."""
     max_depth: int | None = None
     """Jobs that may wait; past it submits are refused (429)."""
+    max_running_per_key: int | None = None
+    """Jobs of one ordering key that run at once; null: one, in their order."""
+    on_dead: OnDead | None = None
+    """What becomes of the jobs behind one that died; null: `continue`."""
 
 
 def view(settings: QueueSettings) -> SettingsView:

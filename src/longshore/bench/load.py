@@ -80,7 +80,7 @@ class Load:
             queue=self._plan.queues[number // 3 % 4],
             tenant=f"tenant-{spread // 20 % 50}",
             priority=(1, 5, 9)[number % 3],
-            ordering_key=f"order-{spread % 1_000}" if number % 10 == 0 else None,
+            ordering_key=f"order-{spread // 10 % 1_000}" if number % 10 == 0 else None,
         )
         if number % 10 < 3:
             key = f"{self._plan.queue}-{number}"

@@ -10,7 +10,7 @@ from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
 from longshore.cli.render import Table
 from longshore.core import flow, quantity
-from longshore.core.flow import Order, QueueFlow
+from longshore.core.flow import OnDead, Order, QueueFlow
 
 __all__ = ["document", "flags", "options", "table"]
 
@@ -29,6 +29,13 @@ def _order(text: str) -> Order:
         raise click.BadParameter(f"{text!r} is not {', '.join(Order)}") from None
 
 
+def _on_dead(text: str) -> OnDead:
+    try:
+        return OnDead(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not {' or '.join(OnDead)}") from None
+
+
 def _aging(text: str) -> int:
     return quantity.microseconds(duration(text))
 
@@ -40,6 +47,8 @@ _OPTIONS: layers.Fields = {
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
     "max_depth": (int, "JOBS", "Jobs that may wait; past it submits are refused."),
+    "max_running_per_key": (int, "JOBS", "Jobs of one ordering key that run at once."),
+    "on_dead": (_on_dead, "WHAT", "What a dead job does to its key: continue or block."),
 }
 """What each field that is enforced is asked for as."""
 

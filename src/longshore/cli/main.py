@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Say why a job does not run.",
     "dead": "List, show, replay and purge dead jobs.",
     "queues": "List, pause and resume queues.",
+    "lines": "Show the lines of ordering keys, and release blocked ones.",
     "breakers": "List, show, set and reset the circuit breakers of types.",
     "schedules": "List, add, preview, pause, resume and remove schedules.",
     "top": "Watch queues, workers, breakers and dead jobs.",

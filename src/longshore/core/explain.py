@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from longshore.core import ids
 from longshore.core.breaker import PARKED
 from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings, aging_of
 from longshore.core.job import Job
+from longshore.core.line import Line
 from longshore.core.quantity import duration_text, rate_text
 from longshore.core.state import State
 from longshore.core.view import Pause, QueueCounts, SessionView
@@ -48,6 +50,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """When the queue's rate lets the next job start."""
     breaker: BreakerFlow | None = None
     """Of its type."""
+    line: Line | None = None
+    """Of its ordering key, if it is parked there."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -132,7 +136,11 @@ def _ended(facts: Facts) -> Reason:
 
 def _obstacles(facts: Facts) -> list[Reason]:
     """What does not pass by itself."""
-    return [reason for find in (_pauses, _workers, _breaker, _parked) for reason in find(facts)]
+    return [
+        reason
+        for find in (_pauses, _workers, _breaker, _line, _parked)
+        for reason in find(facts)
+    ]
 
 
 def _limits(facts: Facts) -> list[Reason]:
@@ -193,7 +201,30 @@ def _breaker(facts: Facts) -> Iterable[Reason]:
     )
 
 
+def _line(facts: Facts) -> Iterable[Reason]:
+    """What keeps a job that is parked in the line of its ordering key."""
+    it, key = facts.line, _short(facts.job.ordering_key or "")
+    if it is None:
+        return
+    if it.dead:
+        dead = ids.text(it.dead[0])
+        yield Reason(
+            "line_blocked",
+            f"The dead job {dead} blocks the ordering key {key}; `longshore dead replay` runs "
+            "it again first, and `longshore lines release` goes on without it.",
+        )
+    elif it.inside == 1 and it.last is not None:
+        text = f"It waits for job {ids.text(it.last)}, which is before it in the ordering key "
+        yield Reason("line", f"{text}{key}.")
+    else:
+        most = facts.settings.max_running_per_key or 1
+        text = f"{it.inside} jobs of the ordering key {key} run or are to run before it; "
+        yield Reason("line", f"{text}the queue runs {most} of a key at once.")
+
+
 def _parked(facts: Facts) -> Iterable[Reason]:
+    if facts.line is not None:
+        return
     if facts.job.parked not in (None, PARKED):
         key = facts.job.ordering_key
         behind = "" if key is None else f", among the jobs of the key {_short(key)}"

@@ -105,6 +105,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max_running: int | None = None
     """Jobs that run at once, in the whole fleet."""
     max_running_per_key: int | None = None
+    """Jobs of one ordering key that run at once; None: one, in their order."""
     rate: float | None = None
     """Jobs that start per second, in the whole fleet."""
     burst: int | None = None
@@ -137,7 +138,12 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Jobs that try it at once."""
 
 
-ENFORCED = frozenset({"order", "aging", "max_running", "rate", "burst", "max_depth"})
+ENFORCED = frozenset(
+    {
+        *("order", "aging", "max_running", "max_running_per_key", "rate", "burst"),
+        *("max_depth", "on_dead"),
+    }
+)
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by
 `app.queue`, the command line and HTTP; the others can be stored."""
 

@@ -25,6 +25,7 @@ from longshore.errors import IdempotencyError
 @click.option("--max-attempts", type=int, help="1 means never retry; default 5.")
 @click.option("--timeout", type=duration, help="For one attempt; default 5m.")
 @click.option("--key", help="Idempotency key: the same key again is the same job.")
+@click.option("--ordering-key", help="One at a time, in order, with others of this key.")
 @click.option("--unique", help="Not while a live job has this unique key.")
 @click.option(
     "--unique-arguments",

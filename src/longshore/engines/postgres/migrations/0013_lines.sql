@@ -290,8 +290,11 @@ end
 $$;
 
 -- Jobs that were inside their lines have ended; the next ones go on. A JSON array of objects:
--- queue, tenant, key, id, state.
-create function longshore.leave_lines(p_ends jsonb) returns void language plpgsql as $$
+-- queue, tenant, key, id, state. A session that meets a line which someone holds for longer
+-- tries again: it has renewals to make.
+create function longshore.leave_lines(p_ends jsonb) returns void language plpgsql
+    set lock_timeout = '2s'
+as $$
 declare
     v_name record;
     v_line longshore.line;
