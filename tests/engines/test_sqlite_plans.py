@@ -11,6 +11,7 @@ from longshore.core.settle import failure, killed
 from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
+from longshore.engines.sqlite.sharing import merged
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
 from longshore.runtime.ids import IdSource
@@ -32,6 +33,22 @@ async def test_a_claim_merges_the_heads_of_its_types_without_sorting(
     assert not [step for step in plan if "TEMP B-TREE" in step or "SCAN longshore_" in step]
     front = "longshore_ready USING PRIMARY KEY (queue=? AND type=?)"
     assert sum(front in step for step in plan) == types
+
+
+async def test_a_lane_is_read_from_its_front_without_sorting(
+    engine: Engine, path: Path
+) -> None:
+    plan = _plan(path, merged(2), ["q", "l", "t"] * 2 + [10])
+    names = _plan(path, SQL.lanes, {"queue": "q"})
+
+    assert not [step for step in plan if "TEMP B-TREE" in step or "SCAN longshore_" in step]
+    assert sum("longshore_ready_lane (queue=? AND lane=? AND type=?)" in s for s in plan) == 2
+    assert not [step for step in names if "SCAN longshore_" in step]
+    assert any("longshore_ready_lane (queue=? AND lane>?)" in step for step in names)
+    for statement in (SQL.claim_places, SQL.leave_ready, SQL.lane_put):
+        scope = {"token": 1, "number": 1, "queue": "q", "jobs": "[]", "seqs": "[]"}
+        steps = " ".join(_plan(path, statement, scope))
+        assert "USING PRIMARY KEY (queue=? AND type=? AND rank=? AND seq=?)" in steps, steps
 
 
 @pytest.mark.parametrize("statement", [SQL.claim, SQL.claim_ready])

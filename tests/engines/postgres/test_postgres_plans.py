@@ -28,6 +28,9 @@ SMALL = {"pause_pkey", "waiting_pkey", "breaker_pkey"}
 """Indexes with a row per pause, per worker that waits, or per type with a breaker."""
 LIMIT = """insert into longshore.flow (queue, settings)
            values ('default', '{"max_running": 9000, "rate": 1000000}')"""
+FAIR = (
+    """insert into longshore.flow (queue, settings) values ('default', '{"order": "fair"}')"""
+)
 FULL = 3_000
 """Spans of one job that wait, and as many jobs that are held."""
 
@@ -187,6 +190,25 @@ async def test_claims_do_not_see_what_is_parked_and_a_line_is_read_at_its_front(
     for one in (settled, joined):
         assert whole_tables(one) == []
         assert set(unbounded(one)) <= SMALL
+
+
+async def test_claims_from_a_fair_queue_read_lanes_and_no_more(
+    connection: Connection, plans: Plans
+) -> None:
+    session = await open_session(connection)
+    await connection.execute(FAIR)
+    empty = await plans.of(SQL.exchange, *exchange(session, 1, Plan(Book(), 0.0), 10))
+    await fill(connection)
+    await connection.execute("update longshore.ready set lane = 't' || segment % 3")
+
+    told = await plans.of(SQL.exchange, *exchange(session, 2, Plan(Book(), 0.0), 300))
+
+    assert await connection.fetchval(HELD.replace("> 2", "= 2"), session[0]) >= 300
+    for plan in (empty, told):
+        assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= {*SMALL, "session_pkey", "fair_pkey"}
+    assert "ready_lane" in told
+    assert told.count("using ready_head") == 1, "but for a look whether there is anything"
 
 
 async def test_looks_and_orders_read_no_whole_table(

@@ -149,9 +149,9 @@ def _hand_over(
 ) -> None:
     token, number = exchange
     jobs = _json.encode([(row.type, row.rank, row.seq) for row in taken]).decode()
-    where: dict[str, object] = {"queue": queue, "jobs": jobs}
-    db.execute(SQL.claim_places, {"token": token, "number": number, **where})
-    db.execute(SQL.leave_places, where)
+    scope = {"token": token, "number": number, "queue": queue, "jobs": jobs}
+    db.execute(SQL.claim_places, scope)
+    db.execute(SQL.leave_ready, {"seqs": _json.encode([row.seq for row in taken]).decode()})
 
 
 def _note(db: sqlite3.Connection, queue: str, before: int, turns: Turns) -> None:

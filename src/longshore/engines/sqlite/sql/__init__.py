@@ -96,7 +96,6 @@ class Statements:
     last_worker: str
     leave_finished: str
     leave_parked: str
-    leave_places: str
     leave_ready: str
     leave_scheduled: str
     let_go: str
