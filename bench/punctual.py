@@ -46,7 +46,8 @@ async def work(url: str, slots: int, expected: int) -> None:
     engine = open_engine(url)
     await engine.ping()
     handler = Handler(type="work", decode=json.loads, run=run)
-    ticks = [("promote", Promoter(engine).tick)]
+    promoter = Promoter(engine, on_promoted=lambda _: worker.nudge())
+    ticks = [("promote", promoter.tick)]
     worker = Worker(engine, Registry([handler]), WorkerSettings(concurrency=slots), ticks=ticks)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(200):

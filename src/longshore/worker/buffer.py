@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Container, Sequence
+from itertools import takewhile
 
 from longshore.core.job import Claim
 from longshore.engine import Reference
@@ -11,6 +12,9 @@ __all__ = ["Buffer"]
 
 class Buffer:
     """First in, first out, and each batch remembers when it came.
+
+    But what was submitted for a time, and is due, does not wait behind what was to run as soon
+    as possible.
 
     `claims` is read and popped directly by the slots: a method call per job would be the
     dearest part of taking one.
@@ -22,9 +26,14 @@ class Buffer:
         self._batches: deque[tuple[int, float]] = deque()
 
     def add(self, claims: Sequence[Claim], now: float) -> None:
-        """Put a batch behind the others."""
+        """Put a batch behind the others; those at its front that are punctual go before."""
         if claims:
-            self.claims.extend(claims)
+            if self.claims and _is_punctual(claims[0]):
+                punctual = list(takewhile(_is_punctual, claims))
+                self.claims.extendleft(reversed(punctual))
+                self.claims.extend(claims[len(punctual) :])
+            else:
+                self.claims.extend(claims)
             self._arrived += len(claims)
             self._batches.append((self._arrived, now))
 
@@ -50,3 +59,8 @@ class Buffer:
         self.claims.clear()
         self._batches.clear()
         return taken
+
+
+def _is_punctual(claim: Claim) -> bool:
+    """Whether it was submitted for a later time than its arrival; a retry was not."""
+    return claim.delivery == 1 and claim.run_at > claim.created_at

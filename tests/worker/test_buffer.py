@@ -1,0 +1,19 @@
+"""Claimed jobs that wait for a slot."""
+
+from longshore.testing.factories import SECOND, a_claim
+from longshore.worker.buffer import Buffer
+
+
+def test_what_is_due_at_a_time_does_not_wait_behind_what_runs_as_soon_as_possible():
+    buffer = Buffer()
+    first = [a_claim(handle=number) for number in range(3)]
+    late = a_claim().created_at + SECOND
+    punctual = [a_claim(handle=number, run_at=late) for number in (10, 11)]
+    retried = a_claim(handle=12, run_at=late, delivery=2)
+
+    buffer.add(first, 1.0)
+    buffer.add([*punctual, a_claim(handle=13)], 2.0)
+    buffer.add([retried], 3.0)
+
+    assert [claim.handle for claim in buffer.claims] == [10, 11, 0, 1, 2, 13, 12]
+    assert len(buffer.take_older(1.5)) == 3
