@@ -30,6 +30,10 @@ Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
 
 _encode = msgspec.json.Encoder().encode
 _LATEST = 2**63 - 1
+_SORTED_AT_ONCE = 5_000
+_Place = tuple[str, int, int]
+"""Type, rank and number of a ready job."""
+_place = msgspec.json.Decoder(_Place)
 _KINDS = {QueueSettings: "queue", BreakerSettings: "breaker"}
 
 
@@ -53,9 +57,20 @@ class SqliteFlow:
     ) -> bool:
         """Replace a layer of what is said of a queue."""
         flow.validate(name, settings)
+        if settings.order is Order.FAIR:
+            await self._sort(name)
         is_put = await self._writer.call(partial(_put_queue, name, layer, settings, seen))
         self._depths.forget()
         return is_put
+
+    async def _sort(self, queue: str) -> None:
+        """Let what waits in a queue be in lanes before it becomes fair, a part at a time.
+
+        Until then lanes mean nothing, and others write in between: a million jobs take seconds.
+        """
+        at: _Place | None = ("", 0, 0)
+        while at is not None:
+            at = await self._writer.call(partial(_sort_step, queue, at), durable=False)
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
@@ -102,6 +117,19 @@ class SqliteFlow:
         """The queues that must not get too deep."""
         found = await self._read(lambda db: db.execute(SQL.depths).fetchall())
         return {queue: Depth(most, jobs) for queue, most, jobs in found}
+
+
+def _sort_step(queue: str, at: _Place, transaction: Transaction) -> _Place | None:
+    """Put the next ready jobs of a queue into lanes; where they end, None behind the last."""
+    db, scope = transaction.db, dict(zip(("type", "rank", "seq"), at, strict=True))
+    where = {"queue": queue, "limit": _SORTED_AT_ONCE, **scope}
+    found = db.execute(SQL.lane_step, where).fetchone()
+    if found is None:
+        return None
+    last = _place.decode(found[0])
+    ends = dict(zip(("last_type", "last_rank", "last_seq"), last, strict=True))
+    db.execute(SQL.lane_sort_step, {"queue": queue, **scope, **ends})
+    return last
 
 
 def _put_queue(

@@ -89,6 +89,8 @@ class Statements:
     lane_front: str
     lane_put: str
     lane_sort: str
+    lane_sort_step: str
+    lane_step: str
     lane_types: str
     lanes: str
     lapsed: str
