@@ -1,7 +1,7 @@
-"""The routes for machines that watch: /metrics for a monitor, /v1/autoscale for a scaler."""
+"""The routes for machines that watch: a monitor, a scaler, and who looks for what is slow."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -10,10 +10,12 @@ from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import Scope
-from longshore.engine import QueueCounts
+from longshore.core.latency import Slowness
+from longshore.engine import JobFilter, QueueCounts
 from longshore.observe.exposition import MEDIA
+from longshore.slow import slowness
 
-__all__ = ["ROUTES", "Autoscale", "AutoscaleQuery"]
+__all__ = ["ROUTES", "Autoscale", "AutoscaleQuery", "SlowList", "SlowQuery"]
 
 
 class AutoscaleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +36,29 @@ class Autoscale(msgspec.Struct, frozen=True, kw_only=True):
     """How long the oldest ready job has been waiting; 0 where none is."""
     workers: int
     """Sessions of workers that take jobs, of any queue where none is named."""
+
+
+class SlowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of which jobs."""
+
+    queue: Name | None = None
+    type: Name | None = None
+    sample: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 500
+    """Of the newest jobs that succeeded so many, and as many that are dead."""
+
+
+class SlowList(msgspec.Struct, frozen=True):
+    """The slowest types first."""
+
+    types: list[Slowness]
+
+
+async def slow(call: Call[Nothing, SlowQuery, Nothing]) -> Answer:
+    """Where the time of jobs went, by type: into waiting for a worker or into running."""
+    asked = call.query
+    which = JobFilter(tenant=call.caller.tenant, queue=asked.queue, type=asked.type)
+    found = await slowness(call.service.engine, which, sample=asked.sample)
+    return Answer(200, encode(SlowList(found)))
 
 
 async def metrics(call: Call[Nothing, Nothing, Nothing]) -> Answer:
@@ -90,5 +115,14 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         query=AutoscaleQuery,
         answers={200: Autoscale},
+    ),
+    Route(
+        method="GET",
+        path="/v1/slow",
+        name="getSlowTypes",
+        handler=slow,
+        scope=Scope.READ,
+        query=SlowQuery,
+        answers={200: SlowList},
     ),
 )

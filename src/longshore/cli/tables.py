@@ -7,6 +7,7 @@ from longshore.cli import documents, waits
 from longshore.cli.render import Sheet, Table
 from longshore.core import ids, quantity
 from longshore.core.job import Attempt, Job
+from longshore.core.latency import Slowness, Spread
 from longshore.core.schedule import CatchUp, Schedule
 from longshore.core.state import State
 from longshore.engine import Pause, QueueCounts, SessionView
@@ -19,6 +20,7 @@ __all__ = [
     "queues",
     "schedule",
     "schedules",
+    "slow",
     "when",
     "workers",
 ]
@@ -288,6 +290,29 @@ def _span(start: int | None, end: int | None) -> str:
 
 def _duration(microseconds: int) -> str:
     return quantity.duration_text(timedelta(microseconds=microseconds))
+
+
+def slow(found: Sequence[Slowness]) -> Table:
+    """Types, and whether their jobs wait or run."""
+    return Table(
+        columns=("type", "queue", "jobs#", "wait p50/95/99", "run p50/95/99", "mostly"),
+        rows=[
+            (
+                it.type,
+                it.queue,
+                f"{it.jobs}",
+                _spread(it.wait),
+                _spread(it.run),
+                "waiting" if it.mostly == "wait" else "running",
+            )
+            for it in found
+        ],
+        empty="no finished jobs match",
+    )
+
+
+def _spread(it: Spread) -> str:
+    return " / ".join(f"{one:.3g}s" for one in (it.p50, it.p95, it.p99))
 
 
 def _rough(microseconds: int) -> str:

@@ -6,9 +6,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.core import settle
 from longshore.engine import Engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
+from longshore.testing.factories import SECOND, a_job
 
 
 def samples(page: httpx.Response) -> dict[tuple[str, ...], float]:
@@ -45,3 +47,34 @@ async def test_requests_are_counted_by_template_and_the_queue_is_told(engine: En
     assert scale["value"] == scale["ready"] == 1
     assert scale["running"] == scale["workers"] == 0
     assert other["value"] == other["oldest_age_s"] == 0
+
+
+async def test_types_that_wait_are_told_from_types_that_run(
+    engine: Engine, client: httpx.AsyncClient
+):
+    for queue in ("mail", "mail", "else"):
+        await engine.submit([a_job(queue=queue, type="t")])
+    session = await engine.open_session(
+        worker="w", queues=["mail", "else"], types=["t"], lease=60 * SECOND
+    )
+    claims = (await session.exchange(1, want=10)).claims
+    ends = [
+        settle.succeeded(
+            one,
+            started_at=one.run_at + 5 * SECOND,
+            finished_at=one.run_at + (6 if one.queue == "mail" else 20) * SECOND,
+        )
+        for one in claims
+    ]
+    await session.exchange(2, settlements=ends)
+
+    both = (await client.get("/v1/slow")).json()["types"]
+    mail = (await client.get("/v1/slow", params={"queue": "mail"})).json()["types"]
+
+    assert [(one["queue"], one["jobs"], one["mostly"]) for one in both] == [
+        ("else", 1, "run"),
+        ("mail", 2, "wait"),
+    ]
+    assert mail == [both[1]]
+    assert mail[0]["wait"] == {"p50": 5, "p95": 5, "p99": 5}
+    assert mail[0]["run"] == {"p50": 1, "p95": 1, "p99": 1}

@@ -243,3 +243,19 @@ def test_a_job_is_explained(shell: Shell, queue: Queue):
     assert queue.ask(look) == [1, 2, 0]
     assert "The breaker of noop is open" in shell("explain", first).stdout
     assert shell("explain", ids.text(a_job().id)).exit_code == 3
+
+
+def test_slow_tells_by_type_whether_jobs_wait_or_run(shell: Shell, queue: Queue):
+    for name, task in (("mail", "send"), ("reports", "build")):
+        job_id = queue.submit(queue=name, type=task)
+        queue.settle(job_id, started_at=1, finished_at=3)
+
+    (line,) = shell.lines("jobs", "slow", "--queue", "mail")
+    shown = shell("jobs", "slow").stdout
+    nothing = shell("jobs", "slow", "--queue", "none")
+
+    assert (line["type"], line["queue"], line["jobs"]) == ("send", "mail", 1)
+    assert line["wait"]["p99"] >= line["wait"]["p50"] >= 0
+    assert "send" in shown
+    assert "build" in shown
+    assert "no finished jobs match" in nothing.output

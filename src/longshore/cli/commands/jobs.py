@@ -7,13 +7,14 @@ import click
 import msgspec
 
 from longshore import bulk
-from longshore.cli import listing, tables, waiting
+from longshore.cli import listing, render, tables, waiting, wiring
 from longshore.cli.bulk import Care, Deed, Selection, carefully, give, selecting
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
 from longshore.cli.shared import Group, Shared
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import JobFilter
+from longshore.engine import Engine, JobFilter
+from longshore.slow import slowness
 
 
 @click.group("jobs", cls=Group)
@@ -30,6 +31,32 @@ def list_jobs(shared: Shared, which: JobFilter, state: str | None, limit: int) -
     """The newest jobs first."""
     which = msgspec.structs.replace(which, state=State(state) if state else None)
     listing.list_jobs(shared, which, limit=limit, layout=tables.jobs)
+
+
+@command.command()
+@filtered
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 10_000),
+    default=1_000,
+    show_default=True,
+    help="Look at so many of the newest jobs that succeeded, and as many that died.",
+)
+@click.pass_obj
+def slow(shared: Shared, which: JobFilter, sample: int) -> None:
+    """Where the time goes, by type: into waiting for a worker, or into running.
+
+    The slowest come first: p50, p95 and p99 of what half, 95 and 99 in 100 took at most.
+    """
+
+    async def look(engine: Engine) -> None:
+        found = await slowness(engine, which, sample=sample)
+        if shared.as_json:
+            render.lines(msgspec.to_builtins(one) for one in found)
+        else:
+            render.table(tables.slow(found))
+
+    wiring.ask(shared, look)
 
 
 @command.command()
