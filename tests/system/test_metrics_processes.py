@@ -32,7 +32,6 @@ class Yard:
 
     def start(self, name: str, *words: str) -> "subprocess.Popen[bytes]":
         clean = {key: value for key, value in os.environ.items() if "LONGSHORE" not in key}
-        clean["LONGSHORE_WORKER_KEEPER"] = "false"
         log = self._stack.enter_context((self.folder / name).open("wb"))
         process = self._stack.enter_context(
             subprocess.Popen(
@@ -106,6 +105,7 @@ async def test_workers_of_one_machine_and_their_processes_count_every_job_once(y
     await eventually(lambda: len(yard.said("one", "worker started")) == 3, within=PATIENCE)
     after = await asyncio.to_thread(read, one)
     assert after.get("jobs_succeeded_total", 0) == before.get("jobs_succeeded_total", 0)
+    assert after["leases_renewed_total"] >= before["leases_renewed_total"]
 
 
 async def test_processes_of_the_http_service_tell_what_all_were_asked(yard: Yard):

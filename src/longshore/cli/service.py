@@ -75,7 +75,7 @@ async def work(
                 if on_open is not None:
                     on_open()
                 return await worker.run(
-                    keeper=_keeper(app, settings), lookout=_lookout(settings, signs)
+                    keeper=_keeper(app, settings, port), lookout=_lookout(settings, signs)
                 )
 
 
@@ -130,7 +130,7 @@ class _Prompt:
         self.stop_now = scheduler.drain
 
 
-def _keeper(app: Longshore, settings: Settings) -> KeeperOffer | None:
+def _keeper(app: Longshore, settings: Settings, port: metrics.Port) -> KeeperOffer | None:
     if not settings.worker.keeper:
         return None
     log, worker = settings.log, settings.worker
@@ -138,6 +138,7 @@ def _keeper(app: Longshore, settings: Settings) -> KeeperOffer | None:
         url=app.url,
         log_level=log.level,
         logs_json=logs.is_json(log),
+        metrics_folder=None if port.folder is None else str(port.folder),
         stuck_after=worker.stuck_after.total_seconds(),
         exit_when_stuck=worker.exit_when_stuck,
         ready_file=worker.ready_file,

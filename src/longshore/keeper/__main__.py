@@ -10,11 +10,14 @@ import random
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.keeper.ward import Ward
 from longshore.keeper.watch import Charge, Watch
+from longshore.observe.engine import observed
+from longshore.observe.metrics import Metrics
 from longshore.runtime import logs
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.flight import FlightRecord
@@ -42,6 +45,10 @@ def main() -> None:
 async def _keep(orders: Orders) -> None:
     # No clock for the engine: a server has its own, and leases end by that.
     engine, clock = open_engine(orders.url), SystemClock()
+    if orders.metrics_folder is not None:
+        # It may be gone with whoever made it; the worker has to be kept all the same.
+        with suppress(OSError):
+            engine = observed(engine, Metrics(Path(orders.metrics_folder)))
     record = FlightRecord(orders.memory, orders.capacity)
     charge = Charge(
         worker=orders.worker,

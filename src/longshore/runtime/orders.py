@@ -29,6 +29,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """By type, how long to wait after a failure, where it is not the usual."""
     log_level: str = "info"
     logs_json: bool = False
+    metrics_folder: str | None = None
+    """Where the processes of its service count."""
 
 
 _encoder = msgspec.json.Encoder()

@@ -44,6 +44,8 @@ class KeeperOffer:
     """The engine's, with its secrets."""
     log_level: str = "info"
     logs_json: bool = False
+    metrics_folder: str | None = None
+    """Where the worker and its neighbours count, if it has any."""
     stuck_after: float = 60.0
     exit_when_stuck: bool = False
     ready_file: str | None = None
@@ -179,6 +181,7 @@ class KeeperProcess:
             backoffs=dict(self._offer.backoffs),
             log_level=self._offer.log_level,
             logs_json=self._offer.logs_json,
+            metrics_folder=self._offer.metrics_folder,
         )
 
 
