@@ -135,7 +135,7 @@ async def load(yard: Yard) -> None:
                 body |= {"payload": {"number": number}} if task == "works" else {}
                 await client.post("/v1/jobs", json=body)
             for _ in range(2):
-                same = {"type": "noop", "unique_key": "same", "run_at": "2099-01-01T00:00:00Z"}
+                same = {"type": "noop", "queue": "unserved", "unique_key": "same"}
                 await client.post("/v1/jobs", json=same)
                 full = {"type": "unknown", "queue": "narrow"}
                 await client.post("/v1/jobs", json=full)
