@@ -87,13 +87,14 @@ class Yard:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def yard(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Yard]:
-    is_postgres = request.param == "postgres"
-    url = (
-        request.getfixturevalue("empty_postgres_url")
-        if is_postgres
-        else f"sqlite:///{tmp_path}/jobs.db"
-    )
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture
+async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
     engine = open_engine(url)
     await engine.migrate()
     await engine.close()

@@ -1,0 +1,72 @@
+"""How long a scrape takes over a large backlog.
+
+python bench/metrics_scrape.py [URL] [--spans 1000000] [--size 1]
+
+The store at URL (default: a new SQLite file; it must be empty) is filled with ready entries of
+`size` jobs each, behind the engine's back, and then scraped once a second.
+"""
+
+import argparse
+import asyncio
+import re
+import sqlite3
+import sys
+import tempfile
+from time import perf_counter
+
+from longshore.engines import open_engine
+from longshore.observe.engine import metrics_of
+from longshore.observe.overview import Overview
+
+SCRAPES = 8
+AGE = re.compile(r"^longshore_overview_age_seconds (\S+)$", re.MULTILINE)
+SQLITE = """
+with recursive n(i) as (select 1 union all select i + 1 from n where i < {spans})
+insert into longshore_ready (queue, type, rank, seq, size, run_at, delivery, attempt, failures,
+                             crashes, lapses)
+select 'q' || (i % 4), 't', i, i, 2, i, 0, 0, 0, 0, 0 from n
+"""
+POSTGRES = """
+insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
+select 'q' || (i % 4), 't', i, i, 0, $2, $2, 0, i from generate_series(1, $1::bigint) i
+"""
+
+
+async def main() -> None:
+    """Fill, scrape, print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("url", nargs="?")
+    parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = asked.url or f"sqlite:///{folder}/jobs.db"
+        engine = open_engine(url)
+        await engine.migrate()
+        if url.startswith("sqlite"):
+            with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
+                db.execute(SQLITE.format(spans=asked.spans))
+        else:
+            import asyncpg  # an extra
+
+            connection = await asyncpg.connect(url)
+            await connection.execute("set session_replication_role = replica")
+            await connection.execute(POSTGRES, asked.spans, asked.size)
+            await connection.close()
+        metrics, overview = metrics_of(engine), Overview(engine)
+        for number in range(SCRAPES):
+            began = perf_counter()
+            page = metrics.text(await overview.readings())
+            took = (perf_counter() - began) * 1e3
+            age = float(AGE.findall(page.decode())[0])
+            sys.stdout.write(f"scrape {number + 1}: {took:.1f} ms, counts {age:.1f} s old\n")
+            await asyncio.sleep(1.1)
+        began = perf_counter()
+        counts = await engine.counts()
+        took, jobs = (perf_counter() - began) * 1e3, sum(one.ready for one in counts)
+        sys.stdout.write(f"count: {took:.0f} ms for {jobs:,} jobs\n")
+        await engine.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
