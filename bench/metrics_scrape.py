@@ -32,6 +32,20 @@ select 'q' || (i % 4), 't', i, i, 0, $2, $2, 0, i from generate_series(1, $1::bi
 """
 
 
+async def fill(url: str, spans: int, size: int) -> None:
+    """Add the entries behind the engine's back."""
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
+            db.execute(SQLITE.format(spans=spans))
+        return
+    import asyncpg  # an extra
+
+    connection = await asyncpg.connect(url)
+    await connection.execute("set session_replication_role = replica")
+    await connection.execute(POSTGRES, spans, size)
+    await connection.close()
+
+
 async def main() -> None:
     """Fill, scrape, print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -43,16 +57,7 @@ async def main() -> None:
         url = asked.url or f"sqlite:///{folder}/jobs.db"
         engine = open_engine(url)
         await engine.migrate()
-        if url.startswith("sqlite"):
-            with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
-                db.execute(SQLITE.format(spans=asked.spans))
-        else:
-            import asyncpg  # an extra
-
-            connection = await asyncpg.connect(url)
-            await connection.execute("set session_replication_role = replica")
-            await connection.execute(POSTGRES, asked.spans, asked.size)
-            await connection.close()
+        await fill(url, asked.spans, asked.size)
         metrics, overview = metrics_of(engine), Overview(engine)
         for number in range(SCRAPES):
             began = perf_counter()
