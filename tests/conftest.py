@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from longshore.engines import open_engine
 from longshore_lab.emptying import empty
+from longshore_lab.kafka import KafkaServer, kafka_jars
 from longshore_lab.servers import PostgresServer, postgres_binaries
 
 pytest.register_assert_rewrite("longshore.testing.contract")
@@ -61,6 +62,14 @@ def postgres_server() -> Iterator[PostgresServer]:
     """One server for the whole run. Whoever wants to stop it starts one of its own."""
     binaries = required(postgres_binaries(), "PostgreSQL")
     with PostgresServer(binaries=binaries) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """One broker for the whole run, started in about ten seconds."""
+    jars = required(kafka_jars(), "Kafka, which needs Java and Maven's repository,")
+    with KafkaServer(jars=jars) as server:
         yield server
 
 

@@ -27,6 +27,7 @@ from longshore.core import quantity
 from longshore.engine import Retention
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
+from longshore.relay.settings import KafkaSettings, RelaySettings
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
 from longshore.tracing.settings import TracingSettings
 from longshore.worker.settings import WorkerSettings
@@ -133,6 +134,8 @@ class Settings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
+    relay: RelaySettings = field(default_factory=RelaySettings)
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     log: LogSettings = field(default_factory=LogSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)

@@ -3,8 +3,9 @@
     python -I -S server_guard.py <uid or -1> <folder> <command> ...
 
 Prints the server's process id. Each line on the input is a signal number for the server; the
-end of the input means that the owner is gone: then nobody needs the folder either. A process
-of its own, since an owner that is killed with -9 cannot clean up. Standard library only.
+end of the input means that the owner is gone: then the server gets LAST_SIGNAL (SIGQUIT), and
+nobody needs the folder. A process of its own, since an owner that is killed with -9 cannot
+clean up. Standard library only.
 """
 
 import os
@@ -55,7 +56,7 @@ class _Guard:
             for number in order.split():
                 self._server.send_signal(int(number))
         self._is_abandoned = True
-        self._server.send_signal(signal.SIGQUIT)
+        self._server.send_signal(int(os.environ.get("LAST_SIGNAL", signal.SIGQUIT)))
 
 
 if __name__ == "__main__":

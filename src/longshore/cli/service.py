@@ -1,4 +1,4 @@
-"""Processes that stay: a worker, a scheduler, or both in one."""
+"""Processes that stay: a worker, a scheduler, a relay, or all in one."""
 
 import socket
 from collections.abc import Callable, Coroutine, Sequence
@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from longshore import breakers
 from longshore.app import Longshore
-from longshore.cli import api, logs, metrics, wiring
+from longshore.cli import api, logs, metrics, sinking, wiring
 from longshore.cli.tail import Tail
 from longshore.core import quantity
+from longshore.relay.service import RelayService
+from longshore.relay.sink import Sink
 from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
@@ -22,7 +24,7 @@ from longshore.worker.lookout import Lookout
 from longshore.worker.signals import drained_by_signals, run_to_end
 from longshore.worker.worker import Worker
 
-__all__ = ["run", "schedule", "work", "work_and_schedule"]
+__all__ = ["relay", "run", "schedule", "work", "work_and_schedule"]
 
 T = TypeVar("T")
 
@@ -90,6 +92,18 @@ async def schedule(app: Longshore, settings: Settings, port: metrics.Port) -> No
                 await scheduler.run()
 
 
+async def relay(
+    app: Longshore, settings: Settings, sinks: Sequence[Sink], port: metrics.Port
+) -> None:
+    """Ship events until a signal."""
+    async with app:
+        wiring.refuse_private(app.engine)
+        found = sinking.service(app, settings, sinks)
+        async with metrics.told(app, port):
+            with drained_by_signals(_Prompt(found)):
+                await found.run()
+
+
 async def work_and_schedule(
     app: Longshore, settings: Settings, listening: socket.socket | None = None
 ) -> Ending:
@@ -117,17 +131,21 @@ async def work_and_schedule(
         await app.queue.store()
         await breakers.store(app.engine, app.tasks.values())
         await app.store_schedules()
-        async with scheduler.running(), api.beside(app, settings, listening):
+        async with (
+            scheduler.running(),
+            sinking.beside(app, settings),
+            api.beside(app, settings, listening),
+        ):
             with drained_by_signals(worker):
                 return await worker.run()
 
 
 class _Prompt:
-    """A scheduler finishes the tick it is in; there is nothing sooner to ask of it."""
+    """A service that finishes the tick it is in; there is nothing sooner to ask of it."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.drain = scheduler.drain
-        self.stop_now = scheduler.drain
+    def __init__(self, service: Scheduler | RelayService) -> None:
+        self.drain = service.drain
+        self.stop_now = service.drain
 
 
 def _keeper(app: Longshore, settings: Settings, port: metrics.Port) -> KeeperOffer | None:

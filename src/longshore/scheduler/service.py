@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from longshore.core.consumer import Consumer
 from longshore.engine import Retention
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.outlook import Outlook
+from longshore.runtime.watch import Watch
 from longshore.scheduler.breakers import BreakerWatch, Source
 from longshore.scheduler.fire import Firer
 from longshore.scheduler.promote import Promoter
@@ -27,6 +29,10 @@ DEFAULT_LEASE_US = 30_000_000
 
 class Store(TimedSteward, Source, Protocol):
     """A steward's engine that also tells whether this code may work on it."""
+
+    async def consumers(self) -> list[Consumer]:
+        """Every consumer of the outbox."""
+        ...
 
     async def ping(self) -> None:
         """Return if it may, else raise an EngineError."""
@@ -60,6 +66,7 @@ class Scheduler:
             Beat("fire", firer.tick),
             Beat("prune", pruner.tick),
             Beat("breakers", BreakerWatch(engine).tick),
+            Beat("outbox", Watch(engine, rng=rng).tick),
             Beat("schema", self._outlook.tick),
         ]
 

@@ -1,0 +1,65 @@
+"""Events as CloudEvents 1.0: the same event has the same attributes at every delivery."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from longshore.core import ids
+from longshore.core.event import Event
+
+__all__ = [
+    "CONTENT_TYPE",
+    "PREFIX",
+    "SPEC_VERSION",
+    "data",
+    "kind",
+    "sequence",
+    "subject",
+    "time",
+]
+
+SPEC_VERSION = "1.0"
+CONTENT_TYPE = "application/json"
+PREFIX = "dev.longshore."
+_VERSION = ".v1"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOBODY = bytes(16)
+
+_encode = msgspec.json.Encoder().encode
+
+
+def kind(event: Event) -> str:
+    """The `type`: `dev.longshore.job.succeeded.v1`."""
+    return f"{PREFIX}{event.name}{_VERSION}"
+
+
+def subject(event: Event) -> str:
+    """Whom it is about, and who shares an order: the job, else what has a name."""
+    if event.job_id != _NOBODY:
+        return ids.text(event.job_id)
+    return str(event.details.get("schedule") or event.type)
+
+
+def sequence(event: Event) -> str:
+    """Grows from event to event, as text too."""
+    position, _, index = event.id.partition(".")
+    return f"{position:0>19}.{index:0>6}"
+
+
+def time(at: int) -> str:
+    """The moment as RFC 3339 has it."""
+    moment = _EPOCH + timedelta(microseconds=at)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def data(event: Event) -> bytes:
+    """What it tells, as JSON."""
+    facts: dict[str, object] = {
+        "queue": event.queue,
+        "type": event.type,
+        "tenant": event.tenant,
+        **event.details,
+    }
+    if event.job_id != _NOBODY:
+        facts = {"job": ids.text(event.job_id), **facts}
+    return _encode(facts)

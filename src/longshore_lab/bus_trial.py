@@ -1,0 +1,144 @@
+"""Kill relays between handing over and noting it, let the broker hang, and count.
+
+    python -m longshore_lab.bus_trial --kills 50 --outage 60
+
+prints what the topic holds against what the outbox told.
+"""
+
+import argparse
+import asyncio
+import json
+import secrets
+import signal
+import sys
+from asyncio.subprocess import Process
+
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.errors import LongshoreError
+from longshore.testing.factories import a_job
+from longshore.testing.manual import a_worker
+from longshore_lab.bus import Ledger, balance, read_outbox, read_topic
+from longshore_lab.kafka import KafkaServer, kafka_jars
+from longshore_lab.servers import PostgresServer
+
+__all__ = ["MOST_AT_ONCE", "Yard"]
+
+MOST_AT_ONCE = 5_000 + 500
+"""Events of one handing over: the limit, and the batch that went past it."""
+
+
+class Yard:
+    """A load, two relays that are killed and started again, and a broker that hangs."""
+
+    def __init__(self, url: str, kafka: KafkaServer, topic: str) -> None:
+        self._url = url
+        self._kafka = kafka
+        self._topic = topic
+        self._is_over = False
+        self.errors = 0
+        self.jobs = 0
+
+    async def trial(self, *, kills: int, outage: float) -> Ledger:
+        """Kill relays so often, then let the broker hang so many seconds; the ledger."""
+        engine = open_engine(self._url)
+        try:
+            async with asyncio.timeout(120 + 20 * kills + 3 * outage):
+                load = asyncio.create_task(self._load(engine))
+                await self._kill(kills)
+                first, second = await self._start(0), await self._start(0)
+                self._kafka.pause()
+                await asyncio.sleep(outage)
+                self._kafka.resume()
+                self._is_over = True
+                await load
+                await _caught_up(engine)
+                for one in (first, second):
+                    one.send_signal(signal.SIGTERM)
+                    await one.wait()
+                events = await read_outbox(engine)
+                records = await asyncio.to_thread(read_topic, self._kafka.servers, self._topic)
+        finally:
+            self._kafka.resume()
+            await engine.close()
+        return balance(events, records)
+
+    async def _kill(self, times: int) -> None:
+        """Two at a time: the second stands by, and goes on where the first died."""
+        running = [await self._start(2), await self._start(2)]
+        for _ in range(times):
+            done = [asyncio.create_task(one.wait()) for one in running]
+            await asyncio.wait(done, return_when=asyncio.FIRST_COMPLETED)
+            running = [one for one in running if one.returncode is None]
+            running.append(await self._start(2))
+        for one in running:
+            one.kill()
+            await one.wait()
+
+    async def _start(self, sends: int) -> Process:
+        arguments = (self._url, self._kafka.servers, self._topic, str(sends))
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "longshore_lab.bus_relay", *arguments
+        )
+
+    async def _load(self, engine: Engine) -> None:
+        worker = await a_worker(engine)
+        while not self._is_over:
+            jobs = [a_job() for _ in range(20)]
+            try:
+                await engine.submit(jobs)
+            except LongshoreError:
+                self.errors += 1
+            self.jobs += len(jobs)
+            for claim in await worker.claim(20):
+                await worker.succeed(claim)
+            await asyncio.sleep(0.02)
+
+
+async def _caught_up(engine: Engine) -> None:
+    for _ in range(3_000):
+        (known,) = await engine.consumers()
+        if not known.behind:
+            return
+        await asyncio.sleep(0.1)
+
+
+async def _run(kills: int, outage: float) -> int:
+    jars = kafka_jars()
+    if jars is None:
+        return 1
+    async with PostgresServer(durable=True) as postgres:
+        url = postgres.create("bus")
+        engine = open_engine(url)
+        await engine.migrate()
+        await engine.close()
+        with KafkaServer(jars=jars) as kafka:
+            yard = Yard(url, kafka, f"events-{secrets.token_hex(4)}")
+            ledger = await yard.trial(kills=kills, outage=outage)
+    figures = {
+        "kills": kills,
+        "outage_seconds": outage,
+        "jobs": yard.jobs,
+        "submit_errors": yard.errors,
+        "events": ledger.told,
+        "records": ledger.records,
+        "missing": len(ledger.missing),
+        "strange": len(ledger.strange),
+        "keys_out_of_order": len(ledger.disordered),
+        "doubles": ledger.doubles,
+    }
+    print(json.dumps(figures))
+    return 0 if ledger.is_sound and not yard.errors else 1
+
+
+def main() -> int:
+    """One trial."""
+    parser = argparse.ArgumentParser(prog="longshore_lab.bus_trial", description=__doc__)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--outage", type=float, default=10.0, help="seconds")
+    options = parser.parse_args()
+    return asyncio.run(_run(options.kills, options.outage))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Events, and who reads them, on the command line."""
+
+from cli_steps import Queue, Shell
+
+from longshore.engine import Engine
+
+
+def test_events_are_shown_from_the_start_by_queue_job_and_state(shell: Shell, queue: Queue):
+    mail, other = queue.submit(queue="mail"), queue.submit(queue="other")
+    queue.settle(mail)
+
+    tail = ("events", "tail", "--from-start", "--limit")
+    ours = shell.lines(*tail, 3, "--queue", "mail")
+    (done,) = shell.lines(*tail, 1, "--state", "succeeded")
+    (theirs,) = shell.lines(*tail, 1, "--job", other)
+    line = shell(*tail, 1, "--event", "job.started").stdout
+
+    assert [one["name"] for one in ours] == ["job.submitted", "job.started", "job.succeeded"]
+    assert {one["job"] for one in ours} == {mail}
+    assert (done["job"], done["queue"]) == (mail, "mail")
+    assert (theirs["name"], theirs["id"]) == ("job.submitted", "2.0")
+    assert "job.started" in line
+    assert mail in line
+    assert shell("events", "tail", "--kafka").exit_code == 2
+
+
+def test_consumers_are_listed_and_forgotten(shell: Shell, queue: Queue):
+    queue.submit()
+
+    async def take(engine: Engine) -> None:
+        assert await engine.take_cursor("kafka", holder="host:1", lease=60_000_000)
+
+    empty = shell("outbox", "list").stderr
+    queue.ask(take)
+    (listed,) = shell.lines("outbox", "list")
+    shown = shell("outbox", "list").stdout
+    forgotten = shell("outbox", "forget", "kafka")
+
+    assert "nobody reads events" in empty
+    assert (listed["name"], listed["behind"], listed["holder"]) == ("kafka", 1, "host:1")
+    assert "host:1" in shown
+    assert forgotten.exit_code == 0
+    assert shell("outbox", "forget", "kafka").exit_code == 3
+    assert shell.lines("outbox", "quarantined") == []
+
+
+def test_a_relay_without_a_sink_says_what_to_set(shell: Shell, queue: Queue):
+    refused = shell("relay")
+
+    assert refused.exit_code == 2
+    assert "kafka.servers" in refused.stderr

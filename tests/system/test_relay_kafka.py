@@ -1,0 +1,121 @@
+"""Every event reaches a real broker, in order, while it stops and relays are killed."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, Message
+
+from longshore.core import cloudevent, ids
+from longshore.core.event import Event
+from longshore.core.job import JobId, NewJob
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.relay.kafka import KafkaSink
+from longshore.relay.relay import Relay
+from longshore.relay.settings import KafkaSettings
+from longshore.testing.factories import a_job
+from longshore.testing.manual import a_worker
+from longshore_lab.bus import balance, header, read_outbox, read_topic
+from longshore_lab.bus_trial import MOST_AT_ONCE, Yard
+from longshore_lab.kafka import KafkaServer
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"events-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db")
+    await engine.migrate()
+    yield engine
+    await engine.close()
+
+
+@pytest.mark.slow
+async def test_events_are_cloudevents_by_job_and_one_too_large_holds_up_no_other(
+    engine: Engine, kafka_server: KafkaServer, topic: str
+) -> None:
+    large, small = a_job(payload=b'{"x": "%s"}' % (b"x" * 2_000_000)), a_job()
+    await engine.submit([large, small])
+    worker = await a_worker(engine)
+    for claim in await worker.claim(2):
+        await worker.succeed(claim)
+    await engine.purge([large.id, small.id], who="anna")
+    sink = KafkaSink(KafkaSettings(servers=kafka_server.servers, topic=topic), source="/test")
+    relay = Relay(engine, sink, holder="a")
+
+    async with asyncio.timeout(60):
+        while not relay.stats.sent:
+            await relay.tick()
+    await relay.close()
+
+    (aside,) = await engine.quarantined(limit=10)
+    events = await read_outbox(engine)
+    ledger = balance(events, read_topic(kafka_server.servers, topic))
+    assert (ledger.missing, ledger.strange, ledger.disordered) == ([aside.event_id], [], [])
+    assert (aside.job_id, len(aside.body) > 2_000_000) == (large.id, True)
+    assert "too large" in aside.reason
+    (first, *_) = [one for one in events if one.job_id == small.id]
+    _check(first, small, _first_record(kafka_server.servers, topic, small.id))
+
+
+def _first_record(servers: str, topic: str, job_id: JobId) -> Message:
+    options = {"bootstrap.servers": servers, "group.id": topic, "auto.offset.reset": "earliest"}
+    reader = Consumer(options)
+    reader.subscribe([topic])
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        message = reader.poll(1)
+        if message is not None and message.key() == ids.text(job_id).encode():
+            reader.close()
+            return message
+    raise TimeoutError("no record of the job")
+
+
+def _check(event: Event, job: NewJob, message: Message) -> None:
+    job_id = ids.text(job.id)
+    assert header(message, "ce_id") == event.id
+    assert header(message, "ce_type") == "dev.longshore.job.submitted.v1"
+    assert (header(message, "ce_specversion"), header(message, "ce_source")) == ("1.0", "/test")
+    assert (header(message, "ce_subject"), header(message, "ce_partitionkey")) == (
+        job_id,
+        job_id,
+    )
+    assert header(message, "ce_time") == cloudevent.time(event.at)
+    assert header(message, "content-type") == "application/json"
+    body = msgspec.json.decode(message.value() or b"")
+    assert (body["job"], body["queue"]) == (job_id, job.queue)
+
+
+@pytest.mark.slow
+async def test_relays_are_killed_and_the_broker_stops_under_load(
+    empty_postgres_url: str, kafka_server: KafkaServer, topic: str
+) -> None:
+    yard = Yard(empty_postgres_url, kafka_server, topic)
+
+    ledger = await yard.trial(kills=3, outage=3.0)
+
+    assert yard.errors == 0
+    assert ledger.is_sound, ledger
+    assert ledger.doubles <= 3 * MOST_AT_ONCE
+    assert ledger.told > 500
+
+
+@pytest.mark.prove
+async def test_fifty_kills_and_a_minute_without_a_broker_lose_nothing(
+    empty_postgres_url: str, kafka_server: KafkaServer, topic: str
+) -> None:
+    yard = Yard(empty_postgres_url, kafka_server, topic)
+
+    ledger = await yard.trial(kills=50, outage=60.0)
+
+    assert yard.errors == 0
+    assert ledger.is_sound, ledger
+    assert ledger.doubles <= 50 * MOST_AT_ONCE
