@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from longshore.app import Longshore
@@ -10,11 +11,11 @@ from longshore.running import current_job
 from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
-from longshore_lab.ledger import Ledger, now
+from longshore_lab.ledger import Book, Ledger
 from longshore_lab.records import DueRan
 from longshore_lab.trial import Trial
 
-__all__ = ["TYPE", "keep_book"]
+__all__ = ["TYPE", "keep_book", "keeping_book"]
 
 TYPE = "lab.due"
 
@@ -25,12 +26,7 @@ async def keep_book(trial: Trial, engine: Engine, book: Ledger) -> None:
     """Run what schedules fire until SIGTERM. Nobody harms a clerk, so each job runs once."""
     app = Longshore(trial.url)
 
-    @app.task(name=TYPE, keep_result=False)
-    async def note() -> None:
-        job = current_job()
-        due = ((job.due or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
-        book.write(DueRan(now(), job.schedule or "", due, job.id, job.delivery))
-
+    app.task(name=TYPE, keep_result=False)(keeping_book(book))
     worker = Worker(
         engine,
         app.registry(),
@@ -39,3 +35,14 @@ async def keep_book(trial: Trial, engine: Engine, book: Ledger) -> None:
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
     await worker.run()
+
+
+def keeping_book(book: Book) -> Callable[[], Awaitable[None]]:
+    """The job of a clerk: it writes down which due time it ran for."""
+
+    async def note() -> None:
+        job = current_job()
+        due = ((job.due or _EPOCH) - _EPOCH) // timedelta(microseconds=1)
+        book.write(DueRan(book.now(), job.schedule or "", due, job.id, job.delivery))
+
+    return note

@@ -11,9 +11,9 @@ import os
 import struct
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-__all__ = ["Cell", "Effects"]
+__all__ = ["Cell", "Effects", "World"]
 
 _CELL = struct.Struct("<HH")
 
@@ -23,6 +23,22 @@ class Cell(NamedTuple):
 
     asked: int
     applied: int
+
+
+class World(Protocol):
+    """Counts what is asked of it."""
+
+    def apply_once(self, seq: int) -> bool:
+        """Do it unless it was done before; whether this was the time it was done."""
+        ...
+
+    def apply(self, seq: int) -> bool:
+        """Do it, again if need be; whether this was the first time."""
+        ...
+
+    def cell(self, seq: int) -> Cell:
+        """What happened to the order so far."""
+        ...
 
 
 class Effects:

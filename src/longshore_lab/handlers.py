@@ -5,8 +5,8 @@ import os
 
 from longshore.app import Longshore
 from longshore.running import current_job
-from longshore_lab.effects import Effects
-from longshore_lab.ledger import Ledger, now
+from longshore_lab.effects import World
+from longshore_lab.ledger import Book
 from longshore_lab.mix import Kind
 from longshore_lab.records import EffectApplied, Outcome, RunBegan, RunEnded
 from longshore_lab.trial import Trial
@@ -18,7 +18,7 @@ class OrderFailedError(Exception):
     """The order fails because its mix says so."""
 
 
-def mixed(trial: Trial, ledger: Ledger, world: Effects) -> Longshore:
+def mixed(trial: Trial, ledger: Book, world: World) -> Longshore:
     """An app with a task for every kind of order."""
     app = Longshore(trial.url)
     workshop = _Workshop(trial, ledger, world)
@@ -28,7 +28,7 @@ def mixed(trial: Trial, ledger: Ledger, world: Effects) -> Longshore:
 
 
 class _Workshop:
-    def __init__(self, trial: Trial, ledger: Ledger, world: Effects) -> None:
+    def __init__(self, trial: Trial, ledger: Book, world: World) -> None:
         self._mix = trial.mix
         self._ledger = ledger
         self._ask = world.apply if trial.sabotage == "effects" else world.apply_once
@@ -39,17 +39,17 @@ class _Workshop:
         name, delivery, failures = job.id, job.delivery, job.failures
         order = self._mix.order(seq)
         write = self._ledger.write
-        write(RunBegan(now(), name, seq, delivery, job.attempt, self._pid))
+        write(RunBegan(self._ledger.now(), name, seq, delivery, job.attempt, self._pid))
         try:
             await asyncio.sleep(order.seconds)
         except asyncio.CancelledError:
-            write(RunEnded(now(), name, delivery, Outcome.STOPPED))
+            write(RunEnded(self._ledger.now(), name, delivery, Outcome.STOPPED))
             raise
         if failures < order.failures:
-            write(RunEnded(now(), name, delivery, Outcome.RAISED))
+            write(RunEnded(self._ledger.now(), name, delivery, Outcome.RAISED))
             raise OrderFailedError(f"order {seq} fails, as it should")
         is_first = self._ask(seq)
-        at = now()
+        at = self._ledger.now()
         write(
             EffectApplied(at, name, seq, delivery, is_first),
             RunEnded(at, name, delivery, Outcome.RETURNED),

@@ -12,13 +12,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from longshore_lab.records import Entry, Opened, Record
 
-__all__ = ["Ledger", "LedgerError", "Pages", "now", "read"]
+__all__ = ["Book", "Ledger", "LedgerError", "Pages", "now", "read"]
 
 _SUFFIX = ".jsonl"
 _encoder = msgspec.json.Encoder()
@@ -34,6 +34,23 @@ def now() -> int:
     return time.monotonic_ns() // 1000
 
 
+class Book(Protocol):
+    """Where an actor writes down what it does."""
+
+    @property
+    def actor(self) -> str:
+        """Who writes."""
+        ...
+
+    def now(self) -> int:
+        """Microseconds, on the clock of all actors."""
+        ...
+
+    def write(self, *records: Record) -> None:
+        """Append the records."""
+        ...
+
+
 class Ledger:
     """One process's pages. Appending a line costs about two microseconds."""
 
@@ -44,6 +61,8 @@ class Ledger:
         self._file = os.open(folder / f"{actor}{_SUFFIX}", flags, 0o644)
         self.actor = actor
         self.write(Opened(now(), actor, role, os.getpid()))
+
+    now = staticmethod(now)
 
     def write(self, *records: Record) -> None:
         """Append the records with one write."""

@@ -5,36 +5,37 @@ ids, which the queue must recognise, or the same idempotency keys under new ids.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
 import msgspec
 
 from longshore.core import codec, ids
-from longshore.core.job import NewJob
+from longshore.core.job import JobId, NewJob
 from longshore.engine import Producer
 from longshore.errors import EngineError
 from longshore.runtime.ids import IdSource
 from longshore_lab import ledger
-from longshore_lab.ledger import Ledger, now
+from longshore_lab.ledger import Book, Ledger
 from longshore_lab.mix import Order
-from longshore_lab.records import SubmitAcknowledged, SubmitCalled, SubmitUnknown
+from longshore_lab.records import Entry, SubmitAcknowledged, SubmitCalled, SubmitUnknown
 from longshore_lab.trial import Trial
 
-__all__ = ["produce"]
+__all__ = ["Batch", "Sender", "open_batches", "produce"]
 
 _AGAIN = 0.05
 
 
 async def produce(trial: Trial, engine: Producer, book: Ledger) -> None:
     """Send everything that no producer before had an answer for."""
-    sender = _Sender(trial, engine, book)
-    for batch in _open_batches(trial):
+    sender = Sender(trial, engine, book, IdSource().make)
+    written = ledger.read(trial.ledgers, of="producer-*").entries
+    for batch in open_batches(trial, written):
         await sender.send(batch)
         await asyncio.sleep(trial.pace)
 
 
-class _Batch(msgspec.Struct):
+class Batch(msgspec.Struct):
     """The jobs of one call, with the ids an earlier producer gave them."""
 
     number: int
@@ -42,22 +43,26 @@ class _Batch(msgspec.Struct):
     known: dict[int, str]
 
 
-class _Sender:
-    def __init__(self, trial: Trial, engine: Producer, book: Ledger) -> None:
+class Sender:
+    """Sends batches, and writes down what it sends and what it hears."""
+
+    def __init__(
+        self, trial: Trial, engine: Producer, book: Book, make_id: Callable[[], JobId]
+    ) -> None:
         self._trial = trial
         self._mix = trial.mix
         self._engine = engine
         self._book = book
-        self._ids = IdSource()
+        self._make_id = make_id
 
-    async def send(self, batch: _Batch) -> None:
+    async def send(self, batch: Batch) -> None:
         """Call submit until it answers."""
         for number in count(1):
             if await self._call(batch, f"{batch.number}.{number}"):
                 return
             await asyncio.sleep(_AGAIN)
 
-    async def _call(self, batch: _Batch, name: str) -> bool:
+    async def _call(self, batch: Batch, name: str) -> bool:
         """Whether an answer came. Without one the jobs may be sent again, by anyone."""
         jobs = {seq: self._job(batch, self._mix.order(seq)) for seq in batch.orders}
         self._write_called(name, jobs)
@@ -65,9 +70,9 @@ class _Sender:
         try:
             answers = await self._engine.submit(list(jobs.values()))
         except EngineError as error:
-            self._book.write(SubmitUnknown(now(), name, str(error)))
+            self._book.write(SubmitUnknown(self._book.now(), name, str(error)))
             return False
-        at = now()
+        at = self._book.now()
         self._book.write(
             *(
                 SubmitAcknowledged(
@@ -78,12 +83,12 @@ class _Sender:
         )
         return True
 
-    def _job(self, batch: _Batch, order: Order) -> NewJob:
+    def _job(self, batch: Batch, order: Order) -> NewJob:
         every = self._trial.keyed_every
         has_keys = every > 0 and batch.number % every == 0
         known = None if has_keys else batch.known.get(order.seq)
         job = NewJob(
-            id=ids.parse(known) if known else self._ids.make(),
+            id=ids.parse(known) if known else self._make_id(),
             type=order.kind,
             payload=codec.encode({"seq": order.seq}),
             max_attempts=self._trial.max_attempts,
@@ -94,7 +99,7 @@ class _Sender:
         return msgspec.structs.replace(job, fingerprint=codec.fingerprint(job))
 
     def _write_called(self, name: str, jobs: dict[int, NewJob]) -> None:
-        at = now()
+        at = self._book.now()
         self._book.write(
             *(
                 SubmitCalled(
@@ -111,11 +116,11 @@ class _Sender:
         )
 
 
-def _open_batches(trial: Trial) -> Iterator[_Batch]:
+def open_batches(trial: Trial, written: Iterable[Entry]) -> Iterator[Batch]:
     """Every batch of the trial that was not wholly answered for, in order."""
     known: dict[int, str] = {}
     answered: set[int] = set()
-    for entry in ledger.read(trial.ledgers, of="producer-*").entries:
+    for entry in written:
         match entry.record:
             case SubmitCalled() as called:
                 known[called.seq] = called.job
@@ -126,4 +131,4 @@ def _open_batches(trial: Trial) -> Iterator[_Batch]:
     for number, first in enumerate(range(0, trial.jobs, trial.batch)):
         orders = range(first, min(first + trial.batch, trial.jobs))
         if not answered.issuperset(orders):
-            yield _Batch(number, orders, {seq: known[seq] for seq in orders if seq in known})
+            yield Batch(number, orders, {seq: known[seq] for seq in orders if seq in known})

@@ -11,7 +11,7 @@ from longshore.core import ids
 from longshore.core.event import Name, expand
 from longshore.core.state import State
 from longshore.engine import Inspector, JobFilter, Outbox
-from longshore_lab.effects import Cell, Effects
+from longshore_lab.effects import Cell, World
 
 __all__ = ["Seen", "Store", "Survey", "survey"]
 
@@ -56,7 +56,7 @@ class _Payload(msgspec.Struct):
 _payload = msgspec.json.Decoder(_Payload)
 
 
-async def survey(store: Store, effects: Effects, seqs: Iterable[int]) -> Survey:
+async def survey(store: Store, effects: World, seqs: Iterable[int]) -> Survey:
     """Ask the engine for every job and every event, and the world for every order."""
     return Survey(
         jobs=await _jobs(store),

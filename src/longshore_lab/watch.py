@@ -15,7 +15,7 @@ from longshore.core.job import Settlement
 from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
 from longshore.errors import LeaseLostError
 from longshore_lab.clock import DozingClock
-from longshore_lab.ledger import Ledger, now
+from longshore_lab.ledger import Book
 from longshore_lab.records import Claimed, Settled
 
 __all__ = ["Talk", "is_talking", "watched"]
@@ -46,7 +46,7 @@ def is_talking(path: Path) -> bool:
 
 def watched(
     engine: Engine,
-    ledger: Ledger,
+    ledger: Book,
     clock: DozingClock | None = None,
     talk: Talk | None = None,
 ) -> Engine:
@@ -60,7 +60,7 @@ def watched(
 
 class _WatchedEngine:
     def __init__(
-        self, engine: Engine, ledger: Ledger, clock: DozingClock, talk: Talk | None
+        self, engine: Engine, ledger: Book, clock: DozingClock, talk: Talk | None
     ) -> None:
         self._engine = engine
         self._ledger = ledger
@@ -77,7 +77,7 @@ class _WatchedEngine:
 
 class _WatchedSession:
     def __init__(
-        self, session: Session, ledger: Ledger, clock: DozingClock, talk: Talk | None
+        self, session: Session, ledger: Book, clock: DozingClock, talk: Talk | None
     ) -> None:
         self._session = session
         self._talk = talk
@@ -91,7 +91,7 @@ class _WatchedSession:
         self, number: int, *, settlements: Sequence[Settlement] = (), **rest: Any
     ) -> Exchanged:
         if number != self._number:
-            self._number, self._called_at = number, now()
+            self._number, self._called_at = number, self._ledger.now()
         try:
             answer = await self._exchange(number, settlements=settlements, **rest)
         except LeaseLostError:
@@ -122,7 +122,7 @@ class _WatchedSession:
     def _write_settled(
         self, settlements: Sequence[Settlement], refused: set[Reference]
     ) -> None:
-        at = now()
+        at = self._ledger.now()
         self._ledger.write(
             *(
                 Settled(
@@ -138,7 +138,7 @@ class _WatchedSession:
         )
 
     def _write_claimed(self, answer: Exchanged) -> None:
-        at = now()
+        at = self._ledger.now()
         claimed = [(claim, ids.text(claim.id)) for claim in answer.claims]
         self._ledger.write(
             *(Claimed(at, self._called_at, job, claim.delivery) for claim, job in claimed)

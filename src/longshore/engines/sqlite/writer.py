@@ -137,6 +137,7 @@ class Writer:
         self._calls: queue.SimpleQueue[list[_Call] | None] = queue.SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._thread: threading.Thread | None = None
+        self._db: sqlite3.Connection | None = None
         self._lock = threading.Lock()
         self._is_closed = False
         self._synchronous = store.synchronous
@@ -200,23 +201,26 @@ class Writer:
             self._thread = thread
 
     def _run(self) -> None:
-        db: sqlite3.Connection | None = None
         while (calls := self._take()) is not None:
-            try:
-                with translated(self._store.path):
-                    db = db or self._store.connect(waits=False)
-                    self._commit(db, calls)
-            except BaseException as error:  # whatever it is, those who wait must hear of it
-                for call in calls:
-                    call.error = error
-            self._answer(calls)
-            if db is not None:
-                self._log.keep_small(db)
+            self._serve(calls)
+            if self._db is not None:
+                self._log.keep_small(self._db)
                 if self._calls.empty():
-                    self._rest(db)
-        if db is not None:
-            db.close()
+                    self._rest(self._db)
+        if self._db is not None:
+            self._db.close()
         self._log.close()
+
+    def _serve(self, calls: list[_Call]) -> None:
+        """Commit what is asked for, and answer; in the one thread that writes."""
+        try:
+            with translated(self._store.path):
+                self._db = self._db or self._store.connect(waits=False)
+                self._commit(self._db, calls)
+        except BaseException as error:  # whatever it is, those who wait must hear of it
+            for call in calls:
+                call.error = error
+        self._answer(calls)
 
     def _rest(self, db: sqlite3.Connection) -> None:
         """Do now, while nobody waits, what the next call would have to do."""

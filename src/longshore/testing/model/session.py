@@ -51,7 +51,7 @@ class ModelSession:
         if number != lease.number or number < 1:
             self._apply(number, started, progress, settlements)
             look_in = self._claim(number, wanted, max(want, 0))
-            self._store.commit()
+            self._store.commit(wakes=False)
         claimed = [row for row in self._held() if row.number == number]
         return Exchanged(
             now=self._store.now(),

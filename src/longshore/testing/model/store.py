@@ -244,16 +244,20 @@ class Store:
         """Keep events until `commit` writes all of them as one batch."""
         self._groups.append(group)
 
-    def commit(self) -> None:
-        """End a call: write what happened, and wake whoever waits for work."""
+    def commit(self, *, wakes: bool = True) -> None:
+        """End a call: write what happened, and wake whoever waits for work.
+
+        Without `wakes`, only if something happened.
+        """
         self.lines.stir()
+        wakes |= bool(self._groups)
         if self._groups:
             self.last_position += 1
             self.batches.append(
                 EventBatch(self.last_position, self.clock.now(), list(self._groups))
             )
             self._groups.clear()
-        for waiting in self.waiting:
+        for waiting in self.waiting if wakes else ():
             waiting.set()
 
     def start(self, row: Row) -> None:

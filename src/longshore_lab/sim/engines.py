@@ -1,0 +1,36 @@
+"""The engines that can live in a simulation: the model, and SQLite with its real SQL."""
+
+import asyncio
+from collections.abc import Callable
+
+from longshore.engine import Engine
+from longshore.engines.sqlite import submitting
+from longshore.engines.sqlite.connection import Store
+from longshore.engines.sqlite.engine import SqliteEngine
+from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.clock import Clock
+from longshore.testing.model import ModelEngine
+
+__all__ = ["ENGINES", "Opener"]
+
+Opener = Callable[[Clock], Engine]
+
+
+class _WriterHere(Writer):
+    """Writes in the calling thread: the one thing a simulation has to change."""
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        calls = self._gathered.pop(loop, None)
+        if calls is not None:
+            self._serve(calls)
+
+
+class _SqliteHere(SqliteEngine):
+    def __init__(self, clock: Clock) -> None:
+        store = Store(path=":memory:", clock=clock)
+        super().__init__(store)
+        self._writer = _WriterHere(store, submitting.submit, self._waker.wake)
+
+
+ENGINES: dict[str, Opener] = {"model": ModelEngine, "sqlite": _SqliteHere}
+"""By the name they have on the command line."""

@@ -1,0 +1,238 @@
+"""What the actors of a simulation stand on: its time, its books, its world, its line."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from random import Random
+from typing import Any, cast
+
+from longshore.engine import Engine, Session
+from longshore.errors import EngineUnavailableError
+from longshore_lab.effects import Cell
+from longshore_lab.records import Entry, Record
+from longshore_lab.sim.loop import SimLoop
+
+__all__ = ["Chronicle", "Faults", "Line", "SimBook", "SimClock", "SimWorld"]
+
+_EPOCH = 1_767_225_600_000_000
+_BORN = 1_000.0
+_SECOND = 1_000_000
+_WAITS = frozenset({"wait", "wait_for_cancel"})
+_REPEATABLE = frozenset({"exchange", "renew", "submit", "fire", "reclaim", "promote", "close"})
+
+Call = Callable[..., Awaitable[Any]]
+
+
+class SimClock:
+    """The loop's time. Every actor's wall clock goes wrong in its own way."""
+
+    def __init__(self, loop: SimLoop, *, skew: int = 0) -> None:
+        self._loop = loop
+        self._skew = skew
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return _EPOCH + self._skew + int(self._loop.time() * _SECOND)
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow."""
+        return _BORN + self._loop.time()
+
+
+class Chronicle:
+    """All books, in the order in which they were written."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.entries: list[Entry] = []
+        self.seen: Counter[str] = Counter()
+        """What happened that a simulation has to meet sometimes."""
+
+    def now(self) -> int:
+        """Microseconds since the beginning of this world."""
+        return int(self._loop.time() * _SECOND) + 1
+
+    def book(self, actor: str) -> "SimBook":
+        """The book of one actor."""
+        return SimBook(self, actor)
+
+
+class SimBook:
+    """What one actor writes down."""
+
+    def __init__(self, chronicle: Chronicle, actor: str) -> None:
+        self._chronicle = chronicle
+        self.actor = actor
+
+    def now(self) -> int:
+        """Microseconds since the beginning of this world."""
+        return self._chronicle.now()
+
+    def write(self, *records: Record) -> None:
+        """Append the records."""
+        self._chronicle.entries += [Entry(self.actor, record) for record in records]
+
+
+class SimWorld:
+    """The outside world."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[int] = Counter()
+        self._applied: Counter[int] = Counter()
+
+    def apply_once(self, seq: int) -> bool:
+        """Do it unless it was done before; whether this was the time it was done."""
+        self._asked[seq] += 1
+        is_first = not self._applied[seq]
+        self._applied[seq] += is_first
+        return is_first
+
+    def apply(self, seq: int) -> bool:
+        """Do it, again if need be; whether this was the first time."""
+        self._asked[seq] += 1
+        self._applied[seq] += 1
+        return self._applied[seq] == 1
+
+    def cell(self, seq: int) -> Cell:
+        """What happened to the order so far."""
+        return Cell(self._asked[seq], self._applied[seq])
+
+
+@dataclass(slots=True)
+class Faults:
+    """How likely it is that a line does each of its tricks; drawn anew for every world."""
+
+    fails: float = 0.0
+    """The call never arrives."""
+    loses: float = 0.0
+    """It is carried out, and the answer gets lost."""
+    doubles: float = 0.0
+    """It arrives twice."""
+    longest: float = 0.01
+    """Seconds that a message takes, at the most."""
+    in_a_row: int = 3
+    """So many calls of one actor may go wrong one after the other."""
+
+    @classmethod
+    def drawn(cls, rng: Random, *, lease: float) -> "Faults":
+        """Some of the tricks, each often or seldom."""
+
+        def some() -> float:
+            return rng.choice((0.02, 0.1, 0.25)) if rng.random() < 0.5 else 0.0
+
+        return cls(some(), some(), some(), longest=rng.choice((0.001, 0.02, lease / 20)))
+
+    def end(self) -> None:
+        """From now on the line is good."""
+        self.fails = self.loses = self.doubles = 0.0
+        self.longest = 0.002
+
+
+class Line:
+    """The way from one actor to the engine and back."""
+
+    def __init__(
+        self, engine: Engine, faults: Faults, chronicle: Chronicle, rng: Random
+    ) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._seen = chronicle.seen
+        self._rng = rng
+        self._bad = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.is_cut = False
+        """Nothing arrives, and nothing comes back."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine as it looks from this end."""
+        return cast(Engine, _Far(self._engine, self.call, self))
+
+    async def call(self, name: str, method: Call, *args: Any, **named: Any) -> Any:
+        """Carry a call there, and its answer back."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        # Out of the caller's hands: what was sent may arrive after its death.
+        carrying = self._carry(answer, name, method, args, named)
+        self._under_way.add(task := loop.create_task(carrying, context=Context()))
+        task.add_done_callback(self._under_way.discard)
+        return await answer
+
+    async def _carry(
+        self,
+        answer: asyncio.Future[Any],
+        name: str,
+        method: Call,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:
+        await self._travel()
+        try:
+            result = await self._do(name, method, args, named)
+        except Exception as error:
+            await self._travel()
+            if not answer.done():
+                answer.set_exception(error)
+        else:
+            await self._travel()
+            if not answer.done():
+                answer.set_result(result)
+
+    async def _do(
+        self, name: str, method: Call, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        trick = self._trick(name)
+        if trick == "fails":
+            raise EngineUnavailableError(f"{name} was not sent")
+        result = await method(*args, **named)
+        if trick == "doubles" and name in _REPEATABLE:
+            await self._travel()
+            result = await method(*args, **named)
+        if trick == "loses":
+            raise EngineUnavailableError(f"the answer to {name} is lost")
+        return result
+
+    async def _travel(self) -> None:
+        await asyncio.sleep(self._rng.random() * self._faults.longest)
+        while self.is_cut:  # noqa: ASYNC110  # its time costs nothing
+            await asyncio.sleep(0.05)
+
+    def _trick(self, name: str) -> str | None:
+        if name in _WAITS or self._bad >= self._faults.in_a_row:
+            self._bad = 0
+            return None
+        drawn = self._rng.random()
+        for trick in ("fails", "loses", "doubles"):
+            drawn -= getattr(self._faults, trick)
+            if drawn < 0:
+                self._bad += trick != "doubles"
+                self._seen[f"{name} {trick}"] += 1
+                return trick
+        self._bad = 0
+        return None
+
+
+class _Far:
+    """An engine or a session at the other end of a line."""
+
+    def __init__(self, near: Any, call: Callable[..., Awaitable[Any]], line: Line) -> None:
+        self._near = near
+        self._call = call
+        self._line = line
+
+    async def open_session(self, **arguments: Any) -> Session:
+        session = await self._call("open_session", self._near.open_session, **arguments)
+        return cast(Session, _Far(session, self._call, self._line))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._near, name)
+        if not iscoroutinefunction(value):
+            return value
+
+        async def far(*args: Any, **named: Any) -> Any:
+            return await self._call(name, value, *args, **named)
+
+        return far
