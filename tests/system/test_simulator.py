@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 FOUND = [
+    "their clocks",
+    "not renewed",
     "same delivery",
     "charged at claim",
     "answered early",
