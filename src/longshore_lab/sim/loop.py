@@ -152,7 +152,7 @@ class SimLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Task[Any]:
         """A task that is kept: one that is collected runs its `finally`; the dead do not."""
         task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=self, **options)
-        setattr(task, "_log_destroy_pending", False)  # noqa: B010  # no public way to say so
+        object.__setattr__(task, "_log_destroy_pending", False)  # no public way to say so
         self._kept.append(task)
         return task
 

@@ -86,13 +86,16 @@ class _SameDelivery(_Mutant):
         return len(rows)
 
 
+class _ChargedAtClaimSession(ModelSession):
+    def _take(self, row: Row, number: int) -> None:
+        super()._take(row, number)
+        row.change(failures=row.job.failures + (row.job.delivery > 1))
+
+
 class _ChargedAtClaim(_Mutant):
     """A claim counts as a failure before anything ran."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        def _take(self, row: Row, number: int) -> None:
-            super()._take(row, number)
-            row.change(failures=row.job.failures + (row.job.delivery > 1))
+    session = _ChargedAtClaimSession
 
 
 class _AnsweredEarly(_Mutant):
@@ -121,83 +124,95 @@ class _FiredAgain(_Mutant):
         return answers
 
 
+class _EventsLostSession(ModelSession):
+    def _start(self, started: Sequence[Reference]) -> None:
+        for row in self._held():
+            if row.reference in started and row.job.started_at is None:
+                row.change(started_at=self._store.now(), attempt=row.job.attempt + 1)
+
+
 class _EventsLost(_Mutant):
     """Now and then a transition is not told."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        def _start(self, started: Sequence[Reference]) -> None:
-            for row in self._held():
-                if row.reference in started and row.job.started_at is None:
-                    row.change(started_at=self._store.now(), attempt=row.job.attempt + 1)
+    session = _EventsLostSession
+
+
+class _NotRenewedSession(ModelSession):
+    async def renew(self, **arguments: Any) -> Renewed:
+        before = self._lease.expires_at
+        renewed = await super().renew(**arguments)
+        self._lease.expires_at = before
+        return renewed
 
 
 class _NotRenewed(_Mutant):
     """A renewal is answered, and changes nothing."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        async def renew(self, **arguments: Any) -> Renewed:
-            before = self._lease.expires_at
-            renewed = await super().renew(**arguments)
-            self._lease.expires_at = before
-            return renewed
+    session = _NotRenewedSession
+
+
+class _ReleasedByAnyoneSession(ModelSession):
+    def _once(self) -> set[int]:
+        store: Any = self._store
+        return store.__dict__.setdefault("_once", {}).setdefault(self.token, set())
+
+    def _take(self, row: Row, number: int) -> None:
+        super()._take(row, number)
+        self._once().add(row.handle)
+
+    def _live_lease(self) -> Lease:
+        try:
+            return super()._live_lease()
+        except LeaseLostError:
+            mine = self._once()
+            rows = self._store.rows.values()
+            self._store.release([row for row in rows if row.handle in mine and row.token])
+            mine.clear()
+            self._store.commit()
+            raise
 
 
 class _ReleasedByAnyone(_Mutant):
     """A session gives back jobs that are no longer its own."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        def _once(self) -> set[int]:
-            store: Any = self._store
-            return store.__dict__.setdefault("_once", {}).setdefault(self.token, set())
+    session = _ReleasedByAnyoneSession
 
-        def _take(self, row: Row, number: int) -> None:
-            super()._take(row, number)
-            self._once().add(row.handle)
 
-        def _live_lease(self) -> Lease:
-            try:
-                return super()._live_lease()
-            except LeaseLostError:
-                mine = self._once()
-                rows = self._store.rows.values()
-                self._store.release([row for row in rows if row.handle in mine and row.token])
-                mine.clear()
-                self._store.commit()
-                raise
+class _OneTooManySession(ModelSession):
+    def _apply(
+        self,
+        number: int,
+        started: Sequence[Reference],
+        progress: Sequence[Any],
+        settlements: Sequence[Settlement],
+    ) -> None:
+        failures = {
+            row.reference: (row.job.failures, row.job.max_attempts) for row in self._held()
+        }
+        changed = [self._once_more(one, failures) for one in settlements]
+        super()._apply(number, started, progress, changed)
+
+    def _once_more(
+        self, one: Settlement, failures: dict[Reference, tuple[int, int]]
+    ) -> Settlement:
+        had, most = failures.get((one.handle, one.delivery), (0, 0))
+        if one.verb is not Verb.KILL or had >= most:
+            return one
+        return Settlement(
+            handle=one.handle,
+            delivery=one.delivery,
+            verb=Verb.RETRY,
+            started_at=one.started_at,
+            finished_at=one.finished_at,
+            failure=one.failure,
+            charge=one.charge,
+        )
 
 
 class _OneTooMany(_Mutant):
     """The last failure is not the last."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        def _apply(
-            self,
-            number: int,
-            started: Sequence[Reference],
-            progress: Sequence[Any],
-            settlements: Sequence[Settlement],
-        ) -> None:
-            failures = {
-                row.reference: (row.job.failures, row.job.max_attempts) for row in self._held()
-            }
-            changed = [self._once_more(one, failures) for one in settlements]
-            super()._apply(number, started, progress, changed)
-
-        def _once_more(
-            self, one: Settlement, failures: dict[Reference, tuple[int, int]]
-        ) -> Settlement:
-            had, most = failures.get((one.handle, one.delivery), (0, 0))
-            if one.verb is not Verb.KILL or had >= most:
-                return one
-            return Settlement(
-                handle=one.handle,
-                delivery=one.delivery,
-                verb=Verb.RETRY,
-                started_at=one.started_at,
-                finished_at=one.finished_at,
-                failure=one.failure,
-                charge=one.charge,
-            )
+    session = _OneTooManySession
 
 
 class _CheckedThenStored(_Mutant):
@@ -213,17 +228,20 @@ class _CheckedThenStored(_Mutant):
         return answers
 
 
+class _AnswerForgottenSession(ModelSession):
+    async def exchange(self, number: int, **arguments: Any) -> Exchanged:
+        is_known = number == self._lease.number
+        answer = await super().exchange(number, **arguments)
+        return replace(answer, claims=[]) if is_known else answer
+
+    async def renew(self, **arguments: Any) -> Renewed:
+        return await super().renew(number=arguments.get("number", 0))
+
+
 class _AnswerForgotten(_Mutant):
     """An exchange that is sent again hears nothing of what it was given before."""
 
-    class session(ModelSession):  # noqa: N801  # named as what it stands for
-        async def exchange(self, number: int, **arguments: Any) -> Exchanged:
-            is_known = number == self._lease.number
-            answer = await super().exchange(number, **arguments)
-            return replace(answer, claims=[]) if is_known else answer
-
-        async def renew(self, **arguments: Any) -> Renewed:
-            return await super().renew(number=arguments.get("number", 0))
+    session = _AnswerForgottenSession
 
 
 MUTANTS: dict[str, Opener] = {

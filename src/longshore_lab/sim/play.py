@@ -188,8 +188,11 @@ class _Director:
         if rng.random() < 0.5:
             since = len(self._chronicle.entries)
             until = self._loop.time() + 3 * lease
-            while self._loop.time() < until and not self._is_taken_over(player, since):  # noqa: ASYNC110  # its time costs nothing
-                await asyncio.sleep(0.02)
+            seconds = 0.02
+            while seconds:
+                await asyncio.sleep(seconds)
+                is_over = self._loop.time() >= until or self._is_taken_over(player, since)
+                seconds = 0.0 if is_over else 0.02
             until = self._loop.time() + rng.random() * rng.choice((0.0, 0.05, 2.0))
         await asyncio.sleep(max(until - self._loop.time(), 0.0))
 

@@ -196,9 +196,10 @@ class Line:
         return result
 
     async def _travel(self) -> None:
-        await asyncio.sleep(self._rng.random() * self._faults.longest)
-        while self.is_cut:  # noqa: ASYNC110  # its time costs nothing
-            await asyncio.sleep(0.05)
+        seconds = self._rng.random() * self._faults.longest
+        while seconds:
+            await asyncio.sleep(seconds)
+            seconds = 0.05 if self.is_cut else 0.0
 
     def _trick(self, name: str) -> str | None:
         if name in _WAITS or self._bad >= self._faults.in_a_row:
