@@ -16,7 +16,7 @@ from asyncio.subprocess import Process
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import LongshoreError
-from longshore.testing.factories import a_job
+from longshore.testing.factories import DAY, a_job
 from longshore.testing.manual import a_worker
 from longshore_lab.bus import Ledger, balance, read_outbox, read_topic
 from longshore_lab.kafka import KafkaServer, kafka_jars
@@ -36,6 +36,7 @@ class Yard:
         self._kafka = kafka
         self._topic = topic
         self._is_over = False
+        self._started: list[Process] = []
         self.errors = 0
         self.jobs = 0
 
@@ -60,6 +61,10 @@ class Yard:
                 records = await asyncio.to_thread(read_topic, self._kafka.servers, self._topic)
         finally:
             self._kafka.resume()
+            for one in self._started:
+                if one.returncode is None:
+                    one.kill()
+                    await one.wait()
             await engine.close()
         return balance(events, records)
 
@@ -77,12 +82,14 @@ class Yard:
 
     async def _start(self, sends: int) -> Process:
         arguments = (self._url, self._kafka.servers, self._topic, str(sends))
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "longshore_lab.bus_relay", *arguments
         )
+        self._started.append(process)
+        return process
 
     async def _load(self, engine: Engine) -> None:
-        worker = await a_worker(engine)
+        worker = await a_worker(engine, lease=DAY)  # nobody renews it
         while not self._is_over:
             jobs = [a_job() for _ in range(20)]
             try:
