@@ -35,6 +35,7 @@ from longshore.errors import (
     TenantNotFoundError,
     UnknownTaskError,
     WaitTimeoutError,
+    WebhookNotFoundError,
 )
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ __all__ = [
     "TenantNotFoundError",
     "UnknownTaskError",
     "WaitTimeoutError",
+    "WebhookNotFoundError",
     "current_job",
     "open_engine",
 ]

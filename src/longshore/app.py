@@ -38,7 +38,7 @@ from longshore.schedules import Schedules, SomeTask
 from longshore.settings import Settings, load
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare
-from longshore.tasks.builtin import builtins
+from longshore.tasks.builtin import SYSTEM_QUEUES, builtins_of
 from longshore.wire.address import is_service, keyed
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
@@ -248,7 +248,7 @@ class Longshore:
         if worker.queues != WorkerSettings().queues:
             return worker
         # Of equal weight: none of them shall wait for another to be empty.
-        names = {"default", *(task.queue for task in self._tasks.values())}
+        names = {"default", *SYSTEM_QUEUES, *(task.queue for task in self._tasks.values())}
         return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
 
     def registry(
@@ -353,7 +353,7 @@ class Longshore:
 
     @cached_property
     def _builtins(self) -> dict[str, Task[..., Any]]:
-        found = builtins(http=self.settings.http, smtp=self.settings.smtp)
+        found = builtins_of(self.settings, lambda: self.engine)
         return {
             name: declare(self, one.function, one.declaration) for name, one in found.items()
         }

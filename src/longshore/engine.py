@@ -2,8 +2,9 @@
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
 people look through an Inspector and set limits through Flow, the API asks Accounts who they
-are, relays read an Outbox. Semantics live in `longshore.testing.contract`, which every engine
-must pass; `docs/architecture/exchange.md` walks the hard cases on paper.
+are, relays read an Outbox, whose events go to Endpoints. Semantics live in
+`longshore.testing.contract`, which every engine must pass; `docs/architecture/exchange.md`
+walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no
@@ -32,12 +33,14 @@ from longshore.core.retention import Retention
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.traits import Traits
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.endpoints import Endpoints
 from longshore.flow import Flow
 from longshore.outbox import Outbox
 
 __all__ = [
     "Accounts",
     "Completion",
+    "Endpoints",
     "Engine",
     "Exchanged",
     "Flow",
@@ -327,7 +330,7 @@ class Inspector(Protocol):
         ...
 
 
-class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Protocol):
+class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Protocol):
     """A store that keeps every promise above."""
 
     @property

@@ -9,6 +9,7 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 │   └── QueueFullError            .retry_after
 ├── NotFoundError                 JobNotFoundError · QueueNotFoundError · ScheduleNotFoundError
 │                                 · TenantNotFoundError · KeyNotFoundError
+│                                 · WebhookNotFoundError
 ├── TenantInUseError              .jobs .schedules
 ├── KeyEndedError                 the API key was revoked or has expired
 ├── IllegalTransitionError        .state .verb
@@ -55,6 +56,7 @@ __all__ = [
     "TenantNotFoundError",
     "UnknownTaskError",
     "WaitTimeoutError",
+    "WebhookNotFoundError",
 ]
 
 
@@ -171,6 +173,16 @@ class KeyNotFoundError(NotFoundError):
     def __init__(self, key_id: str) -> None:
         super().__init__(f"no key has the id {key_id!r:.80}")
         self.key_id = key_id
+
+
+class WebhookNotFoundError(NotFoundError):
+    """No webhook endpoint has this id."""
+
+    code = "webhook_not_found"
+
+    def __init__(self, endpoint_id: str) -> None:
+        super().__init__(f"no webhook endpoint has the id {endpoint_id!r:.80}")
+        self.endpoint_id = endpoint_id
 
 
 class TenantInUseError(LongshoreError):

@@ -28,7 +28,7 @@ from longshore.engine import Retention
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
 from longshore.relay.settings import KafkaSettings, RelaySettings
-from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
+from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, WebhookSettings
 from longshore.tracing.settings import TracingSettings
 from longshore.worker.settings import WorkerSettings
 
@@ -141,6 +141,7 @@ class Settings:
     tracing: TracingSettings = field(default_factory=TracingSettings)
     http: HttpTaskSettings = field(default_factory=HttpTaskSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

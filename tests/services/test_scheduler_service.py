@@ -90,7 +90,7 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
         await promoted.wait()
         scheduler.drain()
 
-    watched = {"breaker_settings", "consumers", "ping"}
+    watched = {"breaker_settings", "consumers", "webhooks", "ping"}
     assert calls == {"promote", "lapsed", "due_schedules", "prune"} | watched
     assert [counts.ready for counts in await engine.counts()] == [1]
 

@@ -30,6 +30,7 @@ from longshore.errors import (
     SubmitError,
     TenantInUseError,
     TenantNotFoundError,
+    WebhookNotFoundError,
 )
 
 __all__ = [
@@ -112,6 +113,12 @@ CATALOGUE = {
             "No schedule of yours has this name.",
         ),
         Kind("tenant_not_found", 404, "There is no such tenant", "No tenant has this name."),
+        Kind(
+            "webhook_not_found",
+            404,
+            "There is no such endpoint",
+            "No webhook endpoint of yours has this id.",
+        ),
         Kind("key_not_found", 404, "There is no such key", "No API key has this id."),
         Kind(
             "method_not_allowed",
@@ -265,6 +272,7 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     ScheduleNotFoundError: "schedule_not_found",
     TenantNotFoundError: "tenant_not_found",
     KeyNotFoundError: "key_not_found",
+    WebhookNotFoundError: "webhook_not_found",
     NotFoundError: "not_found",
     TenantInUseError: "tenant_in_use",
     KeyEndedError: "key_ended",

@@ -18,6 +18,7 @@ from longshore.api import (
     stats,
     streams,
     tenants,
+    webhooks,
 )
 from longshore.api.routing import Route
 
@@ -35,6 +36,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *stats.ROUTES,
     *metrics.ROUTES,
     *tenants.ROUTES,
+    *webhooks.ROUTES,
     *sessions.ROUTES,
     *methods.ROUTES,
     *health.ROUTES,

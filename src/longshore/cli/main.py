@@ -32,6 +32,7 @@ COMMANDS = {
     "keys": "Create, list, rotate and revoke API keys.",
     "events": "Watch what happens to jobs.",
     "outbox": "Tell who reads events and how far each is behind.",
+    "webhooks": "Create, list, rotate, disable, test and replay webhooks.",
     "migrate": "Bring the store's schema up to date.",
     "doctor": "Check everything that is usually wrong.",
     "bench": "Measure an engine end to end.",

@@ -1,24 +1,23 @@
-"""The scheduler: six ticks in one process, any number of processes on one store."""
+"""The scheduler: eight ticks in one process, any number of processes on one store."""
 
 import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
 
-from longshore.core.consumer import Consumer
-from longshore.engine import Retention
+from longshore.engine import Engine, Retention
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.outlook import Outlook
 from longshore.runtime.watch import Watch
-from longshore.scheduler.breakers import BreakerWatch, Source
+from longshore.scheduler.breakers import BreakerWatch
 from longshore.scheduler.fire import Firer
+from longshore.scheduler.notify import Notifier
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.prune import Pruner
-from longshore.scheduler.reclaim import Reclaimer, TimedSteward
+from longshore.scheduler.reclaim import Reclaimer
 
 __all__ = ["Scheduler"]
 
@@ -27,24 +26,12 @@ log = logging.getLogger("longshore.scheduler")
 DEFAULT_LEASE_US = 30_000_000
 
 
-class Store(TimedSteward, Source, Protocol):
-    """A steward's engine that also tells whether this code may work on it."""
-
-    async def consumers(self) -> list[Consumer]:
-        """Every consumer of the outbox."""
-        ...
-
-    async def ping(self) -> None:
-        """Return if it may, else raise an EngineError."""
-        ...
-
-
 class Scheduler:
-    """Promotes, reclaims, fires and prunes until drained. Stateless: kill it any time."""
+    """Promotes, reclaims, fires, prunes, notifies till drained. Stateless: kill it any time."""
 
     def __init__(
         self,
-        engine: Store,
+        engine: Engine,
         *,
         retention: Retention | None = None,
         lease: int = DEFAULT_LEASE_US,
@@ -67,6 +54,7 @@ class Scheduler:
             Beat("prune", pruner.tick),
             Beat("breakers", BreakerWatch(engine).tick),
             Beat("outbox", Watch(engine, rng=rng).tick),
+            Beat("notify", Notifier(engine, IdSource(clock)).tick),
             Beat("schema", self._outlook.tick),
         ]
 

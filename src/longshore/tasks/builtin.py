@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from longshore.core import webhook
+from longshore.endpoints import Endpoints
+from longshore.settings import Settings
 from longshore.task import Declaration
 from longshore.tasks.http import HttpTask
 from longshore.tasks.mail import EmailTask
 from longshore.tasks.noop import noop
-from longshore.tasks.settings import HttpTaskSettings, SmtpSettings
+from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, WebhookSettings
+from longshore.tasks.webhook import WebhookTask
 
-__all__ = ["BUILTIN", "Builtin", "builtins"]
+__all__ = ["BUILTIN", "SYSTEM_QUEUES", "Builtin", "builtins", "builtins_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,11 @@ class Builtin:
 
 
 def builtins(
-    *, http: HttpTaskSettings | None = None, smtp: SmtpSettings | None = None
+    *,
+    http: HttpTaskSettings | None = None,
+    smtp: SmtpSettings | None = None,
+    webhooks: WebhookSettings | None = None,
+    endpoints: Callable[[], Endpoints] | None = None,
 ) -> Mapping[str, Builtin]:
     """The built-in tasks that are turned on, by type name, bound to a worker's settings."""
     http, smtp = http or HttpTaskSettings(), smtp or SmtpSettings()
@@ -50,8 +58,28 @@ def builtins(
                 "retry_cap": timedelta(hours=1),
             },
         )
+    webhooks = webhooks or WebhookSettings()
+    if webhooks.enabled and endpoints is not None:
+        found[webhook.TASK] = Builtin(
+            WebhookTask(endpoints, webhooks).deliver,
+            {"name": webhook.TASK, "queue": webhook.QUEUE, "max_attempts": webhook.ATTEMPTS},
+        )
     return found
 
 
+def builtins_of(
+    settings: Settings, endpoints: Callable[[], Endpoints]
+) -> Mapping[str, Builtin]:
+    """Those of a worker with these settings, on this store."""
+    return builtins(
+        http=settings.http,
+        smtp=settings.smtp,
+        webhooks=settings.webhooks,
+        endpoints=endpoints,
+    )
+
+
+SYSTEM_QUEUES = (webhook.QUEUE,)
+"""What a worker serves besides its tasks' queues, unless it is told which."""
 BUILTIN = builtins()
 """With default settings: what a producer needs to submit them."""

@@ -30,7 +30,7 @@ from longshore.tasks.settings import HttpTaskSettings
 if TYPE_CHECKING:
     from longshore.tasks.outbound import Outbound
 
-__all__ = ["HttpAnswer", "HttpTask", "Method", "Request", "judge"]
+__all__ = ["HttpAnswer", "HttpTask", "Method", "Request", "judge", "retry_after"]
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -159,7 +159,7 @@ def judge(
     reason = f"{answer.url} answered {status}: {answer.body or '':.200}"
     if status not in WORTH_RETRYING and status < 500:
         raise Dead(reason)
-    asked = _retry_after(answer.headers, now)
+    asked = retry_after(answer.headers, now)
     longest = (settings or HttpTaskSettings()).longest_retry_after
     raise Retry(after=min(asked, longest) if asked else None, reason=reason)
 
@@ -194,7 +194,7 @@ def _content(body: str | None, json: object) -> tuple[bytes | None, str | None]:
     return (None, None) if body is None else (body.encode(), "text/plain; charset=utf-8")
 
 
-def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """How long the receiver asked to be left alone, if it did and it can be read."""
     asked = headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():

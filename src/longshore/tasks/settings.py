@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-__all__ = ["HttpTaskSettings", "SmtpSettings", "TlsMode"]
+__all__ = ["HttpTaskSettings", "SmtpSettings", "TlsMode", "WebhookSettings"]
 
 
 class TlsMode(StrEnum):
@@ -59,5 +59,23 @@ class SmtpSettings:
     """From whom mail comes when the job does not say."""
     timeout: timedelta = timedelta(seconds=30)
     """The longest wait for any one reply of the relay."""
+    ca_file: str | None = None
+    """Trust the authorities in this PEM file instead of the usual ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """How this worker brings messages to webhook endpoints."""
+
+    enabled: bool = True
+    """Whether this worker does so at all; without it, they wait for another worker."""
+    allowed_networks: tuple[str, ...] = ()
+    """Networks that are not public but may be called all the same, such as `10.1.0.0/16`."""
+    timeout: timedelta = timedelta(seconds=20)
+    """Name lookup, connection, request and answer together never take longer."""
+    max_running: int = 4
+    """Deliveries to one endpoint that a worker process makes at once."""
+    disable_after: timedelta = timedelta(days=5)
+    """An endpoint whose every delivery fails for so long is disabled."""
     ca_file: str | None = None
     """Trust the authorities in this PEM file instead of the usual ones."""

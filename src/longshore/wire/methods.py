@@ -26,6 +26,7 @@ from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitte
 from longshore.core.line import Line
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 
 __all__ = ["METHODS", "PATH", "Method"]
@@ -242,6 +243,20 @@ class Named(Request, frozen=True):
     name: str
 
 
+class PutWebhook(Request, frozen=True):
+    """An endpoint, and how it stands."""
+
+    endpoint: Endpoint
+    seen: Endpoint | None = None
+
+
+class OfWebhook(Request, frozen=True):
+    """Names an endpoint."""
+
+    endpoint_id: str
+    tenant: str | None = None
+
+
 class AddKey(Request, frozen=True):
     """A key's digest."""
 
@@ -361,6 +376,10 @@ METHODS = {
         _read("consumers", Empty, list[Consumer], fleetwide=True),
         _operate("delete_consumer", Named, bool, fleetwide=True),
         _read("quarantined", Limited, list[Quarantined], fleetwide=True),
+        Method("put_webhook", PutWebhook, bool, Scope.OPERATE, True, True),
+        _work("get_webhook", OfWebhook, Endpoint, again=True),
+        _work("webhooks", OfTenant, list[Endpoint], again=True),
+        _operate("delete_webhook", OfWebhook, None, fleetwide=True),
         _admin("put_tenant", PutTenant, bool, again=True),
         _admin("get_tenant", Named, Tenant, again=True),
         _admin("tenants", Empty, list[Tenant], again=True),

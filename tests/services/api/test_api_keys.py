@@ -7,6 +7,7 @@ import httpx
 import pytest
 from api_steps import UNKNOWN, asking, shown
 
+from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
@@ -54,7 +55,10 @@ async def test_every_route_but_those_that_tell_of_the_service_needs_a_key(
 ):
     free = {route.path for route in ROUTES if route.scope is None}
     for route in ROUTES:
-        path = route.path.format(id=UNKNOWN, queue="q", type="x", name="n", token=1, tenant="t")
+        other = {"endpoint": "wh_" + "0" * 24, "delivery": UNKNOWN}
+        path = route.path.format(
+            id=UNKNOWN, queue="q", type="x", name="n", token=1, tenant="t", **other
+        )
         answer = await public.request(route.method, path)
 
         assert (answer.status_code == 401) is (route.scope is not None), route.path
@@ -128,8 +132,12 @@ async def test_what_belongs_to_another_tenant_looks_like_nothing_at_all(
     await engine.submit([foreign, ready])
     await engine.cancel([foreign.id], reason="x")
     await engine.put_schedule(a_schedule(name="theirs", tenant="other"))
+    await engine.put_tenant(Tenant(name="other"))
+    _, hook = await webhooks.create(engine, tenant="other", url="https://theirs.example/")
     names = {"id": ids.text(foreign.id), "queue": "theirs", "name": "theirs"}
+    names |= {"endpoint": hook.id, "delivery": names["id"]}
     nothing = {"id": UNKNOWN, "queue": "missing", "name": "missing"}
+    nothing |= {"endpoint": "wh_" + "0" * 24, "delivery": UNKNOWN}
     asked = 0
     for route in ROUTES:
         if route.scope not in TENANTS or route.is_fleetwide or "{" not in route.path:
@@ -150,7 +158,7 @@ async def test_what_belongs_to_another_tenant_looks_like_nothing_at_all(
         assert (theirs.content, shown(theirs)) == (missing.content, shown(missing))
         asked += 1
     assert asked >= 15
-    for path in ("/v1/jobs", "/v1/dead", "/v1/queues", "/v1/schedules"):
+    for path in ("/v1/jobs", "/v1/dead", "/v1/queues", "/v1/schedules", "/v1/webhooks"):
         answer = await public.get(path, headers=bearing(key))
         assert "theirs" not in answer.text
         assert ids.text(foreign.id) not in answer.text

@@ -27,6 +27,7 @@ from longshore.engines.postgres.outbox import PostgresOutbox
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
+from longshore.engines.postgres.webhooks import PostgresEndpoints
 from longshore.errors import (
     ConfigError,
     EngineUnavailableError,
@@ -38,7 +39,7 @@ from longshore.runtime.depth import Depths
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox):
+class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEndpoints):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:

@@ -27,6 +27,7 @@ from longshore.engines.remote.flowing import RemoteFlow
 from longshore.engines.remote.line import Line
 from longshore.engines.remote.outbox import RemoteOutbox
 from longshore.engines.remote.session import RemoteSession
+from longshore.engines.remote.webhooks import RemoteEndpoints
 from longshore.errors import ConfigError, LeaseLostError, SubmitError
 from longshore.streaming.telling import JobEvent
 from longshore.wire import sessions
@@ -50,7 +51,7 @@ _decoders = {
 }
 
 
-class RemoteEngine(RemoteFlow, RemoteOutbox):
+class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
     def __init__(self, line: Line) -> None:

@@ -102,6 +102,7 @@ def _delete_tenant(name: str, transaction: Transaction) -> None:
     if jobs or schedules:
         raise TenantInUseError(name, jobs, len(schedules))
     db.execute(SQL.tenant_keys_delete, scope)
+    db.execute(SQL.tenant_webhooks_delete, scope)
     db.execute(SQL.tenant_delete, scope)
 
 

@@ -40,6 +40,7 @@ from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
+from longshore.engines.sqlite.webhooks import SqliteEndpoints
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.depth import Depths
@@ -51,7 +52,7 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 
 
-class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox):
+class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:

@@ -37,3 +37,4 @@ from longshore.testing.contract.sharing import *
 from longshore.testing.contract.submitting import *
 from longshore.testing.contract.transitions import *
 from longshore.testing.contract.uniqueness import *
+from longshore.testing.contract.webhooks import *

@@ -19,6 +19,7 @@ from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.steward import ModelSteward
 from longshore.testing.model.store import Lease, Store
+from longshore.testing.model.webhooks import ModelEndpoints
 
 __all__ = ["ModelEngine"]
 
@@ -31,6 +32,7 @@ class ModelEngine(
     ModelFlow,
     ModelAccounts,
     ModelOutbox,
+    ModelEndpoints,
 ):
     """An engine that keeps every promise but the durable ones."""
 

@@ -46,6 +46,9 @@ class ModelAccounts:
         if jobs or schedules:
             raise TenantInUseError(name, jobs, schedules)
         del self._store.tenants[name]
+        self._store.endpoints = {
+            one.id: one for one in self._store.endpoints.values() if one.tenant != name
+        }
         self._store.api_keys = {
             key_id: key for key_id, key in self._store.api_keys.items() if key.tenant != name
         }

@@ -22,6 +22,7 @@ from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement
 from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.core.webhook import Endpoint
 from longshore.engine import Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
@@ -103,6 +104,7 @@ class Store:
         self.waiting: set[asyncio.Event] = set()
         self.heeding: set[asyncio.Event] = set()
         """Who waits for a job of theirs to be cancelled."""
+        self.endpoints: dict[str, Endpoint] = {}
         self.last_handle = self.last_arrival = self.last_token = self.last_position = 0
         self.is_closed = False
         self.preferred: dict[JobId, int] = {}

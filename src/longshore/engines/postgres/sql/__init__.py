@@ -150,6 +150,12 @@ class Statements:
     tenant_stay: str
     tenants: str
     wake: str
+    webhook_add: str
+    webhook_delete: str
+    webhook_get: str
+    webhook_lock: str
+    webhook_set: str
+    webhooks: str
 
 
 SQL = load(Statements, __name__, ".sql")

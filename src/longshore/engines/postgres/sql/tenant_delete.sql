@@ -1,3 +1,4 @@
--- tenant_delete: remove a tenant and its keys. name
-with gone as (delete from longshore.key where tenant = $1)
+-- tenant_delete: remove a tenant, its keys and its endpoints. name
+with keys as (delete from longshore.key where tenant = $1),
+     endpoints as (delete from longshore.webhook where tenant = $1)
 delete from longshore.tenant where name = $1

@@ -177,12 +177,17 @@ class Statements:
     tenant_get: str
     tenant_keys_delete: str
     tenant_put: str
+    tenant_webhooks_delete: str
     tenants: str
     type_heads: str
     types_ready: str
     unique_holder: str
     unique_put: str
     unwanted: str
+    webhook_delete: str
+    webhook_get: str
+    webhook_put: str
+    webhooks: str
 
 
 SQL = load(Statements, __name__, ".sql")

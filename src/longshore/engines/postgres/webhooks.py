@@ -1,0 +1,75 @@
+"""Webhook endpoints."""
+
+from functools import partial
+
+import msgspec
+
+from longshore.core import account, webhook
+from longshore.core.webhook import Endpoint
+from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.sql import SQL
+from longshore.errors import TenantNotFoundError, WebhookNotFoundError
+
+__all__ = ["PostgresEndpoints"]
+
+_json = msgspec.json.Encoder()
+_definition = msgspec.json.Decoder(Endpoint)
+
+
+class PostgresEndpoints:
+    """Where tenants want to hear of what happens."""
+
+    @property
+    def _open(self) -> Database: ...
+
+    async def put_webhook(self, endpoint: Endpoint, *, seen: Endpoint | None = None) -> bool:
+        """Create an endpoint, or replace what was seen."""
+        webhook.validate(endpoint)
+        database = self._open
+        return await database.transact(partial(_put, database.now(), endpoint, seen))
+
+    async def get_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> Endpoint:
+        """The endpoint, or WebhookNotFoundError."""
+        found = await self._open.fetch(SQL.webhook_get, endpoint_id, tenant)
+        if not found:
+            raise WebhookNotFoundError(endpoint_id)
+        return _endpoint(found[0])
+
+    async def webhooks(self, *, tenant: str | None = None) -> list[Endpoint]:
+        """Every endpoint, oldest first."""
+        return [_endpoint(row) for row in await self._open.fetch(SQL.webhooks, tenant)]
+
+    async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
+        """Remove an endpoint."""
+        if not await self._open.fetch(SQL.webhook_delete, endpoint_id, tenant):
+            raise WebhookNotFoundError(endpoint_id)
+
+
+async def _put(
+    clock: int | None, endpoint: Endpoint, seen: Endpoint | None, connection: Connection
+) -> bool:
+    # The tenant stays while this is under way: one that goes takes its endpoints along.
+    row = await connection.fetchrow(SQL.tenant_stay, endpoint.tenant)
+    if row is None and account.unstored(endpoint.tenant) is None:
+        raise TenantNotFoundError(endpoint.tenant)
+    row = await connection.fetchrow(SQL.webhook_lock, endpoint.id)
+    now: int = await connection.fetchval(SQL.clock, clock)
+    standing = None if row is None else _endpoint(row)
+    wanted = webhook.put(endpoint, standing=standing, seen=seen, now=now)
+    if wanted is None:
+        return False
+    definition = _json.encode(wanted).decode()
+    if standing is not None:
+        await connection.execute(SQL.webhook_set, wanted.id, definition)
+        return True
+    facts = (wanted.id, wanted.tenant, wanted.created_at, definition)
+    if await connection.fetchval(SQL.webhook_add, *facts) is None:
+        # Someone else was first, and is to be seen by now.
+        return await _put(clock, endpoint, seen, connection)
+    return True
+
+
+def _endpoint(row: Row) -> Endpoint:
+    found = _definition.decode(row["definition"])
+    return msgspec.structs.replace(found, created_at=row["created_at"])

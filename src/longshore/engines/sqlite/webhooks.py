@@ -1,0 +1,87 @@
+"""Webhook endpoints."""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core import account, webhook
+from longshore.core.webhook import Endpoint
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.errors import TenantNotFoundError, WebhookNotFoundError
+
+__all__ = ["SqliteEndpoints"]
+
+T = TypeVar("T")
+
+_json = msgspec.json.Encoder()
+_definition = msgspec.json.Decoder(Endpoint)
+
+
+class SqliteEndpoints:
+    """Where tenants want to hear of what happens."""
+
+    _writer: Writer
+
+    async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T: ...
+
+    async def put_webhook(self, endpoint: Endpoint, *, seen: Endpoint | None = None) -> bool:
+        """Create an endpoint, or replace what was seen."""
+        webhook.validate(endpoint)
+        return await self._writer.call(partial(_put, endpoint, seen))
+
+    async def get_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> Endpoint:
+        """The endpoint, or WebhookNotFoundError."""
+        found = await self._read(lambda db: _get(db, endpoint_id, tenant))
+        if found is None:
+            raise WebhookNotFoundError(endpoint_id)
+        return found
+
+    async def webhooks(self, *, tenant: str | None = None) -> list[Endpoint]:
+        """Every endpoint, oldest first."""
+        scope = {"tenant": tenant}
+        return await self._read(
+            lambda db: [_endpoint(*row) for row in db.execute(SQL.webhooks, scope)]
+        )
+
+    async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
+        """Remove an endpoint."""
+        await self._writer.call(partial(_delete, endpoint_id, tenant))
+
+
+def _put(endpoint: Endpoint, seen: Endpoint | None, transaction: Transaction) -> bool:
+    db = transaction.db
+    standing = _get(db, endpoint.id, None)
+    wanted = webhook.put(endpoint, standing=standing, seen=seen, now=transaction.now)
+    if wanted is None:
+        return False
+    row = db.execute(SQL.tenant_get, {"name": endpoint.tenant}).fetchone()
+    if row is None and account.unstored(endpoint.tenant) is None:
+        raise TenantNotFoundError(endpoint.tenant)
+    scope = {
+        "id": wanted.id,
+        "tenant": wanted.tenant,
+        "created_at": wanted.created_at,
+        "definition": _json.encode(wanted).decode(),
+    }
+    db.execute(SQL.webhook_put, scope)
+    return True
+
+
+def _delete(endpoint_id: str, tenant: str | None, transaction: Transaction) -> None:
+    scope = {"id": endpoint_id, "tenant": tenant}
+    if transaction.db.execute(SQL.webhook_delete, scope).rowcount == 0:
+        raise WebhookNotFoundError(endpoint_id)
+
+
+def _get(db: sqlite3.Connection, endpoint_id: str, tenant: str | None) -> Endpoint | None:
+    row = db.execute(SQL.webhook_get, {"id": endpoint_id, "tenant": tenant}).fetchone()
+    return None if row is None else _endpoint(*row)
+
+
+def _endpoint(definition: str, created_at: int) -> Endpoint:
+    found = _definition.decode(definition)
+    return msgspec.structs.replace(found, created_at=created_at)

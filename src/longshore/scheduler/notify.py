@@ -1,0 +1,99 @@
+"""Make a delivery of every event that a webhook endpoint wants to hear of.
+
+It reads the outbox by a cursor of its own, and a delivery is an ordinary job under a key of the
+endpoint and the event: whoever crashes between both, and reads on, doubles nothing.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from longshore import webhooks
+from longshore.core import event, webhook
+from longshore.core.consumer import Cursor
+from longshore.core.event import EventBatch
+from longshore.core.job import NewJob
+from longshore.core.webhook import Endpoint
+from longshore.engine import Engine
+from longshore.errors import CursorLostError
+from longshore.runtime.ids import IdSource
+
+__all__ = ["CONSUMER", "Notifier"]
+
+CONSUMER = "webhooks"
+_LEASE_US = 15_000_000
+_PAGE = 200
+_AT_ONCE = 500
+_PAUSE_S = 0.25
+_ELSEWHERE_S = 3.0
+"""Another process does it, or nobody wants to hear anything."""
+
+
+class Notifier:
+    """Submits deliveries. Any number of processes: one of them reads at a time."""
+
+    def __init__(self, engine: Engine, ids: IdSource) -> None:
+        self._engine = engine
+        self._ids = ids
+        self._holder = f"scheduler-{secrets.token_hex(4)}"
+        self._cursor: Cursor | None = None
+        self._position = 0
+
+    async def tick(self) -> float:
+        """Submit what the next events are to bring; the seconds until the next look."""
+        if self._cursor is None and not await self._begin():
+            return _ELSEWHERE_S
+        assert self._cursor is not None
+        try:
+            return await self._pass_on(self._cursor)
+        except CursorLostError:
+            self._cursor = None
+            return _PAUSE_S
+
+    async def _begin(self) -> bool:
+        if not await self._engine.webhooks():
+            return False
+        self._cursor = await self._engine.take_cursor(
+            CONSUMER, holder=self._holder, lease=_LEASE_US
+        )
+        if self._cursor is None:
+            return False
+        self._position = self._cursor.position
+        return True
+
+    async def _pass_on(self, cursor: Cursor) -> float:
+        engine = self._engine
+        batches = await engine.unread(cursor, after=self._position, limit=_PAGE)
+        # After the look: whoever was there before it happened hears of it.
+        endpoints = await engine.webhooks()
+        if not endpoints:
+            # Nothing shall be kept for nobody. Whoever comes later hears of what is later.
+            self._cursor = None
+            await engine.delete_consumer(CONSUMER)
+            return _ELSEWHERE_S
+        jobs = self._deliveries(batches, endpoints)
+        for start in range(0, len(jobs), _AT_ONCE):
+            await engine.submit(jobs[start : start + _AT_ONCE])
+        if batches:
+            await engine.advance(cursor, position=batches[-1].position)
+            self._position = batches[-1].position
+        return 0.0 if len(batches) == _PAGE else _PAUSE_S
+
+    def _deliveries(
+        self, batches: Sequence[EventBatch], endpoints: Sequence[Endpoint]
+    ) -> list[NewJob]:
+        found: list[NewJob] = []
+        for batch in batches:
+            for one in event.expand(batch):
+                wanted = [it for it in endpoints if webhook.fits(it, one)]
+                body = webhook.body_of(one) if wanted else ""
+                message = webhook.message_id(one.id)
+                found += [
+                    webhooks.delivery_job(
+                        self._ids.make(),
+                        it,
+                        webhooks.Message(it.id, message, one.name, body),
+                        key=f"{webhook.TASK}:{it.id}:{one.id}",
+                    )
+                    for it in wanted
+                ]
+        return found

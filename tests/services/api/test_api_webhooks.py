@@ -1,0 +1,92 @@
+"""Webhook endpoints over HTTP: a tenant's own, with a secret that is shown once."""
+
+import httpx
+from api_steps import asking, shown
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.core.account import Tenant
+from longshore.engine import Engine, JobFilter
+from longshore.testing.manual import a_worker
+
+URL = "https://example.com/hook"
+ACME = {"Longshore-Tenant": "acme"}
+
+
+async def test_an_endpoint_from_its_making_to_its_end(client: httpx.AsyncClient):
+    body = {"url": URL, "events": ["job.*"], "queues": ["mail"], "description": "ops"}
+    made = await client.post("/v1/webhooks", json=body)
+    path = made.headers["location"]
+    got = await client.get(path)
+    changed = await client.patch(path, json={"events": ["job.dead"], "is_disabled": True})
+    again = await client.patch(path, json={"is_disabled": False})
+    rotated = await client.post(f"{path}:rotate", json={"grace_seconds": 60})
+    listed = await client.get("/v1/webhooks")
+    deleted = await client.delete(path)
+    gone = await client.get(path)
+
+    secret = made.json()["secret"]
+    assert made.status_code == 201
+    assert secret.startswith("whsec_")
+    assert secret not in got.text + listed.text + rotated.text
+    assert rotated.json()["secret"] != secret
+    assert rotated.json()["webhook"]["previous_until"] is not None
+    assert got.json() == made.json()["webhook"]
+    assert (changed.json()["is_disabled"], changed.json()["events"]) == (True, ["job.dead"])
+    assert again.json()["disabled_reason"] is None
+    assert len(listed.json()["webhooks"]) == 1
+    assert (deleted.status_code, gone.status_code) == (204, 404)
+
+
+async def test_deliveries_are_looked_at_and_replayed(engine: Engine, client: httpx.AsyncClient):
+    path = (await client.post("/v1/webhooks", json={"url": URL})).headers["location"]
+    begun = await client.post(f"{path}:test")
+    worker = await a_worker(engine, queues=["longshore.webhooks"], types=["longshore.webhook"])
+    (claim,) = await worker.claim()
+    waiting = await client.post(f"{path}/deliveries/{begun.json()['id']}:replay")
+    await worker.succeed(claim, b'{"status":204}')
+    (one,) = (await client.get(f"{path}/deliveries?state=succeeded")).json()["deliveries"]
+    replayed = await client.post(f"{path}/deliveries/{one['id']}:replay")
+    them = (await client.get(f"{path}/deliveries")).json()["deliveries"]
+
+    assert begun.status_code == replayed.status_code == 202
+    assert waiting.status_code == 409
+    assert (one["event"], one["status"], one["state"]) == ("webhook.test", 204, "succeeded")
+    assert len(them) == 2
+    assert {it["message_id"] for it in them} == {one["message_id"]}
+    assert replayed.json()["id"] != one["id"]
+
+
+async def test_another_tenants_endpoint_is_as_if_it_were_not_there(memory: Engine):
+    await memory.put_tenant(Tenant(name="acme"))
+    async with asking(Application(Service(memory))) as client:
+        theirs = (await client.post("/v1/webhooks", json={"url": URL})).headers["location"]
+        nobodys = "/v1/webhooks/wh_" + "0" * 24
+        pairs = [
+            [
+                await client.request(method, path + rest, headers=ACME)
+                for path in (theirs, nobodys)
+            ]
+            for method, rest in (
+                ("GET", ""),
+                ("DELETE", ""),
+                ("POST", ":rotate"),
+                ("POST", ":test"),
+                ("GET", "/deliveries"),
+            )
+        ]
+        refused = [
+            (await client.post("/v1/webhooks", json=body)).status_code
+            for body in (
+                {"url": "ftp://example.com"},
+                {"url": "https://user@example.com/"},
+                {"url": URL, "events": ["job.unheard"]},
+                {"url": URL, "secret": "mine"},
+            )
+        ]
+
+    for one, other in pairs:
+        assert one.status_code == other.status_code == 404
+        assert (one.content, shown(one)) == (other.content, shown(other))
+    assert refused == [422] * 4
+    assert (await memory.find(JobFilter(), limit=10)).jobs == []

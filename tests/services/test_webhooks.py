@@ -1,0 +1,308 @@
+"""Webhooks: signed and delivered, tried again, never turned inward, and nobody's burden."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from receiver import Receiver, listening, replies, running
+from standardwebhooks import Webhook, WebhookVerificationError
+from test_task_http_guard import INWARD, NAMES
+
+from longshore import Longshore, Settings, webhooks
+from longshore.core import webhook
+from longshore.core.state import State
+from longshore.core.view import JobFilter
+from longshore.core.webhook import Endpoint
+from longshore.directives import Cancel, Dead, Retry, Snooze
+from longshore.engine import Engine
+from longshore.errors import ConfigError
+from longshore.runtime.ids import IdSource
+from longshore.scheduler.notify import CONSUMER, Notifier
+from longshore.tasks.settings import WebhookSettings
+from longshore.tasks.webhook import WebhookTask
+from longshore.testing.factories import a_claim, a_job
+from longshore.testing.flaky import FlakyEngine
+from longshore.testing.harness import eventually
+
+LOCAL = WebhookSettings(allowed_networks=("127.0.0.0/8",), timeout=timedelta(seconds=1))
+CLAIM = a_claim(type=webhook.TASK)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@asynccontextmanager
+async def working(url: str, settings: WebhookSettings = LOCAL) -> AsyncIterator[Longshore]:
+    """An app whose jobs run, and whose events are delivered."""
+    app = Longshore(url, settings=Settings(webhooks=settings))
+    async with app:
+        await app.engine.migrate()
+        task = asyncio.create_task(app.work(concurrency=8))
+        try:
+            yield app
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    async with Longshore("sqlite://:memory:") as app:
+        yield app.engine
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with listening() as one:
+        yield one
+
+
+def verified(secret: str, receiver: Receiver, number: int) -> dict[str, object]:
+    got = receiver.requests[number]
+    return Webhook(secret).verify(got.body, got.headers)
+
+
+async def test_a_message_arrives_signed_and_can_be_had_again(store: str, receiver: Receiver):
+    async with working(store) as app:
+        engine = app.engine
+        url, wanted = receiver.url + "/hook?a=b", ("job.succeeded",)
+        secret, made = await webhooks.create(
+            engine, tenant="default", url=url, events=wanted, types=("noop",)
+        )
+        job = await app.submit("noop")
+        await eventually(lambda: len(receiver.requests) == 1, within=30)
+        newer, _ = await webhooks.rotate(engine, made.id, grace=60_000_000)
+        await app.submit("noop")
+        await eventually(lambda: len(receiver.requests) == 2, within=30)
+
+        async def first() -> webhooks.Delivery | None:
+            done, _ = await webhooks.deliveries(engine, made, state=State.SUCCEEDED)
+            return done[-1] if len(done) == 2 else None
+
+        delivery = await eventually(first, within=30)
+        assert delivery is not None
+        await webhooks.replay(engine, made, delivery.job.id, IdSource())
+        await eventually(lambda: len(receiver.requests) == 3, within=30)
+
+    told = verified(secret, receiver, 0)
+    assert told["type"] == "job.succeeded"
+    assert told["data"]["job_id"] == job.id  # pyright: ignore[reportIndexIssue]  # a document
+    assert verified(secret, receiver, 1) == verified(newer, receiver, 1)
+    with pytest.raises(WebhookVerificationError):
+        verified(newer, receiver, 0)
+    assert delivery.status == 200
+    first_id, again = (receiver.requests[n].headers["webhook-id"] for n in (0, 2))
+    assert first_id == again == delivery.message.message
+    assert receiver.requests[0].target == "/hook?a=b"
+
+
+async def test_a_crash_between_submit_and_advance_doubles_nothing(engine: Engine):
+    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
+    await engine.submit([a_job(), a_job()])
+    flaky = FlakyEngine(engine)
+    dying = Notifier(flaky.as_engine, IdSource())
+    flaky.lose_answers(1, of=["submit"])
+
+    with pytest.raises(Exception, match="lost"):
+        await dying.tick()
+    (standing,) = await engine.consumers()
+    cursor = await engine.take_cursor(CONSUMER, holder=standing.holder or "", lease=1)
+    assert cursor is not None
+    await engine.leave_cursor(cursor)
+    await Notifier(engine, IdSource()).tick()
+
+    found = (await engine.find(JobFilter(tag=made.id), limit=100)).jobs
+    (after,) = await engine.consumers()
+    assert len(found) == 2
+    assert (standing.position, after.behind) == (0, 0)
+
+
+async def test_of_deliveries_nothing_is_told_and_nobody_leaves_no_consumer(engine: Engine):
+    notifier = Notifier(engine, IdSource())
+    await notifier.tick()
+    nobody = await engine.consumers()
+    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
+    await engine.submit([a_job()])
+    for _ in range(3):
+        await notifier.tick()
+    found = (await engine.find(JobFilter(tag=made.id), limit=100)).jobs
+    await engine.delete_webhook(made.id)
+    await notifier.tick()
+
+    assert nobody == await engine.consumers() == []
+    assert len(found) == 1
+
+
+@asynccontextmanager
+async def delivering(
+    engine: Engine, url: str, failures: int = 0, **settings: object
+) -> AsyncIterator[tuple[WebhookTask, Endpoint]]:
+    _, made = await webhooks.create(engine, tenant="default", url=url)
+    chosen = WebhookSettings(**{"allowed_networks": ("127.0.0.0/8",), **settings})  # pyright: ignore[reportArgumentType]  # as given
+    with running(replace(CLAIM, failures=failures)):
+        yield WebhookTask(lambda: engine, chosen), made
+
+
+@pytest.mark.parametrize(
+    ("failures", "status", "headers", "least"),
+    [
+        (0, 500, {}, 5),
+        (3, 404, {}, 7_200),
+        (0, 301, {"location": "http://169.254.169.254/"}, 5),
+        (0, 429, {"retry_after": "9000"}, 9_000),
+        (0, 503, {"retry_after": "9999999"}, 86_400),
+        (0, 400, {"retry_after": "9000"}, 5),
+    ],
+)
+async def test_what_is_refused_is_tried_again_on_the_schedule(
+    engine: Engine,
+    receiver: Receiver,
+    failures: int,
+    status: int,
+    headers: dict[str, str],
+    least: int,
+):
+    receiver.answer = replies(status, b"no", **headers)
+    async with delivering(engine, receiver.url, failures) as (task, made):
+        with pytest.raises(Retry, match=str(status)) as caught:
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+
+    assert isinstance(caught.value.after, timedelta)
+    assert least <= caught.value.after.total_seconds() <= 1.2 * least
+    assert len(receiver.requests) == 1
+    assert (await engine.get_webhook(made.id)).failing_since is not None
+
+
+async def test_an_endpoint_that_is_gone_or_fails_for_long_is_disabled(
+    engine: Engine, receiver: Receiver
+):
+    receiver.answer = replies(410)
+    async with delivering(engine, receiver.url) as (task, made):
+        with pytest.raises(Dead, match="410"):
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        with pytest.raises(Cancel, match="disabled"):
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+    receiver.answer = replies(500)
+    async with delivering(engine, receiver.url) as (task, other):
+        await engine.put_webhook(replace(other, failing_since=1), seen=other)
+        with pytest.raises(Retry):
+            await task.deliver(other.id, "msg_1", "job.dead", "{}")
+    with running(replace(CLAIM, tenant="rival")), pytest.raises(Cancel, match="gone"):
+        await task.deliver(other.id, "msg_1", "job.dead", "{}")
+
+    assert (await engine.get_webhook(made.id)).disabled == "it answered 410"
+    assert "5 days" in ((await engine.get_webhook(other.id)).disabled or "")
+    assert len(receiver.requests) == 2
+
+
+async def test_no_url_leads_inward(engine: Engine, receiver: Receiver):
+    async def resolve(host: str, port: int) -> list[str]:
+        return NAMES.get(host, ["127.0.0.1"])
+
+    task = WebhookTask(lambda: engine, resolve=resolve)
+    passed: list[str] = []
+    for template in INWARD:
+        url = template.replace("PORT", str(receiver.port))
+        try:
+            _, made = await webhooks.create(engine, tenant="default", url=url)
+            with running(CLAIM):
+                await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        except (ConfigError, Dead):
+            for one in await engine.webhooks():
+                await engine.delete_webhook(one.id)
+            continue
+        passed.append(url)
+
+    assert len(INWARD) >= 40
+    assert passed == []
+    assert receiver.connections == 0
+
+
+async def drip(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.2)
+
+
+async def flood(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
+        await writer.drain()
+
+
+@pytest.mark.prove
+async def test_hostile_receivers_hold_nobody_up(tmp_path: Path, receiver: Receiver):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    async with (
+        listening() as slow,
+        listening() as endless,
+        listening() as circle,
+        working(url, replace_settings(max_running=2)) as app,
+    ):
+        slow.answer, endless.answer = drip, flood
+        circle.answer = replies(302, location=circle.url)
+        for one in (slow, endless, circle, receiver):
+            await webhooks.create(
+                app.engine, tenant="default", url=one.url, events=("job.submitted",)
+            )
+        for _ in range(12):
+            await app.submit("noop")
+        await eventually(lambda: len(receiver.requests) == 12, within=25)
+
+        async def tried() -> bool:
+            found = (await app.engine.find(JobFilter(type=webhook.TASK), limit=100)).jobs
+            return sum(job.failure is not None for job in found) >= 6
+
+        # Each lets go of its slots, time after time.
+        await eventually(tried, within=25)
+
+    assert circle.connections <= 12
+
+
+def replace_settings(**changes: object) -> WebhookSettings:
+    facts = {"allowed_networks": LOCAL.allowed_networks, "timeout": LOCAL.timeout}
+    return WebhookSettings(**{**facts, **changes})  # pyright: ignore[reportArgumentType]  # as given
+
+
+@pytest.mark.prove
+async def test_a_slot_is_free_within_half_a_minute(engine: Engine, receiver: Receiver):
+    receiver.answer = drip
+    clock = asyncio.get_running_loop().time
+    async with delivering(engine, receiver.url) as (task, made):
+        began = clock()
+        with pytest.raises(Retry, match="no complete answer"):
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        assert clock() - began < 30
+
+
+async def test_an_endpoint_has_so_many_slots_and_rests_when_it_keeps_failing(
+    engine: Engine, receiver: Receiver
+):
+    receiver.answer = drip
+    async with delivering(
+        engine, receiver.url, max_running=1, timeout=timedelta(seconds=0.2)
+    ) as (task, made):
+        outcomes = await asyncio.gather(
+            *(task.deliver(made.id, f"msg_{n}", "job.dead", "{}") for n in range(3)),
+            return_exceptions=True,
+        )
+        receiver.answer = replies(500)
+        for _ in range(4):
+            with pytest.raises(Retry):
+                await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        with pytest.raises(Snooze, match="keeps failing"):
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+
+    assert sorted(type(one).__name__ for one in outcomes) == ["Retry", "Snooze", "Snooze"]
+    assert receiver.connections == 5
