@@ -1,6 +1,7 @@
 """The firer: each due time fires once, whoever looks, whatever the clock does."""
 
 import asyncio
+import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -266,7 +267,8 @@ async def test_a_schedule_that_cannot_fire_does_not_hold_up_the_others(
     await firer.tick()
 
     assert await fired(engine, "b") == [START + MINUTE]
-    assert [record.message for record in caplog.records] == ["schedule not fired"]
+    warned = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
+    assert warned == ["schedule not fired"]
 
 
 async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others(
