@@ -111,7 +111,7 @@ async def test_a_worker_says_which_queues_and_tasks_it_serves(shell: Shell):
 
     assert "queues=mail,bulk" in line
     assert "hold" in line
-    assert "tasks=email.send,http.call,noop" in warning
+    assert "tasks=email.send,http.call,longshore.webhook,noop" in warning
     for worker in (with_app, without):
         worker.terminate()
         assert ended(worker)[0] == 0

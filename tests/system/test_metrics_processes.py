@@ -40,7 +40,7 @@ class Yard:
                 env=clean,
             )
         )
-        self._stack.callback(process.kill)
+        self._stack.callback(_end, process)
         return process
 
     def said(self, name: str, event: str) -> list[dict[str, object]]:
@@ -50,6 +50,15 @@ class Yard:
     async def address(self, name: str, event: str) -> str:
         await eventually(lambda: bool(self.said(name, event)), within=PATIENCE)
         return str(self.said(name, event)[0]["address"])
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask first: whoever is killed leaves its processes behind."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 @pytest.fixture

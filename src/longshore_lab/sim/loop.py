@@ -17,6 +17,10 @@ from typing import Any, NoReturn
 __all__ = ["ACTOR", "Actor", "SimLoop", "StandstillError"]
 
 
+_TURN = 1e-6
+_MOST_TURNS = 1_000_000
+
+
 class StandstillError(RuntimeError):
     """Nothing runs, and nothing ever will."""
 
@@ -178,6 +182,11 @@ class SimLoop(asyncio.SelectorEventLoop):
         turn = self._queues[self._rng.choice(able)].popleft()
         self._arm()
         self.turns += 1
+        # Nothing takes no time at all: who waits until just before now would wait for ever.
+        self._ahead.time += _TURN
+        if self.turns > _MOST_TURNS:
+            self.stop()  # there is no end to it
+            return
         if not turn.handle.cancelled():
             try:
                 turn.context.run(turn.callback, *turn.args)
