@@ -17,6 +17,7 @@ FOUND = [
     "events lost",
     "one too many",
     "checked, then stored",
+    "answer forgotten",
 ]
 
 

@@ -5,8 +5,8 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from longshore.core import quantity
@@ -16,6 +16,7 @@ from longshore.relay.relay import Relay, RelayStats
 from longshore.relay.settings import RelaySettings
 from longshore.relay.sink import Sink
 from longshore.runtime.beat import Beat
+from longshore.runtime.beside import beside
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
 from longshore.runtime.watch import Watch
@@ -89,18 +90,9 @@ class RelayService:
         log.info("relay drained")
         self._outlook.leave()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Run inside the block, drained at its end. What the block raises goes through."""
-        task = asyncio.create_task(self.run(), name="longshore-relay")
-        try:
-            yield
-        except BaseException:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            raise
-        self.drain()
-        await task
+        return beside(self.run(), self.drain, name="longshore-relay")
 
     def drain(self) -> None:
         """Finish what is being handed over, then return from run."""

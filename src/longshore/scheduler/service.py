@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from longshore.engine import Engine, Retention
 from longshore.runtime.beat import Beat
+from longshore.runtime.beside import beside
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.outlook import Outlook
@@ -67,18 +68,9 @@ class Scheduler:
         log.info("scheduler drained")
         self._outlook.leave()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Run inside the block, drained at its end. What the block raises goes through."""
-        task = asyncio.create_task(self.run(), name="longshore-scheduler")
-        try:
-            yield
-        except BaseException:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            raise
-        self.drain()
-        await task
+        return beside(self.run(), self.drain, name="longshore-scheduler")
 
     def drain(self) -> None:
         """Finish the ticks under way, then return from run."""

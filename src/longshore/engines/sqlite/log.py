@@ -35,7 +35,8 @@ class Log:
     def __init__(self, store: Store) -> None:
         self._path = None if store.is_memory else f"{store.path}-wal"
         self._file: int | None = None
-        self._is_in_doubt = False
+        self.is_in_doubt = False
+        """A sync has failed, and what is in the log may not be on disk though it seems so."""
         self._next_look = 0.0
         self._next_copy = time.monotonic() + _BETWEEN_COPIES
 
@@ -48,14 +49,14 @@ class Log:
         """
         if self._path is None:
             return
-        if self._is_in_doubt and not _empty(db):
+        if self.is_in_doubt and not _empty(db):
             raise OSError(errno.EIO, "the log could not be copied back")
-        self._is_in_doubt = True
+        self.is_in_doubt = True
         if self._file is None or not os.fstat(self._file).st_nlink:
             self.close()
             self._file = os.open(self._path, os.O_RDONLY)
         _sync(self._file)
-        self._is_in_doubt = False
+        self.is_in_doubt = False
 
     def close(self) -> None:
         """Let go of the file. No lock of SQLite's is on it, so none is lost."""

@@ -245,6 +245,8 @@ class Writer:
         # New jobs may be seen before they are on disk, for nobody was told of them yet; how
         # jobs ended may not. So submits let others write while the disk is busy.
         syncs_apart = bool(durable) and all(call.body is None for call in durable)
+        if durable and self._log.is_in_doubt:
+            self._sync(db)  # nothing may be promised on top of what may be missing
         self._set_durability(db, is_durable=bool(durable) and not syncs_apart)
         self._store.begin(db)
         transaction = Transaction(db, self._store.clock.now())
