@@ -139,8 +139,8 @@ class Terminal:
         return self.process.returncode
 
     def read(self) -> None:
-        """Take in all that was written."""
-        while self._receive(0.0):
+        """Take in all that was written; the terminal passes it on a moment later."""
+        while self._receive(0.3):
             pass
 
     @property

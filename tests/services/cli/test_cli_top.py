@@ -2,11 +2,13 @@
 
 import os
 import pty
+import select
 import signal
 import socket
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +111,15 @@ def test_ctrl_z_lends_the_terminal_and_ctrl_c_gives_it_back(queue: Queue, tmp_pa
         assert terminal.is_as_before
 
 
+def read_until(terminal: int, end: bytes) -> bool:
+    """Whether what the terminal shows comes to end so; it may arrive in pieces."""
+    shown, deadline = b"", time.monotonic() + PATIENCE
+    while not shown.endswith(end) and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.1)[0]:
+            shown += os.read(terminal, 1_000)
+    return shown.endswith(end)
+
+
 def test_an_error_gives_the_terminal_back():
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
@@ -119,7 +130,7 @@ def test_an_error_gives_the_terminal_back():
 
     assert is_taken
     assert termios.tcgetattr(slave) == before
-    assert os.read(master, 100).endswith(b"\x1b[?7h\x1b[?25h\x1b[?1049l")
+    assert read_until(master, b"\x1b[?7h\x1b[?25h\x1b[?1049l")
     os.close(slave)
     os.close(master)
 
