@@ -180,7 +180,8 @@ class TransactionalProducer(Protocol):
     ) -> list[Submitted] | Awaitable[list[Submitted]]:
         """Submit inside the caller's open transaction: the jobs exist exactly if it commits.
 
-        A connection that does not lead to this engine's store is a ConfigError.
+        A connection that does not lead to this engine's store is a ConfigError. That, and a
+        QueueFullError, come before anything is written.
         """
         ...
 
@@ -240,7 +241,8 @@ class Steward(Protocol):
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on, in one commit.
 
-        Empty, and nothing applied, when it is no longer due then. None fires twice.
+        Empty, and nothing applied, when it is no longer due then. None fires twice. Over a
+        maximum depth it stays due: QueueFullError, and nothing applied.
         """
         ...
 

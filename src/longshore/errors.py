@@ -109,14 +109,16 @@ class IdempotencyError(SubmitError):
 
 
 class QueueFullError(SubmitError):
-    """The queue has reached its maximum depth."""
+    """The queue has reached its maximum depth, or in it the tenant its own."""
 
     code = "queue_full"
 
-    def __init__(self, queue: str, retry_after: float) -> None:
-        super().__init__(f"queue {queue!r} is full; try again in {retry_after:g} s")
+    def __init__(self, queue: str, retry_after: float, tenant: str | None = None) -> None:
+        whose = "" if tenant is None else f" for tenant {tenant!r}"
+        super().__init__(f"queue {queue!r} is full{whose}; try again in {retry_after:g} s")
         self.queue = queue
         self.retry_after = retry_after
+        self.tenant = tenant
 
 
 class NotFoundError(LongshoreError):

@@ -35,6 +35,8 @@ class QueueOptions(TypedDict, total=False):
     second."""
     max_depth: int
     """Jobs that may wait; past it submits are refused with QueueFullError."""
+    max_depth_per_tenant: int
+    """Jobs of one tenant that may wait; past it the tenant's submits are refused."""
     max_running_per_key: int
     """Jobs of one ordering key that run at once; unless given one, in their order."""
     on_dead: Literal["continue", "block"]

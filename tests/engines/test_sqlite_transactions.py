@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
+from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob, Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines.sqlite import SqliteEngine
-from longshore.errors import ConfigError, EngineBusyError, JobNotFoundError, SchemaError
+from longshore.errors import (
+    ConfigError,
+    EngineBusyError,
+    JobNotFoundError,
+    QueueFullError,
+    SchemaError,
+)
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()
@@ -59,6 +66,23 @@ async def test_a_job_sent_twice_in_ones_own_transaction_is_one_job(
         second = _submit_on(engine, db, job)
 
     assert (first, second) == (Verdict.ACCEPTED, Verdict.REPEATED)
+
+
+async def test_a_full_queue_takes_nothing_in_ones_own_transaction(
+    engine: Engine, path: Path
+) -> None:
+    """What the transaction itself put there counts, and a refusal leaves it usable."""
+    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
+    await engine.submit([a_job()])
+    kept, refused = a_job(), a_job()
+    with closing(sqlite3.connect(path)) as db, db:
+        _submit_on(engine, db, kept)
+        with pytest.raises(QueueFullError) as error:
+            _submit_on(engine, db, refused)
+        again = _submit_on(engine, db, kept)
+
+    assert (error.value.retry_after, again) == (1.0, Verdict.REPEATED)
+    assert [one.ready for one in await engine.counts()] == [2]
 
 
 async def test_a_connection_to_another_file_is_refused(engine: Engine, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from longshore.core.event import Name, expand
+from longshore.core.flow import Layer, QueueSettings
 from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, declared
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
@@ -19,7 +20,15 @@ from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
-from longshore.testing.factories import DAY, HOUR, MILLISECOND, MINUTE, SECOND, a_schedule
+from longshore.testing.factories import (
+    DAY,
+    HOUR,
+    MILLISECOND,
+    MINUTE,
+    SECOND,
+    a_job,
+    a_schedule,
+)
 from longshore.testing.flaky import FlakyEngine
 from longshore.testing.manual import a_worker
 
@@ -82,6 +91,28 @@ async def test_a_due_time_becomes_a_job_of_the_schedules_kind(
     assert [(job.payload, job.state, job.run_at) for job in page.jobs] == [
         (b'{"kind":"full"}', State.READY, schedule.next_due)
     ]
+
+
+async def test_a_schedule_waits_for_room_in_its_queue_and_holds_up_no_other(
+    engine: Engine, clock: ManualClock, caplog: pytest.LogCaptureFixture
+):
+    await engine.put_queue("full", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await engine.submit([a_job(queue="full")])
+    waits = await declare(engine, name="waits", queue="full")
+    await declare(engine, name="goes")
+    firer = a_firer(engine, clock)
+    clock.advance(MINUTE)
+
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            await firer.tick()
+    meanwhile = (await fired(engine, "waits"), len(await fired(engine, "goes")))
+    await engine.put_queue("full", Layer.OVERRIDDEN, QueueSettings())
+    await firer.tick()
+
+    assert meanwhile == ([], 1)
+    assert await fired(engine, "waits") == [waits.next_due]
+    assert [one.message for one in caplog.records] == ["schedule not fired"]
 
 
 async def test_many_firers_at_once_fire_each_due_time_once(engine: Engine, clock: ManualClock):

@@ -33,6 +33,8 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Jobs that may start at once after a pause."""
     max_depth: Jobs | UnsetType | None = UNSET
     """Jobs that may wait; past it submits are refused (429)."""
+    max_depth_per_tenant: Jobs | UnsetType | None = UNSET
+    """Jobs of one tenant that may wait; past it the tenant's submits are refused (429)."""
     max_running_per_key: Jobs | UnsetType | None = UNSET
     """Jobs of one ordering key that run at once."""
     on_dead: OnDead | UnsetType | None = UNSET
@@ -54,6 +56,8 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that may start at once after a pause; null: what the rate brings in a second."""
     max_depth: int | None = None
     """Jobs that may wait; past it submits are refused (429)."""
+    max_depth_per_tenant: int | None = None
+    """Jobs of one tenant that may wait; past it the tenant's submits are refused (429)."""
     max_running_per_key: int | None = None
     """Jobs of one ordering key that run at once; null: one, in their order."""
     on_dead: OnDead | None = None

@@ -47,6 +47,7 @@ _OPTIONS: layers.Fields = {
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
     "max_depth": (int, "JOBS", "Jobs that may wait; past it submits are refused."),
+    "max_depth_per_tenant": (int, "JOBS", "The same of the jobs of one tenant."),
     "max_running_per_key": (int, "JOBS", "Jobs of one ordering key that run at once."),
     "on_dead": (_on_dead, "WHAT", "What a dead job does to its key: continue or block."),
 }

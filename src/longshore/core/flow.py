@@ -115,6 +115,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max_depth: int | None = None
     """Jobs that may wait; past it submits are refused."""
     max_depth_per_tenant: int | None = None
+    """The same of one tenant's jobs."""
     retry_rate: float | None = None
     """Retries that become ready per second."""
     retry_burst: int | None = None
@@ -141,7 +142,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 ENFORCED = frozenset(
     {
         *("order", "aging", "max_running", "max_running_per_key", "rate", "burst"),
-        *("max_depth", "on_dead"),
+        *("max_depth", "max_depth_per_tenant", "on_dead"),
     }
 )
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by

@@ -120,6 +120,11 @@ class Firing(msgspec.Struct, frozen=True):
     shots: tuple[Shot, ...]
     next_due: int | None
 
+    @property
+    def jobs(self) -> list[NewJob]:
+        """What it submits."""
+        return [shot.job for shot in self.shots if shot.job is not None]
+
 
 def validate(schedule: Schedule) -> None:
     """Return if the schedule can fire, else a ConfigError that says what to change."""

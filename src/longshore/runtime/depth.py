@@ -1,7 +1,7 @@
 """Backpressure: a queue that is too deep takes no more, by a count at most a second old."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
@@ -13,12 +13,18 @@ __all__ = ["Depth", "Depths", "Source"]
 
 _AGE = 1.0
 """Seconds that a count is good for."""
+_REST = 10
+"""How many times as long as it took to count: a million jobs by tenant take a while."""
+_LONGEST_AGE = 30.0
 
 
 @dataclass(slots=True)
 class Depth:
-    """A queue with a maximum."""
+    """How many jobs wait where there is a maximum: in a queue, or in it of one tenant."""
 
+    queue: str
+    tenant: str | None
+    """None: of all together; empty: of any that is not named."""
     most: int
     jobs: int
     """That wait, as far as this process knows."""
@@ -27,8 +33,8 @@ class Depth:
 class Source(Protocol):
     """What is asked of an engine."""
 
-    async def depths(self) -> dict[str, Depth]:
-        """The queues that have a maximum."""
+    async def depths(self) -> list[Depth]:
+        """Where there is a maximum."""
         ...
 
     async def get(self, job_id: JobId) -> Job:
@@ -46,39 +52,77 @@ class Depths:
 
     def __init__(self, source: "Source") -> None:
         self._source = source
-        self._queues: dict[str, Depth] = {}
+        self._known: dict[tuple[str, str | None], Depth] = {}
+        self._queues: set[str] = set()
+        self._age = _AGE
         self._until = 0.0
 
     async def admit(self, jobs: Sequence[NewJob]) -> None:
         """Return if the jobs may be submitted, else QueueFullError."""
-        if monotonic() >= self._until:
+        if self.is_stale:
             await self._renew()
-        if not self._queues:
-            return
-        wanted = Counter(job.queue for job in jobs if job.queue in self._queues)
-        for queue in wanted:
-            it = self._queues[queue]
+        if self._queues:
+            if refusal := self.refusal(jobs):
+                await self._refuse_news(refusal, jobs)
+            self.add(jobs)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the count is too old to go by."""
+        return monotonic() >= self._until
+
+    def look(self) -> float:
+        """Somebody counts from now on. Whoever comes meanwhile goes by the last count."""
+        now = monotonic()
+        self._until = now + _AGE
+        return now
+
+    def learn(self, found: Iterable[Depth], *, since: float) -> None:
+        """What was counted, by who began to look then."""
+        self._known = {(it.queue, it.tenant): it for it in found}
+        self._queues = {queue for queue, _ in self._known}
+        now = monotonic()
+        self._age = min(max(_AGE, _REST * (now - since)), _LONGEST_AGE)
+        self._until = now + self._age
+
+    def refusal(self, jobs: Sequence[NewJob]) -> QueueFullError | None:
+        """Why the jobs may not be submitted."""
+        for it, _ in self._concerned(jobs):
             if it.jobs >= it.most:
-                await self._refuse_news(queue, jobs)
-        for queue, count in wanted.items():
-            self._queues[queue].jobs += count
+                return QueueFullError(it.queue, self._age, tenant=it.tenant)
+        return None
+
+    def add(self, jobs: Sequence[NewJob]) -> None:
+        """These are submitted."""
+        for it, count in self._concerned(jobs):
+            it.jobs += count
 
     def forget(self) -> None:
         """Look anew: somebody changed what may be."""
         self._until = 0.0
 
-    async def _refuse_news(self, queue: str, jobs: Sequence[NewJob]) -> None:
+    def _concerned(self, jobs: Sequence[NewJob]) -> Iterator[tuple[Depth, int]]:
+        known = self._known
+        wanted = Counter((job.queue, job.tenant) for job in jobs if job.queue in self._queues)
+        for (queue, tenant), count in wanted.items():
+            if whole := known.get((queue, None)):
+                yield whole, count
+            if unnamed := known.get((queue, "")):
+                own = Depth(queue, tenant, unnamed.most, 0)
+                yield known.setdefault((queue, tenant), own), count
+
+    async def _refuse_news(self, refusal: QueueFullError, jobs: Sequence[NewJob]) -> None:
         """A call that was accepted whole, and whose answer was lost, is answered again."""
         try:
             await self._source.get(jobs[0].id)
         except JobNotFoundError:
-            raise QueueFullError(queue, retry_after=_AGE) from None
+            raise refusal from None
 
     async def _renew(self) -> None:
-        # Whoever comes while we look goes by the last count.
-        self._until = monotonic() + _AGE
+        since = self.look()
         try:
-            self._queues = await self._source.depths()
+            found = await self._source.depths()
         except BaseException:
-            self._until = 0.0
+            self.forget()
             raise
+        self.learn(found, since=since)

@@ -97,13 +97,16 @@ class Firer:
         except EngineError:
             raise
         except LongshoreError as error:
-            # A schedule that this process cannot fire, say for a time zone it does not know,
-            # must not hold up the others. It stays due for a replica that can.
+            # A schedule that cannot be fired here, say for a time zone that this process does
+            # not know, or now, into a queue that is full, must not hold up the others. It
+            # stays due; what passes meanwhile its catch-up policy decides.
             self._complain(due.schedule, error)
             return False
         if firing.next_due is not None:
             self._coming.add(firing.next_due)
         self._tell(due, firing, len(jobs))
+        where = (firing.tenant, firing.name)
+        self._complaints = {fact for fact in self._complaints if fact[:2] != where}
         return True
 
     def _complain(self, schedule: Schedule, error: LongshoreError) -> None:

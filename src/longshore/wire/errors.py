@@ -29,7 +29,7 @@ def told(error: LongshoreError) -> bytes:
     facts = {
         name: value
         for name, value in vars(error).items()
-        if isinstance(value, str | int | float)
+        if isinstance(value, str | int | float | None)
     }
     whole = {"code": error.code, "message": str(error), "facts": facts}
     # ASCII, as a header has to be.

@@ -14,6 +14,7 @@ from transaction_pooler import pooled
 from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
+from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob, Verdict
 from longshore.core.state import State
 from longshore.engine import JobFilter, Reference
@@ -26,6 +27,7 @@ from longshore.errors import (
     EngineUnavailableError,
     IdempotencyError,
     JobNotFoundError,
+    QueueFullError,
     SchemaError,
 )
 from longshore.runtime.ids import IdSource
@@ -118,6 +120,29 @@ async def test_keys_hold_in_the_callers_transaction_and_leave_it_usable(
     assert (again.id, again.verdict) == (new.id, Verdict.REPEATED)
     assert (await engine.get(new.id)).state is State.READY
     assert len((await engine.find(JobFilter(), limit=10)).jobs) == 2
+
+
+@every_way
+async def test_a_full_queue_takes_nothing_in_the_callers_transaction_and_leaves_it_usable(
+    engine: PostgresEngine, url: str, by: Any
+) -> None:
+    """What the transaction itself put there counts."""
+    most = QueueSettings(max_depth=9, max_depth_per_tenant=2)
+    await engine.put_queue("default", Layer.OVERRIDDEN, most)
+    await engine.submit([a_job()])
+    kept = a_job()
+
+    async with by(url) as way:
+        await way.submit(engine, [kept])
+        with pytest.raises(QueueFullError) as refused:
+            await way.submit(engine, [a_job()])
+        (again,) = await way.submit(engine, [kept])
+        await way.submit(engine, [a_job(tenant="other")])
+        await way.commit()
+
+    assert (refused.value.tenant, refused.value.retry_after) == ("default", 1.0)
+    assert again.verdict is Verdict.REPEATED
+    assert [one.ready for one in await engine.counts()] == [3]
 
 
 SETTINGS = "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings"

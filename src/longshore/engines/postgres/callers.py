@@ -15,7 +15,7 @@ import asyncpg
 from longshore.core.job import NewJob, Submitted
 from longshore.engines.postgres.connecting import CALL_SECONDS
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.dialogue import Dialogue, submission
+from longshore.engines.postgres.dialogue import Call, Dialogue, submission
 from longshore.engines.postgres.faults import DRIVER_ERRORS, of_state, translate
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import (
@@ -24,6 +24,7 @@ from longshore.errors import (
     EngineUnavailableError,
     LongshoreError,
 )
+from longshore.runtime.depth import Depths
 
 __all__ = ["Callers"]
 
@@ -39,8 +40,9 @@ _NO_TRANSACTION = (
 class Callers:
     """Puts jobs into the transactions of others."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, depths: Depths) -> None:
         self._database = database
+        self._depths = depths
         self._place = database.connector.place
         self._store: str | None = None
 
@@ -80,8 +82,8 @@ class Callers:
         if not connection.is_in_transaction():
             raise ConfigError(_NO_TRANSACTION)
 
-        async def ask(call: str) -> str | None:
-            return await connection.fetchval("select longshore.submit_json($1)", call)
+        async def ask(call: Call) -> str | None:
+            return await connection.fetchval(f"select longshore.{call.name}($1)", call.text)
 
         return await self._converse(jobs, ask)
 
@@ -89,11 +91,11 @@ class Callers:
         _check_psycopg(connection)
         psycopg: Any = sys.modules["psycopg"]
 
-        async def ask(call: str) -> str | None:
+        async def ask(call: Call) -> str | None:
             # A cursor of our own: the caller's may have other placeholders and rows.
             async with psycopg.AsyncCursor(connection) as cursor:
                 cursor.row_factory = psycopg.rows.tuple_row
-                await cursor.execute("select longshore.submit_json(%s::text)", (call,))
+                await cursor.execute(f"select longshore.{call.name}(%s::text)", (call.text,))
                 return (await cursor.fetchone())[0]
 
         return await self._converse(jobs, ask)
@@ -110,10 +112,10 @@ class Callers:
         _check_psycopg(connection)
         psycopg: Any = sys.modules["psycopg"]
 
-        def ask(call: str) -> str | None:
+        def ask(call: Call) -> str | None:
             with psycopg.Cursor(connection) as cursor:
                 cursor.row_factory = psycopg.rows.tuple_row
-                cursor.execute("select longshore.submit_json(%s::text)", (call,))
+                cursor.execute(f"select longshore.{call.name}(%s::text)", (call.text,))
                 return cursor.fetchone()[0]
 
         return self._converse_here(jobs, ask)
@@ -125,13 +127,16 @@ class Callers:
         with self._faults():
             if getattr(connection.connection.dbapi_connection, "autocommit", False):
                 raise ConfigError(_NO_TRANSACTION)
-        statement = sqlalchemy.text("select longshore.submit_json(cast(:call as text))")
-        return self._converse_here(
-            jobs, lambda call: connection.execute(statement, {"call": call}).scalar_one()
-        )
+
+        def ask(call: Call) -> str | None:
+            statement = f"select longshore.{call.name}(cast(:call as text))"
+            asked = connection.execute(sqlalchemy.text(statement), {"call": call.text})
+            return asked.scalar_one()
+
+        return self._converse_here(jobs, ask)
 
     async def _converse(
-        self, jobs: Sequence[NewJob], ask: Callable[[str], Awaitable[str | None]]
+        self, jobs: Sequence[NewJob], ask: Callable[[Call], Awaitable[str | None]]
     ) -> list[Submitted]:
         with self._faults():
             talk = self._talk(self._store or await self._learn(), jobs)
@@ -143,7 +148,7 @@ class Callers:
                 return end.value
 
     def _converse_here(
-        self, jobs: Sequence[NewJob], ask: Callable[[str], str | None]
+        self, jobs: Sequence[NewJob], ask: Callable[[Call], str | None]
     ) -> list[Submitted]:
         with self._faults():
             talk = self._talk(self._store or self._learn_here(), jobs)
@@ -155,7 +160,7 @@ class Callers:
                 return end.value
 
     def _talk(self, store: str, jobs: Sequence[NewJob]) -> Dialogue:
-        return submission(store, self._database.now(), jobs)
+        return submission(store, self._database.now(), jobs, self._depths)
 
     async def _learn(self) -> str:
         self._store = (await self._database.fetch(SQL.store))[0][0]

@@ -6,17 +6,27 @@ knows nor the encoding of its connection matter.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.engines.postgres import batch
 from longshore.errors import ConfigError
+from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["Dialogue", "submission"]
+__all__ = ["Call", "Dialogue", "submission"]
 
-Dialogue = Generator[str, str | None, list[Submitted]]
-"""Yields calls of `longshore.submit_json`, is sent their answers, returns the jobs' answers."""
+
+class Call(NamedTuple):
+    """Of a function of the schema, from text to text."""
+
+    name: Literal["depths_json", "submit_json"]
+    text: str
+
+
+Dialogue = Generator[Call, str | None, list[Submitted]]
+"""Yields calls, is sent their answers, returns the jobs' answers."""
 
 _MOST_BYTES = 16 << 20
 """Payloads of one call."""
@@ -36,25 +46,49 @@ class _Answer(msgspec.Struct):
     arrival: int | None
 
 
+class _Counted(msgspec.Struct):
+    depths: list[tuple[str, str | None, int, int]]
+    is_known: bool
+
+
 _answer = msgspec.json.Decoder(_Answer)
+_counted = msgspec.json.Decoder(_Counted)
 
 
-def submission(store: str, now: int | None, jobs: Sequence[NewJob]) -> Dialogue:
+def submission(store: str, now: int | None, jobs: Sequence[NewJob], depths: Depths) -> Dialogue:
     """Ask for the jobs and store those that may come in.
 
-    A ConfigError is raised before anything is sent, or when the server is not `store`.
+    A ConfigError is raised before anything is sent, or when the server is not `store`; a
+    QueueFullError before anything is written.
     """
     for job in jobs:
         _check(job)
+    yield from _admission(store, jobs, depths)
     answers: list[Submitted] = []
     for part in _parts(jobs):
         answers += yield from _store(store, now, part)
     return answers
 
 
+def _admission(
+    store: str, jobs: Sequence[NewJob], depths: Depths
+) -> Generator[Call, str | None, None]:
+    if depths.is_stale:
+        since = depths.look()
+        told = _counted.decode(_here((yield Call("depths_json", _encoded({"store": store})))))
+        depths.learn([Depth(*one) for one in told.depths], since=since)
+    if refusal := depths.refusal(jobs):
+        call = {"store": store, "id": jobs[0].id.hex()}
+        told = _counted.decode(_here((yield Call("depths_json", _encoded(call)))))
+        # A call that was accepted whole, and whose answer was lost, is answered again.
+        if not told.is_known:
+            raise refusal
+    depths.add(jobs)
+
+
 def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:
     call = {"store": store, "now": now, "asked": _asked(jobs), "given": _given(jobs)}
-    told = _read((yield _encoded(call)))
+    told = _answer.decode(_here((yield Call("submit_json", _encoded(call)))))
     answers = [
         Submitted(
             JobId(bytes.fromhex(job_id.replace("-", ""))), verdict, created_at or 0, run_at or 0
@@ -67,14 +101,14 @@ def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:
         if accepted:
             times = {"now": told.now, "arrival": told.arrival}
             call = {"store": store, **times, "given": _given(accepted)}
-            _read((yield _encoded(call)))
+            _here((yield Call("submit_json", _encoded(call))))
     return answers
 
 
-def _read(answer: str | None) -> _Answer:
+def _here(answer: str | None) -> str:
     if answer is None:
         raise ConfigError("the connection leads to another database than the engine's")
-    return _answer.decode(answer)
+    return answer
 
 
 def _encoded(call: Mapping[str, object]) -> str:

@@ -46,12 +46,12 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEnd
         self._database = database
         self._url = url
         self._submitter = Submitter(database)
-        self._callers = Callers(database)
         # One that is only ever attached to is forgotten by whoever opened it.
         self._sessions: set[PostgresSession] = set()
         """Not weak: one that its holder forgot has a connection that somebody must close."""
         self._is_closed = False
         self._depths = Depths(self)
+        self._callers = Callers(database, self._depths)
 
     @property
     def traits(self) -> Traits:
@@ -165,6 +165,8 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEnd
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
+        _ = self._open
+        await self._depths.admit(firing.jobs)
         return await scheduling.fire(self._open, firing)
 
     async def prune(self, retention: Retention, *, limit: int) -> int:

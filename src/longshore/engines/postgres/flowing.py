@@ -90,10 +90,9 @@ class PostgresFlow:
         """Let a blocked line go on without the dead."""
         return await lining.release(self._open, queue, tenant, key)
 
-    async def depths(self) -> dict[str, Depth]:
-        """The queues that must not get too deep."""
-        found = await self._open.fetch(SQL.depths)
-        return {row["queue"]: Depth(row["most"], row["jobs"]) for row in found}
+    async def depths(self) -> list[Depth]:
+        """Where no more than so many jobs may wait."""
+        return [Depth(*row) for row in await self._open.fetch(SQL.depths)]
 
 
 async def _put_queue(

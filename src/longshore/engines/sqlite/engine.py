@@ -34,7 +34,7 @@ from longshore.engines.sqlite import (
 from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
-from longshore.engines.sqlite.flowing import SqliteFlow
+from longshore.engines.sqlite.flowing import SqliteFlow, admit
 from longshore.engines.sqlite.outbox import SqliteOutbox
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
@@ -90,6 +90,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""
         with translated(self._store.path), callers.transaction(self._store, connection) as db:
+            admit(self._depths, db, jobs)
             transaction = Transaction(db, self._store.clock.now())
             answers = submitting.submit(transaction, jobs)
             transaction.finish()
@@ -201,6 +202,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
+        await self._depths.admit(firing.jobs)
         return await self._writer.call(partial(scheduling.fire, firing))
 
     async def prune(self, retention: Retention, *, limit: int) -> int:

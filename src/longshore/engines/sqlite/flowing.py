@@ -1,7 +1,7 @@
 """What is said of queues and of the breakers of types."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.core.job import NewJob
 from longshore.core.line import Line, LineName
 from longshore.engines.sqlite import breaking, lining
 from longshore.engines.sqlite.connection import Store
@@ -23,7 +24,7 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["SqliteFlow"]
+__all__ = ["SqliteFlow", "admit"]
 
 T = TypeVar("T")
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
@@ -113,10 +114,24 @@ class SqliteFlow:
         name = LineName(queue, tenant, key)
         return await self._writer.call(partial(lining.release, name))
 
-    async def depths(self) -> dict[str, Depth]:
-        """The queues that must not get too deep."""
-        found = await self._read(lambda db: db.execute(SQL.depths).fetchall())
-        return {queue: Depth(most, jobs) for queue, most, jobs in found}
+    async def depths(self) -> list[Depth]:
+        """Where no more than so many jobs may wait."""
+        return await self._read(_count_depths)
+
+
+def admit(depths: Depths, db: sqlite3.Connection, jobs: Sequence[NewJob]) -> None:
+    """Return if the jobs may be submitted on this connection, else QueueFullError."""
+    if depths.is_stale:
+        since = depths.look()
+        depths.learn(_count_depths(db), since=since)
+    refusal = depths.refusal(jobs)
+    if refusal and not db.execute(SQL.is_known, {"id": jobs[0].id}).fetchone():
+        raise refusal
+    depths.add(jobs)
+
+
+def _count_depths(db: sqlite3.Connection) -> list[Depth]:
+    return [Depth(*row) for row in db.execute(SQL.depths)]
 
 
 def _sort_step(queue: str, at: _Place, transaction: Transaction) -> _Place | None:

@@ -2,9 +2,11 @@ import pytest
 
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Verdict
+from longshore.core.schedule import Firing, Shot
 from longshore.engine import Engine
 from longshore.errors import QueueFullError
-from longshore.testing.factories import HOUR, a_job
+from longshore.runtime.clock import ManualClock
+from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
 from longshore.testing.manual import a_worker
 
 DEEP = QueueSettings(max_depth=3)
@@ -52,3 +54,47 @@ async def test_a_queue_takes_jobs_again_when_it_has_room_or_no_limit(engine: Eng
         await engine.put_queue("mail", layer, QueueSettings())
 
     await engine.submit([a_job(queue="mail")])
+
+
+async def test_a_tenant_that_has_enough_waiting_keeps_no_other_out(engine: Engine) -> None:
+    mine = [a_job(queue="mail", tenant="acme", ordering_key="k") for _ in range(2)]
+    others = [a_job(queue="mail", tenant="other"), a_job(queue="mail", tenant="third")]
+    await engine.submit([*mine, a_job(queue="mail", tenant="acme", delay=HOUR), *others])
+    limit = QueueSettings(max_depth_per_tenant=3)
+    await engine.put_queue("mail", Layer.OVERRIDDEN, limit)
+
+    with pytest.raises(QueueFullError) as refused:
+        await engine.submit([a_job(queue="mail", tenant="acme")])
+    await engine.submit([a_job(queue="mail", tenant="other"), a_job(tenant="acme")])
+    await engine.submit([a_job(queue="mail", tenant="new")])
+    worker = await a_worker(engine, queues=["mail"])
+    await worker.claim(1)
+    await engine.put_queue("mail", Layer.DECLARED, limit)  # has the count taken anew
+
+    await engine.submit([a_job(queue="mail", tenant="acme")])
+
+    told = refused.value
+    assert (told.queue, told.tenant, told.retry_after) == ("mail", "acme", 1.0)
+    with pytest.raises(QueueFullError, match="'acme'"):
+        await engine.submit([a_job(queue="mail", tenant="acme")])
+
+
+async def test_a_schedule_whose_queue_is_full_stays_due(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await engine.submit([a_job(queue="mail")])
+    due = clock.now()
+    await engine.put_schedule(a_schedule(queue="mail", next_due=due))
+    shots = (Shot(due, a_job(queue="mail")),)
+    firing = Firing("nightly", "default", due, shots, due + MINUTE)
+
+    with pytest.raises(QueueFullError):
+        await engine.fire(firing)
+    (late,) = await engine.due_schedules(limit=10)
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
+    (answer,) = await engine.fire(firing)
+
+    assert (late.schedule.next_due, late.schedule.last_due) == (due, None)
+    assert answer.verdict is Verdict.ACCEPTED
+    assert await engine.fire(firing) == []

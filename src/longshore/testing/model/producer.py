@@ -10,7 +10,7 @@ from longshore.errors import QueueFullError
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store, Used
 
-__all__ = ["ModelProducer", "accept"]
+__all__ = ["ModelProducer", "accept", "refuse_if_full"]
 
 WAITING = {State.SCHEDULED, State.READY}
 
@@ -22,20 +22,25 @@ class ModelProducer:
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """See `longshore.engine.Producer`."""
-        for queue in dict.fromkeys(job.queue for job in jobs):
-            self._refuse_if_full(queue, jobs[0].id)
+        refuse_if_full(self._store, jobs)
         answers = [accept(self._store, new) for new in jobs]
         self._store.commit()
         return answers
 
-    def _refuse_if_full(self, queue: str, job_id: JobId) -> None:
-        most = self._store.effective(queue).max_depth
-        rows = self._store.rows
-        depth = sum(
-            row.job.queue == queue and row.job.state in WAITING for row in rows.values()
-        )
-        if most is not None and depth >= most and job_id not in rows:
-            raise QueueFullError(queue, retry_after=1.0)
+
+def refuse_if_full(store: Store, jobs: Sequence[NewJob]) -> None:
+    """Return if the jobs may come in, else QueueFullError."""
+    waiting = [row.job for row in store.rows.values() if row.job.state in WAITING]
+    for queue, tenant in dict.fromkeys((job.queue, job.tenant) for job in jobs):
+        settings = store.effective(queue)
+        there = [job.tenant for job in waiting if job.queue == queue]
+        if jobs[0].id in store.rows:
+            return
+        if settings.max_depth is not None and len(there) >= settings.max_depth:
+            raise QueueFullError(queue, 1.0)
+        most = settings.max_depth_per_tenant
+        if most is not None and there.count(tenant) >= most:
+            raise QueueFullError(queue, 1.0, tenant=tenant)
 
 
 def accept(store: Store, new: NewJob) -> Submitted:

@@ -10,7 +10,7 @@ from longshore.core.job import JobId, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.engine import Lapsed, Promoted, Retention
-from longshore.testing.model.producer import accept
+from longshore.testing.model.producer import accept, refuse_if_full
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Lease, Store
 
@@ -81,6 +81,7 @@ class ModelSteward:
         schedule = self._store.schedules.get((firing.tenant, firing.name))
         if schedule is None or schedule.is_paused or schedule.next_due != firing.expected:
             return []
+        refuse_if_full(self._store, firing.jobs)
         answers = [answer for shot in firing.shots for answer in self._shoot(schedule, shot)]
         dues = [shot.due for shot in firing.shots]
         self._store.schedules[firing.tenant, firing.name] = replace(
