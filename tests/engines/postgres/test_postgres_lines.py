@@ -68,6 +68,45 @@ async def test_a_job_that_ends_in_its_handlers_transaction_lets_the_next_one_in(
     assert [one.id for one in await again.claim(9)] == [jobs[1].id]
 
 
+@pytest.mark.parametrize("is_buried", [False, True])
+async def test_jobs_that_share_a_span_leave_their_lines_one_by_one_and_once(
+    engine: PostgresEngine, empty_postgres_url: str, *, is_buried: bool
+) -> None:
+    jobs = [a_job(ordering_key=key, type=key) for key in "abc" for _ in range(3)]
+    firsts, seconds = jobs[::3], jobs[1::3]
+    await engine.submit(jobs)
+    connection = await asyncpg.connect(empty_postgres_url)
+    worker = await a_worker(engine, types=["a", "b", "c"])
+    claims = await worker.claim(9)
+    assert {one.id for one in claims} == {one.id for one in firsts}
+    assert await connection.fetchval("select count(*) from longshore.claim") == 1
+    assert isinstance(worker.session, PostgresSession)
+
+    async with worker.session.transaction(reference(claims[0]), started_at=1):
+        pass  # its line waits for whoever writes next, and the others run on
+    if is_buried:
+        await engine.bury(worker.session.token, [])
+        worker = await a_worker(engine, types=["a", "b", "c"])
+        found = await worker.claim(9)
+        expected = [seconds[0], *firsts[1:]]
+    else:
+        found = (await worker.exchange(want=9)).claims
+        expected = seconds[:1]
+
+    assert sorted(one.id for one in found) == sorted(one.id for one in expected)
+    assert await connection.fetch("select * from longshore.misplaced()") == []
+    held = found if is_buried else [claims[1], *found]
+    ends = [settle.succeeded(one, started_at=1, finished_at=2) for one in held]
+    await worker.exchange(settlements=ends)
+    lines = [await engine.line("default", key) for key in "ab"]
+    assert [(one.inside, one.parked, one.last) for one in lines if one] == [
+        (1, 0, jobs[2].id),
+        (1, 1, jobs[4].id),
+    ]
+    assert await connection.fetch("select * from longshore.misplaced()") == []
+    await connection.close()
+
+
 async def test_two_processes_that_submit_to_each_others_lines_both_get_through(
     engine: PostgresEngine, empty_postgres_url: str
 ) -> None:

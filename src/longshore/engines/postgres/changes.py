@@ -1,7 +1,7 @@
 """The changes of one call, collected row by row and sent as columns."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -115,21 +115,25 @@ class Changes:
         }
         where = {"state": state, "run_at": span.run_at, "rank": span.rank}
         self._tally[span.queue, span.tenant_of(ordinal(one.handle)), state] += 1
-        if span.line is not None:
-            self.leave(span, state)
+        if span.lines:
+            self.leave(span, [ordinal(one.handle)], state)
         self._ended.append({**facts, **counters, **where, "reason": one.reason})
 
-    def leave(self, span: HeldSpan, state: State) -> None:
-        """The one job of a span leaves its line."""
-        self._lines.append(
+    def leave(self, span: HeldSpan, places: Iterable[int], state: State) -> None:
+        """These jobs of a span leave their lines."""
+        keys = span.lines or {}
+        found: list[dict[str, object]] = [
             {
                 "queue": span.queue,
-                "tenant": span.tenant_of(span.lo),
-                "key": span.line,
-                "id": span.id(span.lo).hex(),
+                "tenant": span.tenant_of(place),
+                "key": keys[place],
+                "id": span.id(place).hex(),
                 "state": state,
             }
-        )
+            for place in places
+            if place in keys
+        ]
+        self._lines += found
 
     def remember(self, facts: dict[str, object], outcome: str, one: Settlement) -> None:
         """A delivery that did not succeed goes into the job's history."""
@@ -219,19 +223,17 @@ class Changes:
         return [*columns, packed(list(self._tally.values()))]
 
     def _rare(self) -> str | None:
-        rare = self._attempts or self._ended or self.heard or self._reports
-        if not (rare or self._lines):
-            return None
-        rare = {
-            "ready": self._ready,
-            "scheduled": self._scheduled,
-            "finished": self._ended,
-            "attempts": self._attempts,
-            "heard": self.heard,
-            "progress": list(self._reports.values()),
-            "lines": self._lines,
-        }
-        return _json.encode(rare).decode()
+        found: dict[str, object] = {"lines": self._lines} if self._lines else {}
+        if self._attempts or self._ended or self.heard or self._reports:
+            found |= {
+                "ready": self._ready,
+                "scheduled": self._scheduled,
+                "finished": self._ended,
+                "attempts": self._attempts,
+                "heard": self.heard,
+                "progress": list(self._reports.values()),
+            }
+        return _json.encode(found).decode() if found else None
 
     def _body(self) -> bytes | None:
         groups = [Group(*key, b"".join(ids)) for key, ids in self._ids.items()]

@@ -66,8 +66,8 @@ class HeldSpan(msgspec.Struct, eq=False):
     """Ordinals whose start is on record, and when."""
     entries: set[int] = set()
     """The journal entries that tell of this span."""
-    line: str | None = None
-    """The ordering key of its one job."""
+    lines: dict[int, str] | None = None
+    """The ordering keys of its jobs, if they have any."""
 
     def id(self, place: int) -> JobId:
         """The id of one job."""
@@ -109,6 +109,8 @@ class Book:
         """Whose start is being told, by handle."""
         self.emptied: list[HeldSpan] = []
         """Spans whose last job ended in its handler's transaction: nobody let go of them."""
+        self.lagging: list[HeldSpan] = []
+        """Spans with ordering keys of which jobs ended so: they have not left their lines."""
         self.completions = Completions()
         self.entry = 0
         """The last number of the journal that was given to anyone."""
@@ -167,6 +169,7 @@ class Book:
             else:
                 self.forgettable.append(entry)
         self.emptied = [span for span in self.spans.values() if not span.out]
+        self.lagging = [span for span in self.spans.values() if span.lines and span.done]
 
     def take_over(self, other: "Book") -> None:
         """Go on where a book ended that was not read back from the store."""
@@ -184,6 +187,8 @@ class Book:
             self.mention(one.entry, {span})
             if not span.out:
                 self.emptied.append(span)
+            elif span.lines:
+                self.lagging.append(span)
         self.completions.landed.clear()
 
     def _recall(self, span: HeldSpan, handle: int, kind: int, times: tuple[int, int]) -> None:
@@ -274,16 +279,16 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
         row["ids"],
         since,
         row["size"],
-        line=None if row["attributes"] is None else _line(row),
+        lines=None if row["attributes"] is None else _lines(row),
     )
 
 
-def _line(row: Row) -> str | None:
-    """The ordering key: who has one is alone in a span."""
-    place = row["lo"]
-    if row["hi"] - place > 1 or '"line"' not in row["attributes"]:
+def _lines(row: Row) -> dict[int, str] | None:
+    """The ordering keys: all jobs of a segment have one, or none."""
+    if '"line"' not in row["attributes"]:
         return None
-    return _attributes.decode(row["attributes"]).get(place, {}).get("line")
+    own = _attributes.decode(row["attributes"])
+    return {place: facts["line"] for place, facts in own.items() if "line" in facts} or None
 
 
 def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[Claim]:

@@ -112,6 +112,10 @@ class Plan:
                 changes.journal.append((handle, span.delivery, STARTED, None, None))
                 self._mentioned.add(span)
         touched = {span for span, _ in (*self._partly, *self._trimmed)}.union(self._over)
+        for span in book.lagging:
+            if span not in touched:
+                touched.add(span)
+                self._trim(span, [])
         for span in islice(book.spans.values(), _SWEPT):
             is_late = span.has_ended and self._moment - span.since > _LATE
             if is_late and span not in touched:
@@ -175,6 +179,7 @@ class Plan:
             span.out = 0
             del book.spans[span.number, span.part]
             book.unmention(span)
+        book.lagging.clear()
         if book.emptied:
             book.emptied = [span for span in book.emptied if span not in self._over]
 
@@ -200,7 +205,8 @@ class Plan:
             ]
         if len(found) == span.out:
             self._let_go(span, plain)
-        elif self._moment - span.since > _LATE:
+        elif span.lines or self._moment - span.since > _LATE:
+            # Whoever leaves a line is not told of by the journal: that would not say whether.
             self._trim(span, found)
         else:
             self._partly.append((span, found))
@@ -215,8 +221,6 @@ class Plan:
     def _let_go(self, span: HeldSpan, plain: list[Settlement]) -> None:
         self._over.append(span)
         self._changes.let_go(span)
-        if span.line is not None and (plain or span.done):
-            self._changes.leave(span, State.SUCCEEDED)
         self._succeed(span, plain)
 
     def _refuse(self, reference: Reference) -> None:
@@ -256,6 +260,8 @@ class Plan:
             finished = [one.finished_at or 0 for one in plain]
         if places:
             self._changes.succeed(span, places, (started, finished))
+            if span.lines:
+                self._changes.leave(span, places, State.SUCCEEDED)
 
     def _tell(self, span: HeldSpan, plain: list[Settlement]) -> None:
         tell = self._changes.tell

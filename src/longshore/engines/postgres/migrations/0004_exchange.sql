@@ -5,7 +5,7 @@
 -- f_* are spans that succeeded, with their times; j_* is a row of the journal; p_forget are
 -- rows of it that nobody needs any more; r_* are results; t_* is a row of the tally, of all that
 -- finishes here. p_rare is what happens to few: spans that become ready or scheduled again,
--- that died or were cancelled, and their history.
+-- that died or were cancelled, and their history; and jobs that leave their `lines`.
 create function longshore.settle(
     p_token bigint, p_now bigint, p_worker text,
     c_number bigint[], c_part smallint[], c_rest bytea[], c_size smallint[],
@@ -88,7 +88,12 @@ begin
           from unnest(r_handle, r_result) as t (handle, result);
     end if;
     if p_rare is not null then
-        perform longshore.settle_rare(p_token, p_now, p_worker, p_rare);
+        if p_rare ? 'finished' then
+            perform longshore.settle_rare(p_token, p_now, p_worker, p_rare);
+        end if;
+        if p_rare ? 'lines' then
+            perform longshore.leave_lines(p_rare -> 'lines');
+        end if;
     end if;
     if cardinality(t_jobs) > 0 then
         insert into longshore.tally values (t_queue, t_tenant, t_state, t_jobs);
@@ -163,9 +168,6 @@ begin
         on conflict (segment, ordinal) do update
        set delivery = excluded.delivery, fraction = excluded.fraction,
            message = excluded.message, at = excluded.at;
-    if p_rare -> 'lines' <> '[]' then
-        perform longshore.leave_lines(p_rare -> 'lines');
-    end if;
 end
 $$;
 

@@ -2,8 +2,9 @@
 -- their order has to leave.
 
 -- A line that has jobs, or that dead ones block. `inside` counts those that are ready, run or
--- wait to be tried again; `tail` is the place of the one that was parked last. Whoever changes
--- anything in a line holds its row, and takes several in the order of their names.
+-- wait to be tried again; `tail` counts those that ever joined, and is the place of the one that was
+-- parked last. Whoever changes anything in a line holds its row, and takes several in the order of
+-- their names.
 create table longshore.line (
     queue  text collate "C" not null,
     tenant text collate "C" not null,
@@ -105,99 +106,115 @@ begin
 end
 $$;
 
--- Jobs go to the ends of their lines, in this order; those that block one go back to it.
+-- Jobs go to the ends of their lines, in this order; those that block one go back to it. All of
+-- them at once: most lines are new, and then there is nothing else to do.
+-- Those of a segment that are let in together are one span, of several types if the segment is.
 create function longshore.line_up(p_jobs longshore.joining[]) returns void language plpgsql
     set plan_cache_mode = force_generic_plan
     set enable_seqscan = off set enable_bitmapscan = off
-    set enable_hashjoin = off set enable_mergejoin = off
+    set enable_nestloop = off set enable_mergejoin = off set enable_hashjoin = on
 as $$
 declare
-    v_name  record;
-    v_line  longshore.line;
-    v_back  uuid[];
-    v_room  integer;
+    v_queues  text[];
+    v_most    integer[];
+    v_entered integer;
+    v_others  longshore.line[];
+    v_line    longshore.line;
 begin
-    for v_name in
-        select w.queue, w.tenant, w.key, count(*)::integer as jobs,
-               array_agg(w.job order by w.place) as members, array_agg(w.id) as ids
-          from (select t.place, s.queue,
-                       row(t.segment, t.ordinal, t.run_at, t.rank, t.delivery, t.attempt,
-                           t.is_replayed)::longshore.joining as job,
+    select array_agg(f.queue), array_agg((f.settings ->> 'max_running_per_key')::integer)
+      into v_queues, v_most
+      from longshore.flow f where f.settings ? 'max_running_per_key';
+    with job as materialized (
+        select w.*, row_number() over (partition by w.queue, w.tenant, w.key
+                                       order by w.place) as nth
+          from (select t.*, s.queue, s.weight, s.types is not null as is_mixed,
                        coalesce(s.tenants[t.ordinal + 1], s.tenant) as tenant,
+                       coalesce(s.types[t.ordinal + 1], s.type) as type,
                        (s.keys -> t.ordinal::text ->> 'ordering_key') collate "C" as key,
                        encode(substring(s.ids from t.ordinal * 16 + 1 for 16), 'hex')::uuid as id
                   from unnest(p_jobs) with ordinality
                        as t (segment, ordinal, run_at, rank, delivery, attempt, is_replayed,
                              place)
                  cross join lateral (
-                       select x.queue, x.tenant, x.tenants, x.keys, x.ids
+                       select x.queue, x.weight, x.types, x.type, x.tenants, x.tenant, x.keys,
+                              x.ids
                          from longshore.segment x where x.segment = t.segment offset 0) s) w
-         group by w.queue, w.tenant, w.key order by w.queue, w.tenant, w.key
-    loop
-        insert into longshore.line as l (queue, tenant, key, inside, tail)
-        values (v_name.queue, v_name.tenant, v_name.key, 0, v_name.jobs)
+    ), name as materialized (
+        select j.queue, j.tenant, j.key, count(*)::integer as jobs,
+               array_agg(j.id order by j.nth) as ids,
+               coalesce(v_most[array_position(v_queues, j.queue)], 1) as most
+          from job j group by j.queue, j.tenant, j.key
+    ), held as (
+        -- In the order of their names.
+        insert into longshore.line as l (queue, tenant, key, inside, tail, last)
+        select n.queue, n.tenant, n.key, least(n.jobs, n.most), n.jobs,
+               n.ids[least(n.jobs, n.most)]
+          from name n order by n.queue, n.tenant, n.key
             on conflict (queue, tenant, key) do update set tail = l.tail + excluded.tail
-        returning l.* into v_line;
-        v_back := '{}';
-        if v_line.dead && v_name.ids then
-            v_back := longshore.go_back(v_name.members, v_line);
-            select l.* into v_line from longshore.line l
-             where l.queue = v_line.queue and l.tenant = v_line.tenant and l.key = v_line.key;
-        end if;
-        v_room := 0;
-        if v_line.tail = v_name.jobs then
-            -- It is new: there is nobody before them.
-            v_room := coalesce((select (f.settings ->> 'max_running_per_key')::integer
-                                  from longshore.flow f where f.queue = v_line.queue), 1);
-        end if;
-        with job as materialized (
-            select j.*, s.type, s.weight, s.id, row_number() over (order by j.place) as nth
-              from unnest(v_name.members) with ordinality
-                   as j (segment, ordinal, run_at, rank, delivery, attempt, is_replayed, place)
-             cross join lateral (
-                   select coalesce(x.types[j.ordinal + 1], x.type) as type, x.weight,
-                          encode(substring(x.ids from j.ordinal * 16 + 1 for 16), 'hex')::uuid
-                              as id
-                     from longshore.segment x where x.segment = j.segment offset 0) s
-             where s.id <> all (v_back)
-        ), entered as (
-            insert into longshore.ready
-                (queue, type, rank, segment, lo, hi, size, weight, run_at, delivery, attempt,
-                 is_replayed)
-            select v_line.queue, j.type, j.rank, j.segment, j.ordinal, j.ordinal + 1, 1,
-                   j.weight, j.run_at, j.delivery, j.attempt, j.is_replayed
-              from job j where j.nth <= v_room
-        ), parked as (
-            insert into longshore.parked
-            select v_line.queue, v_line.tenant, v_line.key,
-                   v_line.tail - v_name.jobs + j.nth, j.segment, j.ordinal, j.type, j.weight,
-                   j.rank, j.run_at, j.delivery, j.attempt, j.is_replayed
-              from job j where j.nth > v_room
-        )
-        select v_line.inside + least(v_room, count(*)),
-               coalesce((array_agg(j.id order by j.nth desc) filter (where j.nth <= v_room))[1],
-                        v_line.last)
-          into v_line.inside, v_line.last
-          from job j;
-        perform longshore.move_up(v_line.queue, v_line.tenant, v_line.key, v_line.inside,
-                                  v_line.last, v_line.dead);
-        if v_room > 0 or v_back <> '{}' then
-            perform longshore.arrange(array(select m.segment from unnest(v_name.members) m));
-            if exists (select from longshore.waiting) then
-                perform pg_notify('longshore', '');
+        returning l.*
+    ), line as materialized (
+        -- In a new one there is nobody before them.
+        select h.*, n.jobs, n.ids, n.most, case when h.tail = n.jobs then n.most else 0 end as room
+          from held h join name n using (queue, tenant, key)
+    ), placed as materialized (
+        select j.*, l.tail - l.jobs + j.nth as seat, j.nth <= l.room as is_inside
+          from job j join line l using (queue, tenant, key)
+         where l.dead is null or j.id <> all (l.dead)
+    ), entered as (
+        insert into longshore.ready
+            (queue, type, types, rank, segment, lo, hi, size, weight, mask, run_at, delivery,
+             attempt, is_replayed)
+        select g.queue, case when g.is_mixed then '' else g.types[1] end,
+               case when g.is_mixed then g.types end, g.rank, g.segment, g.lo, g.hi, g.size,
+               g.weight,
+               case when g.size < g.hi - g.lo then longshore.mask(g.ordinals, g.hi) end,
+               g.run_at, g.delivery, g.attempt, g.is_replayed
+          from (select p.segment, p.queue, p.weight, p.is_mixed, p.rank, p.run_at, p.delivery,
+                       p.attempt, p.is_replayed, min(p.ordinal) as lo, max(p.ordinal) + 1 as hi,
+                       count(*) as size, array_agg(p.ordinal) as ordinals,
+                       array_agg(distinct p.type) as types
+                  from placed p where p.is_inside
+                 group by p.segment, p.queue, p.weight, p.is_mixed, p.rank, p.run_at, p.delivery,
+                          p.attempt, p.is_replayed) g
+    ), parked as (
+        insert into longshore.parked
+        select p.queue, p.tenant, p.key, p.seat, p.segment, p.ordinal, p.type, p.weight, p.rank,
+               p.run_at, p.delivery, p.attempt, p.is_replayed
+          from placed p where not p.is_inside
+    )
+    select (select count(*) from placed p where p.is_inside),
+           (select array_agg(row(l.queue, l.tenant, l.key, l.inside, l.tail, l.last,
+                                 l.dead)::longshore.line)
+              from line l
+             where l.room = 0 and (l.dead && l.ids or (l.dead is null and l.inside < l.most)))
+      into v_entered, v_others;
+    if v_others is not null then
+        foreach v_line in array v_others loop
+            if v_line.dead is not null then
+                v_line := longshore.go_back(p_jobs, v_line);
+                v_entered := v_entered + 1;
             end if;
+            perform longshore.move_up(v_line.queue, v_line.tenant, v_line.key, v_line.inside,
+                                      v_line.last, v_line.dead);
+        end loop;
+    end if;
+    if v_entered > 0 then
+        perform longshore.arrange(array(select m.segment from unnest(p_jobs) m));
+        if exists (select from longshore.waiting) then
+            perform pg_notify('longshore', '');
         end if;
-    end loop;
+    end if;
 end
 $$;
 
 -- Those of the jobs that block a line are ready, in their place, and block it no longer. Returns
--- them; the caller holds the line.
+-- how it stands then; the caller holds it.
 create function longshore.go_back(
     p_jobs longshore.joining[], p_line longshore.line
-) returns uuid[] language plpgsql as $$
+) returns longshore.line language plpgsql as $$
 declare
-    v_ids uuid[];
+    v_ids  uuid[];
+    v_line longshore.line;
 begin
     with job as materialized (
         select j.*, s.type, s.weight, s.id
@@ -221,8 +238,9 @@ begin
        set inside = l.inside + cardinality(v_ids), last = v_ids[cardinality(v_ids)],
            dead = nullif(array(select d from unnest(l.dead) with ordinality as t (d, nth)
                                 where d <> all (v_ids) order by nth), '{}')
-     where l.queue = p_line.queue and l.tenant = p_line.tenant and l.key = p_line.key;
-    return v_ids;
+     where l.queue = p_line.queue and l.tenant = p_line.tenant and l.key = p_line.key
+    returning l.* into v_line;
+    return v_line;
 end
 $$;
 
@@ -238,12 +256,23 @@ create function longshore.line_up_new(
     set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-    v_jobs longshore.joining[];
+    c_epoch  constant bigint := 1704067200000000;
+    c_band   constant bigint := 1::bigint << 51;
+    v_since  constant bigint := least(greatest(p_arrival - c_epoch, 0), c_band - 1);
+    v_queues text[];
+    v_agings bigint[];
+    v_jobs   longshore.joining[];
 begin
+    select array_agg(f.queue), array_agg(longshore.aging_of(f.settings))
+      into v_queues, v_agings
+      from longshore.flow f where f.settings ? 'order';
+    -- The ranks are the same as in longshore.submit.
     with job as materialized (
         select t.place, l.segment, l.ordinal, coalesce(t.run_at, p_now + t.delay) as due,
-               s.queue, s.priority, s.weight, coalesce(s.types[l.ordinal + 1], s.type) as type,
-               s.keys -> l.ordinal::text ->> 'ordering_key' as key
+               s.queue, s.priority::bigint as priority, s.weight,
+               coalesce(s.types[l.ordinal + 1], s.type) as type,
+               s.keys -> l.ordinal::text ->> 'ordering_key' as key,
+               v_agings[array_position(v_queues, s.queue)] as aging
           from unnest(p_ids, p_run_ats, p_delays) with ordinality
                as t (id, run_at, delay, place)
          cross join lateral (
@@ -254,12 +283,15 @@ begin
         insert into longshore.scheduled
             (run_at, segment, lo, hi, size, weight, queue, type, rank, line)
         select j.due, j.segment, j.ordinal, j.ordinal + 1, 1, j.weight, j.queue, j.type,
-               longshore.rank_of(j.queue, j.priority, j.due, true), j.key
+               coalesce(longshore.aged(j.priority, j.due - c_epoch, j.aging),
+                        (j.priority << 52) + least(greatest(j.due - c_epoch, 0), c_band - 1)),
+               j.key
           from job j where j.due > p_now
     )
     select array_agg(row(j.segment, j.ordinal, p_arrival,
-                         longshore.rank_of(j.queue, j.priority, p_arrival, false), 0, 0,
-                         false)::longshore.joining order by j.place)
+                         coalesce(longshore.aged(j.priority, p_arrival - c_epoch, j.aging),
+                                  (j.priority << 52) + c_band + v_since),
+                         0, 0, false)::longshore.joining order by j.place)
       into v_jobs from job j where j.due <= p_now;
     if v_jobs is not null then
         perform longshore.line_up(v_jobs);
@@ -270,58 +302,53 @@ begin
 end
 $$;
 
--- The rank of a job that arrives, or is to run, at p_at: the same as in longshore.submit.
-create function longshore.rank_of(
-    p_queue text, p_priority integer, p_at bigint, p_is_punctual boolean
-) returns bigint language plpgsql stable as $$
-declare
-    c_epoch constant bigint := 1704067200000000;
-    c_band  constant bigint := 1::bigint << 51;
-    v_aging bigint;
-begin
-    select longshore.aging_of(f.settings) into v_aging
-      from longshore.flow f where f.queue = p_queue;
-    if v_aging is not null then
-        return longshore.aged(p_priority, p_at - c_epoch, v_aging);
-    end if;
-    return (p_priority::bigint << 52) + case when p_is_punctual then 0 else c_band end
-           + least(greatest(p_at - c_epoch, 0), c_band - 1);
-end
-$$;
-
 -- Jobs that were inside their lines have ended; the next ones go on. A JSON array of objects:
 -- queue, tenant, key, id, state. A session that meets a line which someone holds for longer
 -- tries again: it has renewals to make.
 create function longshore.leave_lines(p_ends jsonb) returns void language plpgsql
     set lock_timeout = '2s'
+    set plan_cache_mode = force_generic_plan
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
-    v_name record;
-    v_line longshore.line;
+    v_empty  tid[];
+    v_others longshore.line[];
+    v_line   longshore.line;
 begin
-    for v_name in
-        select (t.job ->> 'queue') collate "C" as queue,
-               (t.job ->> 'tenant') collate "C" as tenant,
-               (t.job ->> 'key') collate "C" as key, count(*)::integer as jobs,
-               array_agg((t.job ->> 'id')::uuid order by t.place)
-                   filter (where t.job ->> 'state' = 'dead') as dead
-          from jsonb_array_elements(p_ends) with ordinality as t (job, place)
-         group by 1, 2, 3 order by 1, 2, 3
-    loop
-        select l.* into v_line from longshore.line l
-         where l.queue = v_name.queue and l.tenant = v_name.tenant and l.key = v_name.key
-           for update;
-        continue when not found;
-        if v_name.dead is not null and exists (
-            select from longshore.flow f
-             where f.queue = v_name.queue and f.settings ->> 'on_dead' = 'block'
-        ) then
-            v_line.dead := v_line.dead || v_name.dead;
-        end if;
-        perform longshore.move_up(v_line.queue, v_line.tenant, v_line.key,
-                                  greatest(v_line.inside - v_name.jobs, 0), v_line.last,
-                                  v_line.dead);
-    end loop;
+    with name as materialized (
+        select t.queue, t.tenant, t.key, count(*)::integer as jobs,
+               array_agg(t.id order by t.place) filter (where t.state = 'dead') as died
+          from rows from (jsonb_to_recordset(p_ends) as (
+                   queue text collate "C", tenant text collate "C", key text collate "C",
+                   id uuid, state text))
+               with ordinality as t (queue, tenant, key, id, state, place)
+         group by t.queue, t.tenant, t.key order by t.queue, t.tenant, t.key
+    ), held as materialized (
+        select n.jobs, n.died, l.*, l.tail = n.jobs and l.dead is null and n.died is null as is_over
+          from name n cross join lateral (
+               select x.ctid as tid, x.* from longshore.line x
+                where x.queue = n.queue and x.tenant = n.tenant and x.key = n.key
+                  for update) l
+    )
+    -- If all who ever joined a line leave it now, nobody is behind them.
+    select array_agg(h.tid) filter (where h.is_over),
+           array_agg(row(
+               h.queue, h.tenant, h.key, greatest(h.inside - h.jobs, 0), h.tail, h.last,
+               case when h.died is not null and exists (
+                    select from longshore.flow f
+                     where f.queue = h.queue and f.settings ->> 'on_dead' = 'block'
+               ) then h.dead || h.died else h.dead end)::longshore.line)
+               filter (where not h.is_over)
+      into v_empty, v_others
+      from held h;
+    delete from longshore.line l where l.ctid = any (v_empty);
+    if v_others is not null then
+        foreach v_line in array v_others loop
+            perform longshore.move_up(v_line.queue, v_line.tenant, v_line.key, v_line.inside,
+                                      v_line.last, v_line.dead);
+        end loop;
+    end if;
 end
 $$;
 
@@ -574,7 +601,7 @@ select l.id, j.state, j.queue, j.type, j.tenant, j.priority,
 -- Jobs from before there were lines count as let in, all of them: order begins with the next.
 insert into longshore.line (queue, tenant, key, inside, tail, last)
 select s.queue, coalesce(s.tenants[p.ordinal + 1], s.tenant),
-       s.keys -> p.ordinal::text ->> 'ordering_key', count(*), 0,
+       s.keys -> p.ordinal::text ->> 'ordering_key', count(*), count(*),
        (array_agg(encode(substring(s.ids from p.ordinal * 16 + 1 for 16), 'hex')::uuid))[1]
   from longshore.segment s
  cross join lateral longshore.places(s.segment, null) p
