@@ -181,3 +181,15 @@ async def test_the_third_signal_kills(watch: Watch):
 
     assert supervisor.wait(PATIENCE) == 137
     assert not is_alive(child)
+
+
+def test_a_worker_whose_supervisor_died_before_it_had_begun_leaves(tmp_path: Path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait(PATIENCE)
+    app = Path(__file__).with_name("cli_app.py")
+    command = [sys.executable, "-m", "longshore", "worker", "--supervised", str(gone.pid)]
+    shared = ["--app", "cli_app:app", "--url", f"sqlite:///{tmp_path}/jobs.db"]
+
+    left = subprocess.run([*command, *shared], cwd=app.parent, timeout=60, check=False)
+
+    assert left.returncode == -signal.SIGTERM

@@ -145,10 +145,12 @@ async def _parted() -> set[asyncio.Task[Any]]:
     return (await asyncio.wait([*tasks, threads], timeout=_PARTING))[1]
 
 
-def leave_with_parent() -> None:
-    """Have this process asked to drain when its parent dies. Linux only; elsewhere nothing."""
+def leave_with_parent(parent: int) -> None:
+    """Have this process asked to drain when its parent dies. Linux only; elsewhere nothing.
+
+    `parent` is who started it, and may be gone by now.
+    """
     if sys.platform == "linux":
-        parent = os.getppid()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -31,14 +31,14 @@ log = logging.getLogger("longshore.cli")
 @setting("api.max_requests", int)
 @setting("api.drain_timeout", duration)
 @click.option("--fd", type=int, hidden=True, help="A socket that listens already.")
-@click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
+@click.option("--supervised", type=int, hidden=True, help="Leave when this parent is gone.")
 @click.option("--metrics-folder", type=Path, hidden=True, help="Where all processes count.")
 @click.option("--ready-file", type=Path, hidden=True, help="Made when requests are taken.")
 @click.pass_context
 def command(
     context: click.Context,
     fd: int | None,
-    supervised: bool,
+    supervised: int | None,
     metrics_folder: Path | None,
     ready_file: Path | None,
     **options: Any,
@@ -52,8 +52,8 @@ def command(
     flags = {f"api.{name}": value for name, value in options.items()}
     with wiring.service(shared, flags) as (app, settings):
         listening = socket.socket(fileno=fd) if fd is not None else api.listen(settings)
-        if supervised:
-            leave_with_parent()
+        if supervised is not None:
+            leave_with_parent(supervised)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         else:
             asyncio.run(api.refuse_keyless(app, settings))
@@ -65,7 +65,7 @@ def command(
         metrics.at(app, metrics.Port(None, metrics_folder))
         on_ready = partial(_tell, ready_file)
         is_renewed = service.run(api.serve(app, settings, listening, on_ready))
-    if is_renewed and not supervised:
+    if is_renewed and supervised is None:
         log.info("api begins again")
         os.set_inheritable(listening.fileno(), True)
         os.execv(sys.executable, _command(shared, options, listening))
@@ -80,7 +80,7 @@ def _tell(ready_file: Path | None) -> None:
 def _supervised(words: list[str], count: int, listening: socket.socket) -> int:
     with metrics.neighbours(metrics.Port()) as shared:
         supervisor = Supervisor(
-            [*words, *shared.words, "--supervised"],
+            [*words, *shared.words, "--supervised", str(os.getpid())],
             count,
             pass_fds=[listening.fileno()],
             renews=True,

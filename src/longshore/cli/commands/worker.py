@@ -1,6 +1,7 @@
 """`longshore worker`: run jobs."""
 
 import logging
+import os
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -45,12 +46,12 @@ log = logging.getLogger("longshore.cli")
 @setting("metrics.port", int, flag="--metrics-port")
 @click.option("--metrics-fd", type=int, hidden=True, help="A socket that listens already.")
 @click.option("--metrics-folder", type=Path, hidden=True, help="Where all processes count.")
-@click.option("--supervised", is_flag=True, hidden=True, help="Leave when the parent is gone.")
+@click.option("--supervised", type=int, hidden=True, help="Leave when this parent is gone.")
 @click.option("--farewell", type=click.Path(path_type=Path), hidden=True, help="Write it last.")
 @click.pass_context
 def command(
     context: click.Context,
-    supervised: bool,
+    supervised: int | None,
     farewell: Path | None,
     metrics_port: int | None,
     metrics_fd: int | None,
@@ -73,10 +74,10 @@ def command(
             announce()
             words = _command(shared, {**options, "processes": 1, "ready_file": None})
             context.exit(_supervise(words, settings, port))
-        if supervised:
-            leave_with_parent()
-        on_open = None if supervised else announce
-        signs = _signs(settings, is_supervised=supervised)
+        if supervised is not None:
+            leave_with_parent(supervised)
+        on_open = announce if supervised is None else None
+        signs = _signs(settings, is_supervised=supervised is not None)
         metrics.at(app, port)
         main = service.work(app, settings, port, signs=signs, on_open=on_open)
         ending = service.run(main)
@@ -142,7 +143,7 @@ def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
         "config": shared.config,
         **options,
     }
-    words = [sys.executable, "-m", "longshore", "worker", "--supervised"]
+    words = [sys.executable, "-m", "longshore", "worker", "--supervised", str(os.getpid())]
     for name, value in given.items():
         if value is True:
             words.append(f"--{name.replace('_', '-')}")
