@@ -16,6 +16,7 @@ from longshore.engines.postgres import batch
 from longshore.engines.postgres.arrays import packed_columns
 from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
+from longshore.engines.postgres.gathering import Gathering
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import (
     ConfigError,
@@ -120,7 +121,9 @@ class _Stream:
         self._free = [database.lane() for _ in range(_LANES)]
         self._waiting: deque[_Call] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_due = False
+        self._gathering = Gathering(self._go)
+        self._sent = 0
+        """Calls whose commit is under way."""
         self._held: Counter[_Key] = Counter()
         """The keys of calls that wait alone."""
         self._loners = asyncio.Semaphore(_LONERS)
@@ -133,10 +136,8 @@ class _Stream:
             self._keep(self._wait_alone(call))
             return await call.answer
         self._waiting.append(call)
-        if self._free and not self._is_due:
-            # Whoever calls in the same turn of the loop travels along.
-            self._is_due = True
-            loop.call_soon(self._go)
+        if self._free:
+            self._gathering.plan(loop, len(self._waiting) + self._sent)
         return await call.answer
 
     async def close(self) -> None:
@@ -148,13 +149,13 @@ class _Stream:
             await lane.close()
 
     def _go(self) -> None:
-        self._is_due = False
         while self._waiting and self._free:
             calls = [self._waiting.popleft()]
             count = len(calls[0].jobs)
             while self._waiting and count + len(self._waiting[0].jobs) <= MOST_JOBS:
                 calls.append(self._waiting.popleft())
                 count += len(calls[-1].jobs)
+            self._sent += len(calls)
             self._keep(self._run(self._free.pop(), calls))
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
@@ -170,7 +171,10 @@ class _Stream:
             raise
         finally:
             self._free.append(lane)
-            self._go()
+            self._sent -= len(calls)
+            if self._waiting:
+                loop = asyncio.get_running_loop()
+                self._gathering.plan(loop, len(self._waiting) + self._sent)
 
     async def _wait_alone(self, call: _Call) -> None:
         """Someone holds a key of this call in an open transaction: the others go on."""
