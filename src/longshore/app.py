@@ -291,7 +291,7 @@ class Longshore:
             worker = Worker(self.engine, registry, settings, clock=self._clock)
             scheduler = Scheduler(
                 self.engine,
-                retention=self.settings.scheduler.retention,
+                keeping=self.settings.keeping,
                 lease=microseconds(settings.lease),
                 clock=self._clock,
                 on_ready=lambda _: worker.nudge(),

@@ -2,9 +2,9 @@
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
 people look through an Inspector and set limits through Flow, the API asks Accounts who they
-are, relays read an Outbox, whose events go to Endpoints. Semantics live in
-`longshore.testing.contract`, which every engine must pass; `docs/architecture/exchange.md`
-walks the hard cases on paper.
+are, relays read an Outbox, whose events go to Endpoints, and an Audit log says who did what.
+Semantics live in `longshore.testing.contract`, which every engine must pass;
+`docs/architecture/exchange.md` walks the hard cases on paper.
 
 Calls are batch-first: one job is a list of one. A call that returns is durable. Every call
 either applies whole or raises a LongshoreError and applies nothing, with one exception that no
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from longshore.accounts import Accounts
+from longshore.audit import Audit
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.job import (
     Attempt,
@@ -39,6 +40,7 @@ from longshore.outbox import Outbox
 
 __all__ = [
     "Accounts",
+    "Audit",
     "Completion",
     "Endpoints",
     "Engine",
@@ -332,7 +334,9 @@ class Inspector(Protocol):
         ...
 
 
-class Engine(Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Protocol):
+class Engine(
+    Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Audit, Protocol
+):
     """A store that keeps every promise above."""
 
     @property

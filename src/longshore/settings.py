@@ -22,12 +22,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from longshore.api.settings import ApiSettings
 from longshore.core import quantity
 from longshore.engine import Retention
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
 from longshore.relay.settings import KafkaSettings, RelaySettings
+from longshore.scheduler.settings import AuditSettings, Keeping
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, WebhookSettings
 from longshore.tracing.settings import TracingSettings
 from longshore.worker.settings import WorkerSettings
@@ -136,12 +139,20 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     relay: RelaySettings = field(default_factory=RelaySettings)
     kafka: KafkaSettings = field(default_factory=KafkaSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     log: LogSettings = field(default_factory=LogSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
     http: HttpTaskSettings = field(default_factory=HttpTaskSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+
+    @property
+    def keeping(self) -> Keeping:
+        """As the scheduler takes it."""
+        kept = quantity.microseconds(self.audit.keep)
+        retention = msgspec.structs.replace(self.scheduler.retention, audit=kept)
+        return Keeping(retention=retention, transitions=self.audit.transitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

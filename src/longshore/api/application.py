@@ -23,6 +23,7 @@ from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.api.views import encode
 from longshore.errors import LongshoreError
+from longshore.runtime.acting import ACTOR
 
 __all__ = ["Application", "Line"]
 
@@ -185,9 +186,14 @@ class Application:
             headers=headers,
             raw=raw,
         )
-        if route.jobs is None:
-            return await route.handler(call)
-        return await self._charged(call, route)
+        # What the handler orders, the audit log says this caller has ordered.
+        token = ACTOR.set(caller.name)
+        try:
+            if route.jobs is None:
+                return await route.handler(call)
+            return await self._charged(call, route)
+        finally:
+            ACTOR.reset(token)
 
     def _count(self, scope: Message, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"

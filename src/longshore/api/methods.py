@@ -47,6 +47,10 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
             for value in arguments.values():
                 _check(value)
             owned = _owned(call.caller, arguments)
+            if method.name == "submit":
+                # Who it is, the key says, and not the one who asks.
+                by = call.caller.name if call.service.tells_who else None
+                owned["jobs"] = [replace(job, by=by) for job in owned["jobs"]]
             answer = await _carry_out(call.service.engine, method.name, owned)
         if method.answer is None:
             return Answer(204)

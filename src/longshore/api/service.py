@@ -30,6 +30,8 @@ class Service:
     metrics: Metrics = field(init=False)
     overview: Overview = field(init=False)
     hub: Hub = field(init=False)
+    tells_who: bool = False
+    """Whether the first event of a job says who submitted it."""
     document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""
 

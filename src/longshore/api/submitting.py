@@ -24,6 +24,7 @@ from longshore.core import codec, submission
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import NewJob, UniqueUntil
 from longshore.errors import SubmitError
+from longshore.runtime.acting import ACTOR
 
 __all__ = ["KEY_PATTERN", "JobBody", "idempotency_key", "new_job", "trace_of"]
 
@@ -104,6 +105,7 @@ def new_job(
         ordering_key=body.ordering_key,
         trace=body.trace or trace,
         tags=body.tags,
+        by=ACTOR.get() if service.tells_who else None,
     )
     try:
         submission.validate(job)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from longshore.api import (
+    audit,
     breakers,
     dead,
     docs,
@@ -37,6 +38,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *metrics.ROUTES,
     *tenants.ROUTES,
     *webhooks.ROUTES,
+    *audit.ROUTES,
     *sessions.ROUTES,
     *methods.ROUTES,
     *health.ROUTES,

@@ -82,7 +82,7 @@ async def serve(
     async with app:
         wiring.refuse_private(app.engine)
         server = serving.ApiServer(
-            Service(app.engine, settings.api, wiring.CLOCK),
+            _service(app, settings),
             is_local=serving.is_loopback(settings.api.host),
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
@@ -100,10 +100,14 @@ async def beside(
     if serving is None or listening is None:
         yield
         return
-    server = serving.ApiServer(Service(app.engine, settings.api, wiring.CLOCK), is_local=True)
+    server = serving.ApiServer(_service(app, settings), is_local=True)
     task = asyncio.create_task(server.run(listening))
     try:
         yield
     finally:
         server.drain()
         await task
+
+
+def _service(app: Longshore, settings: Settings) -> Service:
+    return Service(app.engine, settings.api, wiring.CLOCK, tells_who=settings.audit.transitions)

@@ -33,6 +33,7 @@ COMMANDS = {
     "events": "Watch what happens to jobs.",
     "outbox": "Tell who reads events and how far each is behind.",
     "webhooks": "Create, list, rotate, disable, test and replay webhooks.",
+    "audit": "Show who did what, and verify and export the log of it.",
     "migrate": "Bring the store's schema up to date.",
     "doctor": "Check everything that is usually wrong.",
     "bench": "Measure an engine end to end.",

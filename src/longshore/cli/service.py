@@ -179,7 +179,7 @@ def _scheduler(
 ) -> Scheduler:
     return Scheduler(
         app.engine,
-        retention=settings.scheduler.retention,
+        keeping=settings.keeping,
         lease=quantity.microseconds(settings.worker.lease),
         clock=wiring.CLOCK,
         on_ready=on_ready,

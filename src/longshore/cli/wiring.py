@@ -15,6 +15,7 @@ from longshore.cli.shared import Shared
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import ConfigError, EngineUnavailableError
+from longshore.runtime.acting import acting, person
 from longshore.runtime.clock import SystemClock
 from longshore.settings import LogFormat, Settings, load
 from longshore.wire.address import is_service, keyed
@@ -62,7 +63,8 @@ def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool
     async def inside() -> T:
         async with opened(shared) as engine:
             await prepare(engine, creates=creates)
-            return await call(engine)
+            with acting(f"cli {person()}"):
+                return await call(engine)
 
     return asyncio.run(inside())
 

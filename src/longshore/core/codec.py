@@ -142,7 +142,7 @@ def unique_key(type_name: str, payload: bytes) -> str:
 _CONTENT = {
     field.name: field.default
     for field in msgspec.structs.fields(NewJob)
-    if field.name not in {"id", "payload", "idempotency_key", "fingerprint", "trace"}
+    if field.name not in {"id", "payload", "idempotency_key", "fingerprint", "trace", "by"}
 }
 
 

@@ -69,6 +69,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     trace: str | None = None
     """W3C traceparent of whoever submitted the job."""
     tags: tuple[str, ...] = ()
+    by: str | None = None
+    """Who submitted it, if its first event shall say so."""
 
 
 class Verdict(StrEnum):

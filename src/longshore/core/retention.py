@@ -15,3 +15,5 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     outbox: int = 3_600_000_000
     consumer: int = 7 * 86_400_000_000
     """Nothing is kept for a consumer of the outbox that nobody has read for in so long."""
+    audit: int = 90 * 86_400_000_000
+    """Entries of the audit log that are older are cut off."""

@@ -1,4 +1,4 @@
-"""The scheduler: eight ticks in one process, any number of processes on one store."""
+"""The scheduler: nine ticks in one process, any number of processes on one store."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from longshore.engine import Engine, Retention
+from longshore.engine import Engine
 from longshore.runtime.beat import Beat
 from longshore.runtime.beside import beside
 from longshore.runtime.clock import Clock, SystemClock
@@ -14,11 +14,13 @@ from longshore.runtime.ids import IdSource
 from longshore.runtime.outlook import Outlook
 from longshore.runtime.watch import Watch
 from longshore.scheduler.breakers import BreakerWatch
+from longshore.scheduler.chain import Chainer
 from longshore.scheduler.fire import Firer
 from longshore.scheduler.notify import Notifier
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.prune import Pruner
 from longshore.scheduler.reclaim import Reclaimer
+from longshore.scheduler.settings import Keeping
 
 __all__ = ["Scheduler"]
 
@@ -34,7 +36,7 @@ class Scheduler:
         self,
         engine: Engine,
         *,
-        retention: Retention | None = None,
+        keeping: Keeping | None = None,
         lease: int = DEFAULT_LEASE_US,
         clock: Clock | None = None,
         rng: random.Random | None = None,
@@ -43,10 +45,11 @@ class Scheduler:
         """`lease` is the fleet's longest; `on_ready` hears of every batch made ready here."""
         clock = clock or SystemClock()
         rng = rng or random.Random()
+        keeping = keeping or Keeping()
         promoter = Promoter(engine, rng=rng, on_promoted=on_ready)
         reclaimer = Reclaimer(engine, lease=lease, clock=clock, rng=rng, on_reclaimed=on_ready)
         firer = Firer(engine, IdSource(clock), clock=clock, rng=rng, on_fired=on_ready)
-        pruner = Pruner(engine, retention or Retention(), rng=rng)
+        pruner = Pruner(engine, keeping.retention, rng=rng)
         self._outlook = Outlook(engine.ping, on_refused=self.drain, rng=rng)
         self._beats = [
             Beat("promote", promoter.tick),
@@ -56,6 +59,7 @@ class Scheduler:
             Beat("breakers", BreakerWatch(engine).tick),
             Beat("outbox", Watch(engine, rng=rng).tick),
             Beat("notify", Notifier(engine, IdSource(clock)).tick),
+            Beat("audit", Chainer(engine, transitions=keeping.transitions).tick),
             Beat("schema", self._outlook.tick),
         ]
 

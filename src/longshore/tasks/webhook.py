@@ -28,6 +28,7 @@ from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.endpoints import Endpoints
 from longshore.errors import ConfigError, WebhookNotFoundError
 from longshore.running import current_job
+from longshore.runtime.acting import acting
 from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.http import HttpAnswer, Request, retry_after
 from longshore.tasks.settings import HttpTaskSettings, WebhookSettings
@@ -139,7 +140,8 @@ class WebhookTask:
 
     async def _note(self, found: Endpoint, changes: Callable[[Endpoint], Endpoint]) -> None:
         """Store it, unless somebody changes the endpoint just now: the next attempt will."""
-        await self._endpoints().put_webhook(changes(found), seen=found)
+        with acting("webhooks"):
+            await self._endpoints().put_webhook(changes(found), seen=found)
 
     def _door(self, endpoint_id: str) -> "_Door":
         door = self._doors.setdefault(endpoint_id, _Door())

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
 from longshore.core.answer import Lapsed, Promoted
+from longshore.core.audit import Chained, Entry, Standing
 from longshore.core.bucket import Borrowed
 from longshore.core.consumer import Consumer, Cursor, Quarantined
 from longshore.core.event import EventBatch, Span
@@ -28,6 +29,15 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
+from longshore.wire.requests import (
+    Chain,
+    EntriesAfter,
+    EntriesBefore,
+    Limit,
+    OfWebhook,
+    PutWebhook,
+    Request,
+)
 
 __all__ = ["METHODS", "PATH", "Method"]
 
@@ -35,12 +45,7 @@ PATH = "/v1/engine/"
 
 Token = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Micros = Annotated[int, Meta(ge=0, lt=2**62)]
-Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
 Ids = Annotated[list[JobId], Meta(max_length=100_000)]
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters of a method."""
 
 
 class Submit(Request, frozen=True):
@@ -188,7 +193,9 @@ class Advance(Request, frozen=True):
 
     cursor: Cursor
     position: Token
-    quarantined: Annotated[list[Quarantined], Meta(max_length=10_000)] = []
+    quarantined: Annotated[list[Quarantined], Meta(max_length=10_000)] = msgspec.field(
+        default_factory=list[Quarantined]
+    )
 
 
 class PutQueue(Request, frozen=True):
@@ -241,20 +248,6 @@ class Named(Request, frozen=True):
     """A name."""
 
     name: str
-
-
-class PutWebhook(Request, frozen=True):
-    """An endpoint, and how it stands."""
-
-    endpoint: Endpoint
-    seen: Endpoint | None = None
-
-
-class OfWebhook(Request, frozen=True):
-    """Names an endpoint."""
-
-    endpoint_id: str
-    tenant: str | None = None
 
 
 class AddKey(Request, frozen=True):
@@ -380,6 +373,10 @@ METHODS = {
         _work("get_webhook", OfWebhook, Endpoint, again=True),
         _work("webhooks", OfTenant, list[Endpoint], again=True),
         _operate("delete_webhook", OfWebhook, None, fleetwide=True),
+        _work("chain", Chain, Chained),
+        _admin("audit_entries", EntriesAfter, list[Entry], again=True),
+        _admin("latest_entries", EntriesBefore, list[Entry], again=True),
+        _admin("audit_standing", Empty, Standing, again=True),
         _admin("put_tenant", PutTenant, bool, again=True),
         _admin("get_tenant", Named, Tenant, again=True),
         _admin("tenants", Empty, list[Tenant], again=True),

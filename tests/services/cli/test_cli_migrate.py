@@ -28,7 +28,8 @@ def test_it_says_what_it_applied_and_is_safe_to_repeat(shell: Shell, tmp_path: P
     first = shell("migrate", "--url", URL)
     second = shell("migrate", "--url", URL)
 
-    assert [line.split()[0] for line in first.stdout.splitlines()] == ["applied"] * LAST.number
+    said = [line.split()[0] for line in first.stdout.splitlines()]
+    assert said == ["applied"] * len(MIGRATIONS)
     assert second.stdout == "the schema is up to date\n"
     assert shell.lines("migrate", "--url", URL) == [{"applied": [], "is_current": True}]
 

@@ -10,6 +10,7 @@ from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
 
@@ -28,7 +29,7 @@ class PostgresAccounts:
     async def put_tenant(self, tenant: Tenant, *, seen: Tenant | None = None) -> bool:
         """Create a tenant, or replace what was seen."""
         account.validate_tenant(tenant)
-        database = self._open
+        database = recording(self._open, "put_tenant", tenant=tenant)
         return await database.transact(partial(_put_tenant, database.now(), tenant, seen))
 
     async def get_tenant(self, name: str) -> Tenant:
@@ -42,12 +43,13 @@ class PostgresAccounts:
 
     async def delete_tenant(self, name: str) -> None:
         """Remove a tenant without jobs."""
-        await self._open.transact(partial(_delete_tenant, name))
+        database = recording(self._open, "delete_tenant", name=name)
+        await database.transact(partial(_delete_tenant, name))
 
     async def add_key(self, key: NewKey) -> ApiKey:
         """Store a key, once."""
         account.validate_key(key)
-        database = self._open
+        database = recording(self._open, "add_key", key=key)
         return await database.transact(partial(_add_key, database.now(), key))
 
     async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
@@ -62,12 +64,12 @@ class PostgresAccounts:
     async def rotate_key(self, key_id: str, digest: bytes, *, grace: int) -> ApiKey:
         """Give a key a new secret."""
         change = partial(account.rotated, new=digest, grace=grace)
-        database = self._open
+        database = recording(self._open, "rotate_key", key_id=key_id, grace=grace)
         return await database.transact(partial(_change_key, database.now(), key_id, change))
 
     async def revoke_key(self, key_id: str) -> ApiKey:
         """End a key."""
-        database = self._open
+        database = recording(self._open, "revoke_key", key_id=key_id)
         body = partial(_change_key, database.now(), key_id, account.revoked)
         return await database.transact(body)
 

@@ -20,10 +20,11 @@ from longshore.engine import (
 from longshore.engines.postgres import inspecting, migrating, scheduling, stewarding
 from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
+from longshore.engines.postgres.auditing import PostgresAudit
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.flowing import PostgresFlow
-from longshore.engines.postgres.outbox import PostgresOutbox
+from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
@@ -39,7 +40,7 @@ from longshore.runtime.depth import Depths
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEndpoints):
+class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndpoints):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:
@@ -199,31 +200,39 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEnd
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
     ) -> list[Job]:
         """End what waits; ask the holders of what runs."""
-        return await inspecting.cancel(self._open, job_ids, reason=reason, tenant=tenant)
+        order = {"job_ids": job_ids, "reason": reason, "tenant": tenant}
+        database = recording(self._open, "cancel", **order)
+        return await inspecting.cancel(database, job_ids, reason=reason, tenant=tenant)
 
     async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
         """Make dead or cancelled jobs ready again."""
-        return await inspecting.replay(self._open, job_ids, tenant=tenant)
+        database = recording(self._open, "replay", job_ids=job_ids, tenant=tenant)
+        return await inspecting.replay(database, job_ids, tenant=tenant)
 
     async def retry_now(
         self, job_ids: Sequence[JobId], *, tenant: str | None = None
     ) -> list[Job]:
         """Make scheduled jobs ready."""
-        return await inspecting.retry_now(self._open, job_ids, tenant=tenant)
+        database = recording(self._open, "retry_now", job_ids=job_ids, tenant=tenant)
+        return await inspecting.retry_now(database, job_ids, tenant=tenant)
 
     async def purge(
         self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
     ) -> int:
         """Delete finished jobs."""
-        return await inspecting.purge(self._open, job_ids, who=who, tenant=tenant)
+        order = {"job_ids": job_ids, "who": who, "tenant": tenant}
+        database = recording(self._open, "purge", **order)
+        return await inspecting.purge(database, job_ids, who=who, tenant=tenant)
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Stop handing out."""
-        await inspecting.pause(self._open, queue=queue, type=type)
+        database = recording(self._open, "pause", queue=queue, type=type)
+        await inspecting.pause(database, queue=queue, type=type)
 
     async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Hand out again."""
-        await inspecting.resume(self._open, queue=queue, type=type)
+        database = recording(self._open, "resume", queue=queue, type=type)
+        await inspecting.resume(database, queue=queue, type=type)
 
     async def pauses(self) -> list[Pause]:
         """What is not handed out."""
@@ -231,11 +240,12 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEnd
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
-        await inspecting.quiet(self._open, token)
+        await inspecting.quiet(recording(self._open, "quiet", token=token), token)
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
-        return await scheduling.put(self._open, schedule, seen=seen)
+        database = recording(self._open, "put_schedule", schedule=schedule)
+        return await scheduling.put(database, schedule, seen=seen)
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """All schedules, by name."""
@@ -243,7 +253,8 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresOutbox, PostgresEnd
 
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
-        await scheduling.delete(self._open, name, tenant=tenant)
+        database = recording(self._open, "delete_schedule", name=name, tenant=tenant)
+        await scheduling.delete(database, name, tenant=tenant)
 
     # Life
 

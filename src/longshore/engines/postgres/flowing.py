@@ -17,6 +17,7 @@ from longshore.core.flow import (
 from longshore.core.line import Line
 from longshore.engines.postgres import breaking, lining
 from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.depth import Depth, Depths
 
@@ -47,7 +48,8 @@ class PostgresFlow:
         """Replace a layer of what is said of a queue."""
         flow.validate(name, settings)
         body = partial(_put_queue, name, layer, settings, seen)
-        is_put = await self._open.transact(body)
+        order = {"name": name, "layer": layer, "settings": settings}
+        is_put = await recording(self._open, "put_queue", **order).transact(body)
         self._depths.forget()
         return is_put
 
@@ -65,7 +67,9 @@ class PostgresFlow:
     ) -> bool:
         """Replace a layer of what is said of a type's breaker."""
         flow.validate(type, settings)
-        return await self._open.transact(partial(_put_breaker, type, layer, settings, seen))
+        order = {"type": type, "layer": layer, "settings": settings}
+        database = recording(self._open, "put_breaker", **order)
+        return await database.transact(partial(_put_breaker, type, layer, settings, seen))
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
@@ -76,7 +80,8 @@ class PostgresFlow:
 
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted."""
-        await self._open.transact(partial(breaking.reset, type, self._open.now()))
+        database = recording(self._open, "reset_breaker", type=type)
+        await database.transact(partial(breaking.reset, type, database.now()))
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
         """How the line of an ordering key stands."""
@@ -88,7 +93,8 @@ class PostgresFlow:
 
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
         """Let a blocked line go on without the dead."""
-        return await lining.release(self._open, queue, tenant, key)
+        order = {"queue": queue, "tenant": tenant, "key": key}
+        return await lining.release(recording(self._open, "release_line", **order), **order)
 
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""

@@ -11,6 +11,7 @@ from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engines.postgres import lining, rows, stewarding
 from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record
+from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.securing import Part, parts, secure, take
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
@@ -130,7 +131,7 @@ async def sessions(database: Database) -> list[SessionView]:
 
 
 async def cancel(
-    database: Database, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    database: Calls, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
 ) -> list[Job]:
     """End what waits; ask the holders of what runs."""
 
@@ -153,21 +154,21 @@ async def cancel(
 
 
 async def replay(
-    database: Database, job_ids: Sequence[JobId], *, tenant: str | None = None
+    database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None
 ) -> list[Job]:
     """Make dead or cancelled jobs ready again, as if they had never failed."""
     return await _make_ready(database, job_ids, tenant, Verb.REPLAY)
 
 
 async def retry_now(
-    database: Database, job_ids: Sequence[JobId], *, tenant: str | None = None
+    database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None
 ) -> list[Job]:
     """Make scheduled jobs ready."""
     return await _make_ready(database, job_ids, tenant, Verb.RETRY_NOW)
 
 
 async def purge(
-    database: Database, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
+    database: Calls, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
 ) -> int:
     """Delete finished jobs, leaving events that hold their payloads."""
 
@@ -209,16 +210,12 @@ async def purge(
     return await database.transact(body)
 
 
-async def pause(
-    database: Database, *, queue: str | None = None, type: str | None = None
-) -> None:
+async def pause(database: Calls, *, queue: str | None = None, type: str | None = None) -> None:
     """Stop handing out a queue, a type, or a type in one queue."""
     await _set_pause(database, SQL.pause, queue, type)
 
 
-async def resume(
-    database: Database, *, queue: str | None = None, type: str | None = None
-) -> None:
+async def resume(database: Calls, *, queue: str | None = None, type: str | None = None) -> None:
     """Undo exactly that pause."""
     await _set_pause(database, SQL.resume, queue, type)
 
@@ -229,7 +226,7 @@ async def pauses(database: Database) -> list[Pause]:
     return [Pause(row["queue"] or None, row["type"] or None) for row in standing]
 
 
-async def quiet(database: Database, token: int) -> None:
+async def quiet(database: Calls, token: int) -> None:
     """Ask a worker to drain."""
     await database.fetch(SQL.session_quiet, token)
 
@@ -274,7 +271,7 @@ async def _ask(connection: Connection, running: list[Record], reason: str) -> No
 
 
 async def _make_ready(
-    database: Database, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
+    database: Calls, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
 ) -> list[Job]:
     is_replay = verb is Verb.REPLAY
 
@@ -317,7 +314,7 @@ async def _make_ready(
 
 
 async def _set_pause(
-    database: Database, statement: str, queue: str | None, type_name: str | None
+    database: Calls, statement: str, queue: str | None, type_name: str | None
 ) -> None:
     if "" in (queue, type_name) or (queue is None and type_name is None):
         raise ConfigError("say which queue or type")
@@ -342,7 +339,7 @@ async def _parked(database: Database, jobs: list[Job]) -> list[Job]:
     return jobs
 
 
-async def _now(connection: Connection, database: Database) -> int:
+async def _now(connection: Connection, database: Calls) -> int:
     return await connection.fetchval(SQL.clock, database.now())
 
 

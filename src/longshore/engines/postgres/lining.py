@@ -9,6 +9,7 @@ from longshore.core.job import JobId
 from longshore.core.line import Line
 from longshore.core.state import State
 from longshore.engines.postgres.database import Database, Record
+from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.securing import Part
 from longshore.engines.postgres.sql import SQL
 
@@ -28,7 +29,7 @@ async def blocked(database: Database, tenant: str | None, limit: int) -> list[Li
     return [_line(row) for row in await database.fetch(SQL.lines_blocked, tenant, limit)]
 
 
-async def release(database: Database, queue: str, tenant: str, key: str) -> bool:
+async def release(database: Calls, queue: str, tenant: str, key: str) -> bool:
     """Let a blocked line go on; whether it was."""
     return (await database.fetch(SQL.release_line, queue, tenant, key))[0][0]
 

@@ -11,6 +11,7 @@ from longshore.core.event import EventBatch, Name, Span, decode
 from longshore.core.job import JobId
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
 
@@ -90,7 +91,8 @@ class PostgresOutbox:
 
     async def delete_consumer(self, name: str) -> bool:
         """Forget a consumer."""
-        return bool(await self._open.fetch(SQL.consumer_delete, name))
+        database = recording(self._open, "delete_consumer", name=name)
+        return bool(await database.fetch(SQL.consumer_delete, name))
 
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""

@@ -9,6 +9,7 @@ from longshore.core.job import JobId, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import submit_in
 from longshore.errors import ScheduleNotFoundError
@@ -19,7 +20,7 @@ _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Schedule)
 
 
-async def put(database: Database, schedule: Schedule, *, seen: Schedule | None) -> bool:
+async def put(database: Calls, schedule: Schedule, *, seen: Schedule | None) -> bool:
     """Create a schedule, or replace its definition, unless it is not what was seen."""
 
     async def replaced(connection: Connection) -> bool:
@@ -40,7 +41,7 @@ async def every(database: Database, *, tenant: str | None) -> list[Schedule]:
     return [_read(row) for row in await database.fetch(SQL.schedules, tenant)]
 
 
-async def delete(database: Database, name: str, *, tenant: str) -> None:
+async def delete(database: Calls, name: str, *, tenant: str) -> None:
     """Remove a schedule, or ScheduleNotFoundError."""
     if not await database.fetch(SQL.schedule_delete, tenant, name):
         raise ScheduleNotFoundError(name)

@@ -8,6 +8,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Lapsed, Promoted, Renewed, Retention
+from longshore.engines.postgres import auditing
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.planning import Plan
@@ -197,6 +198,9 @@ async def _prune(
             SQL.quarantine_prune, now - retention.dead, limit - count
         )
         count += int(pruned.rpartition(" ")[2])
+    if count < limit:
+        before = now - retention.audit
+        count += await auditing.cut(connection, now=now, before=before, limit=limit - count)
     if purged:
         # Behind the pruning of the outbox, which must leave them for someone to read.
         await connection.execute(SQL.outbox_add, now, event.encode(purged))

@@ -8,6 +8,7 @@ from longshore.core import account, webhook
 from longshore.core.webhook import Endpoint
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
 
@@ -26,7 +27,7 @@ class PostgresEndpoints:
     async def put_webhook(self, endpoint: Endpoint, *, seen: Endpoint | None = None) -> bool:
         """Create an endpoint, or replace what was seen."""
         webhook.validate(endpoint)
-        database = self._open
+        database = recording(self._open, "put_webhook", endpoint=endpoint, seen=seen)
         return await database.transact(partial(_put, database.now(), endpoint, seen))
 
     async def get_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> Endpoint:
@@ -42,7 +43,9 @@ class PostgresEndpoints:
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove an endpoint."""
-        if not await self._open.fetch(SQL.webhook_delete, endpoint_id, tenant):
+        order = {"endpoint_id": endpoint_id, "tenant": tenant}
+        database = recording(self._open, "delete_webhook", **order)
+        if not await database.fetch(SQL.webhook_delete, endpoint_id, tenant):
             raise WebhookNotFoundError(endpoint_id)
 
 

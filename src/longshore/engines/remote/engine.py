@@ -23,6 +23,7 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
+from longshore.engines.remote.auditing import RemoteAudit
 from longshore.engines.remote.flowing import RemoteFlow
 from longshore.engines.remote.line import Line
 from longshore.engines.remote.outbox import RemoteOutbox
@@ -51,7 +52,7 @@ _decoders = {
 }
 
 
-class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints):
+class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
     def __init__(self, line: Line) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from longshore.core import account, bucket
 from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
+from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
@@ -32,7 +33,8 @@ class SqliteAccounts:
 
     async def put_tenant(self, tenant: Tenant, *, seen: Tenant | None = None) -> bool:
         """Create a tenant, or replace what was seen."""
-        return await self._writer.call(partial(_put_tenant, tenant, seen))
+        body = partial(_put_tenant, tenant, seen)
+        return await self._writer.call(recorded("put_tenant", body, tenant=tenant))
 
     async def get_tenant(self, name: str) -> Tenant:
         """The tenant, or TenantNotFoundError."""
@@ -45,12 +47,13 @@ class SqliteAccounts:
 
     async def delete_tenant(self, name: str) -> None:
         """Remove a tenant without jobs."""
-        await self._writer.call(partial(_delete_tenant, name))
+        body = partial(_delete_tenant, name)
+        await self._writer.call(recorded("delete_tenant", body, name=name))
 
     async def add_key(self, key: NewKey) -> ApiKey:
         """Store a key, once."""
         account.validate_key(key)
-        return await self._writer.call(partial(_add_key, key))
+        return await self._writer.call(recorded("add_key", partial(_add_key, key), key=key))
 
     async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
         """Every key, oldest first."""
@@ -63,13 +66,14 @@ class SqliteAccounts:
 
     async def rotate_key(self, key_id: str, digest: bytes, *, grace: int) -> ApiKey:
         """Give a key a new secret."""
-        return await self._writer.call(
-            partial(_change_key, key_id, partial(account.rotated, new=digest, grace=grace))
-        )
+        change = partial(account.rotated, new=digest, grace=grace)
+        body = partial(_change_key, key_id, change)
+        return await self._writer.call(recorded("rotate_key", body, key_id=key_id, grace=grace))
 
     async def revoke_key(self, key_id: str) -> ApiKey:
         """End a key."""
-        return await self._writer.call(partial(_change_key, key_id, account.revoked))
+        body = partial(_change_key, key_id, account.revoked)
+        return await self._writer.call(recorded("revoke_key", body, key_id=key_id))
 
     async def note_use(self, key_ids: Sequence[str]) -> None:
         """Remember that keys were used. A loss of power may undo it."""

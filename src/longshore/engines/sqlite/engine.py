@@ -32,11 +32,12 @@ from longshore.engines.sqlite import (
     submitting,
 )
 from longshore.engines.sqlite.accounting import SqliteAccounts
+from longshore.engines.sqlite.auditing import SqliteAudit
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.flowing import SqliteFlow, admit
-from longshore.engines.sqlite.outbox import SqliteOutbox
 from longshore.engines.sqlite.reader import Reader
+from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.wake import Waker
@@ -52,7 +53,7 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 
 
-class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
+class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:
@@ -236,33 +237,40 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
     ) -> list[Job]:
         """End what waits; ask the holders of what runs."""
-        return await self._writer.call(partial(inspecting.cancel, job_ids, reason, tenant))
+        body = partial(inspecting.cancel, job_ids, reason, tenant)
+        order = {"job_ids": job_ids, "reason": reason, "tenant": tenant}
+        return await self._writer.call(recorded("cancel", body, **order))
 
     async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
         """Make dead or cancelled jobs ready again."""
         body = partial(inspecting.make_ready, job_ids, Verb.REPLAY, tenant)
-        return await self._writer.call(body)
+        return await self._writer.call(recorded("replay", body, job_ids=job_ids, tenant=tenant))
 
     async def retry_now(
         self, job_ids: Sequence[JobId], *, tenant: str | None = None
     ) -> list[Job]:
         """Make scheduled jobs ready."""
         body = partial(inspecting.make_ready, job_ids, Verb.RETRY_NOW, tenant)
-        return await self._writer.call(body)
+        order = {"job_ids": job_ids, "tenant": tenant}
+        return await self._writer.call(recorded("retry_now", body, **order))
 
     async def purge(
         self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
     ) -> int:
         """Delete finished jobs."""
-        return await self._writer.call(partial(inspecting.purge, job_ids, who, tenant))
+        body = partial(inspecting.purge, job_ids, who, tenant)
+        order = {"job_ids": job_ids, "who": who, "tenant": tenant}
+        return await self._writer.call(recorded("purge", body, **order))
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Stop handing out."""
-        await self._writer.call(partial(inspecting.set_pause, SQL.pause, queue, type))
+        body = partial(inspecting.set_pause, SQL.pause, queue, type)
+        await self._writer.call(recorded("pause", body, queue=queue, type=type))
 
     async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Hand out again."""
-        await self._writer.call(partial(inspecting.set_pause, SQL.resume, queue, type))
+        body = partial(inspecting.set_pause, SQL.resume, queue, type)
+        await self._writer.call(recorded("resume", body, queue=queue, type=type))
 
     async def pauses(self) -> list[Pause]:
         """What is not handed out."""
@@ -270,13 +278,16 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
-        await self._writer.call(
-            lambda transaction: transaction.db.execute(SQL.session_quiet, {"token": token})
-        )
+
+        def body(transaction: Transaction) -> bool:
+            return transaction.db.execute(SQL.session_quiet, {"token": token}).rowcount > 0
+
+        await self._writer.call(recorded("quiet", body, token=token))
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
-        return await self._writer.call(partial(scheduling.put, schedule, seen))
+        body = partial(scheduling.put, schedule, seen)
+        return await self._writer.call(recorded("put_schedule", body, schedule=schedule))
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
         """All schedules, by name."""
@@ -284,7 +295,8 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteOutbox, SqliteEndpoints):
 
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
         """Remove a schedule."""
-        await self._writer.call(partial(scheduling.delete, name, tenant))
+        body = partial(scheduling.delete, name, tenant)
+        await self._writer.call(recorded("delete_schedule", body, name=name, tenant=tenant))
 
     # Life
 

@@ -20,6 +20,7 @@ from longshore.core.job import NewJob
 from longshore.core.line import Line, LineName
 from longshore.engines.sqlite import breaking, lining
 from longshore.engines.sqlite.connection import Store
+from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.runtime.depth import Depth, Depths
@@ -60,7 +61,9 @@ class SqliteFlow:
         flow.validate(name, settings)
         if settings.order is Order.FAIR:
             await self._sort(name)
-        is_put = await self._writer.call(partial(_put_queue, name, layer, settings, seen))
+        body = partial(_put_queue, name, layer, settings, seen)
+        order = {"name": name, "layer": layer, "settings": settings}
+        is_put = await self._writer.call(recorded("put_queue", body, **order))
         self._depths.forget()
         return is_put
 
@@ -87,7 +90,9 @@ class SqliteFlow:
     ) -> bool:
         """Replace a layer of what is said of a type's breaker."""
         flow.validate(type, settings)
-        return await self._writer.call(partial(_put_breaker, type, layer, settings, seen))
+        body = partial(_put_breaker, type, layer, settings, seen)
+        order = {"type": type, "layer": layer, "settings": settings}
+        return await self._writer.call(recorded("put_breaker", body, **order))
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
@@ -98,7 +103,8 @@ class SqliteFlow:
 
     async def reset_breaker(self, type: str) -> None:
         """Close a type's breaker, and forget what it has counted."""
-        await self._writer.call(partial(breaking.reset, type))
+        body = partial(breaking.reset, type)
+        await self._writer.call(recorded("reset_breaker", body, type=type))
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
         """How the line of an ordering key stands."""
@@ -112,7 +118,8 @@ class SqliteFlow:
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
         """Let a blocked line go on without the dead."""
         name = LineName(queue, tenant, key)
-        return await self._writer.call(partial(lining.release, name))
+        body = partial(lining.release, name)
+        return await self._writer.call(recorded("release_line", body, **name._asdict()))
 
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""

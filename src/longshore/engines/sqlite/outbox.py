@@ -9,11 +9,12 @@ from longshore.core.consumer import Consumer, Cursor, Quarantined
 from longshore.core.event import EventBatch, Name, Span, decode
 from longshore.core.job import JobId
 from longshore.engines.sqlite.connection import Store
+from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.errors import CursorLostError
 
-__all__ = ["SqliteOutbox"]
+__all__ = ["SqliteOutbox", "advance"]
 
 T = TypeVar("T")
 
@@ -48,14 +49,14 @@ class SqliteOutbox:
         is_due, found = await self._read(look)
         if found or is_due:
             # A durable commit, after the look: what is handed on cannot be undone any more.
-            await self._writer.call(partial(_advance, cursor, 0, ()))
+            await self._writer.call(partial(advance, cursor, 0, ()))
         return found
 
     async def advance(
         self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
     ) -> None:
         """Move a cursor on."""
-        await self._writer.call(partial(_advance, cursor, position, quarantined))
+        await self._writer.call(partial(advance, cursor, position, quarantined))
 
     async def leave_cursor(self, cursor: Cursor) -> None:
         """Let another take it."""
@@ -73,10 +74,11 @@ class SqliteOutbox:
 
     async def delete_consumer(self, name: str) -> bool:
         """Forget a consumer."""
-        scope = {"name": name}
-        return await self._writer.call(
-            lambda transaction: transaction.db.execute(SQL.consumer_delete, scope).rowcount > 0
-        )
+
+        def body(transaction: Transaction) -> bool:
+            return transaction.db.execute(SQL.consumer_delete, {"name": name}).rowcount > 0
+
+        return await self._writer.call(recorded("delete_consumer", body, name=name))
 
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""
@@ -111,9 +113,10 @@ def _is_due(db: sqlite3.Connection, cursor: Cursor, now: int) -> bool:
     return bool(row[0])
 
 
-def _advance(
+def advance(
     cursor: Cursor, position: int, quarantined: Sequence[Quarantined], transaction: Transaction
 ) -> None:
+    """Move a cursor on, or CursorLostError."""
     db, now = transaction.db, transaction.now
     scope = {"name": cursor.consumer, "token": cursor.token, "position": position, "now": now}
     if db.execute(SQL.consumer_advance, scope).rowcount == 0:

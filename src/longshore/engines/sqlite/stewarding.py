@@ -9,7 +9,7 @@ from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
 from longshore.engine import Lapsed, Promoted, Renewed, Retention
-from longshore.engines.sqlite import lining, settling, sharing
+from longshore.engines.sqlite import auditing, lining, settling, sharing
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction
@@ -183,6 +183,8 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
         if count < limit:
             scope = {"before": now - keep, "limit": limit - count, "floor": floor}
             count += db.execute(statement, scope).rowcount
+    if count < limit:
+        count += auditing.cut(transaction, before=now - retention.audit, limit=limit - count)
     db.execute(SQL.count_prune, {"limit": limit})
     return count
 

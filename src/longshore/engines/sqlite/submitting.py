@@ -47,7 +47,7 @@ _LONG_RUN = 8
 """Jobs that are alike are stored apart from others if there are so many in a row."""
 _shared = attrgetter(
     *("type", "queue", "tenant", "priority", "run_at", "delay", "max_attempts", "timeout"),
-    *("unique_key", "unique_until", "idempotency_key", "ordering_key", "trace", "tags"),
+    *("unique_key", "unique_until", "idempotency_key", "ordering_key", "trace", "tags", "by"),
 )
 
 
@@ -291,8 +291,13 @@ def _filled(attributes: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _events(runs: Iterable[_Run]) -> list[Group]:
-    ids: dict[tuple[str, str, str], list[bytes]] = {}
+    ids: dict[tuple[str, str, str, str | None], list[bytes]] = {}
     for run in runs:
-        found = ids.setdefault((run[0].queue, run[0].type, run[0].tenant), [])
+        found = ids.setdefault((run[0].queue, run[0].type, run[0].tenant, run[0].by), [])
         found += [job.id for job in run]
-    return [Group(Name.SUBMITTED, *key, b"".join(found)) for key, found in ids.items()]
+    groups: list[Group] = []
+    for (queue, type_name, tenant, by), found in ids.items():
+        details: list[dict[str, object]] = [] if by is None else [{"by": by}] * len(found)
+        where = (queue, type_name, tenant)
+        groups.append(Group(Name.SUBMITTED, *where, b"".join(found), details))
+    return groups

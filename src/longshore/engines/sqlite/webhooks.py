@@ -9,6 +9,7 @@ import msgspec
 
 from longshore.core import account, webhook
 from longshore.core.webhook import Endpoint
+from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.writer import Transaction, Writer
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
@@ -31,7 +32,9 @@ class SqliteEndpoints:
     async def put_webhook(self, endpoint: Endpoint, *, seen: Endpoint | None = None) -> bool:
         """Create an endpoint, or replace what was seen."""
         webhook.validate(endpoint)
-        return await self._writer.call(partial(_put, endpoint, seen))
+        body = partial(_put, endpoint, seen)
+        order = {"endpoint": endpoint, "seen": seen}
+        return await self._writer.call(recorded("put_webhook", body, **order))
 
     async def get_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> Endpoint:
         """The endpoint, or WebhookNotFoundError."""
@@ -49,7 +52,9 @@ class SqliteEndpoints:
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove an endpoint."""
-        await self._writer.call(partial(_delete, endpoint_id, tenant))
+        body = partial(_delete, endpoint_id, tenant)
+        order = {"endpoint_id": endpoint_id, "tenant": tenant}
+        await self._writer.call(recorded("delete_webhook", body, **order))
 
 
 def _put(endpoint: Endpoint, seen: Endpoint | None, transaction: Transaction) -> bool:

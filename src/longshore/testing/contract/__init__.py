@@ -8,6 +8,7 @@ once more, as another process would).
 from longshore.testing.contract.accounts import *
 from longshore.testing.contract.answering import *
 from longshore.testing.contract.attaching import *
+from longshore.testing.contract.auditing import *
 from longshore.testing.contract.backpressure import *
 from longshore.testing.contract.borrowing import *
 from longshore.testing.contract.breaking import *

@@ -11,10 +11,10 @@ from longshore.engine import Session, Traits
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.accounts import ModelAccounts
+from longshore.testing.model.auditing import ModelAudit, recording
 from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.inspector import ModelInspector
 from longshore.testing.model.keeper import ModelKeeper
-from longshore.testing.model.outbox import ModelOutbox
 from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.steward import ModelSteward
@@ -24,6 +24,7 @@ from longshore.testing.model.webhooks import ModelEndpoints
 __all__ = ["ModelEngine"]
 
 
+@recording
 class ModelEngine(
     ModelProducer,
     ModelKeeper,
@@ -31,7 +32,7 @@ class ModelEngine(
     ModelInspector,
     ModelFlow,
     ModelAccounts,
-    ModelOutbox,
+    ModelAudit,
     ModelEndpoints,
 ):
     """An engine that keeps every promise but the durable ones."""

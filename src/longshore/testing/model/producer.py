@@ -111,6 +111,6 @@ def _put(store: Store, new: NewJob, now: int) -> None:
     place = rank(settings, new.priority, job.run_at, punctual=is_later)
     store.rows[new.id] = Row(store.last_handle, job, place, new.unique_until)
     store.history[new.id] = []
-    store.emit(Name.SUBMITTED, job)
+    store.emit(Name.SUBMITTED, job, **({} if new.by is None else {"by": new.by}))
     if not is_later:
         store.lines.join(store.rows[new.id])

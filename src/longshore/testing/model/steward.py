@@ -111,7 +111,9 @@ class ModelSteward:
         aside = self._aside_past(retention)[: limit - len(jobs) - len(keys) - len(batches)]
         self._store.quarantined = [one for one in self._store.quarantined if one not in aside]
         self._store.commit()
-        return len(jobs) + len(keys) + len(batches) + len(aside)
+        count = len(jobs) + len(keys) + len(batches) + len(aside)
+        before = self._store.now() - retention.audit
+        return count + self._store.log.cut(before=before, limit=limit - count)
 
     def _is_over(self, lease: Lease, grace: int) -> bool:
         return lease.expires_at + grace <= self._store.now()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
@@ -27,6 +28,7 @@ from longshore.engine import Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.lines import Lines
+from longshore.testing.model.log import Log
 from longshore.testing.model.row import Row
 from longshore.testing.model.shares import Shares
 
@@ -123,6 +125,11 @@ class Store:
         if row is None or tenant not in (None, row.job.tenant):
             raise JobNotFoundError(ids.text(job_id))
         return row
+
+    @cached_property
+    def log(self) -> Log:
+        """Who did what."""
+        return Log(self.now)
 
     def held_by(self, token: int) -> list[Row]:
         """What a session holds, in order of arrival."""

@@ -14,6 +14,16 @@ class Statements:
     admit: str
     arrange: str
     attempts: str
+    audit_actions_before: str
+    audit_add: str
+    audit_after: str
+    audit_before: str
+    audit_cut: str
+    audit_hold: str
+    audit_move: str
+    audit_oldest: str
+    audit_standing: str
+    audit_transitions_before: str
     breaker_delete: str
     breaker_move: str
     breaker_put: str
@@ -39,6 +49,9 @@ class Statements:
     consumers_gone: str
     counts: str
     counts_of_tenant: str
+    deed_add: str
+    deeds: str
+    deeds_delete: str
     depths: str
     erase: str
     exchange: str

@@ -5,3 +5,4 @@ values ($1, $2, $3, $4, $5)
 on conflict (tenant, name) do update
    set definition = excluded.definition, is_paused = excluded.is_paused,
        next_due = excluded.next_due
+returning name

@@ -12,6 +12,14 @@ class Statements:
     """Field names are file names."""
 
     attempts: str
+    audit_add: str
+    audit_after: str
+    audit_before: str
+    audit_before_of_kind: str
+    audit_cut: str
+    audit_move: str
+    audit_oldest: str
+    audit_standing: str
     breaker_delete: str
     breaker_move: str
     breaker_put: str
@@ -41,6 +49,9 @@ class Statements:
     count_prune: str
     counts: str
     counts_of_tenant: str
+    deed_add: str
+    deeds: str
+    deeds_delete: str
     delete_attempts: str
     delete_jobs: str
     delete_progress: str

@@ -1,0 +1,41 @@
+"""The part of the contract that keeps a log of who did what, and of what happened."""
+
+from typing import Protocol
+
+from longshore.core.audit import Chained, Entry, Kind, Standing
+from longshore.core.consumer import Cursor
+
+__all__ = ["Audit"]
+
+
+class Audit(Protocol):
+    """Keeps a chain of entries.
+
+    Every order that an engine carries out for somebody leaves a record in the same commit;
+    `core.deed` says which. `chain` makes entries of them.
+    """
+
+    async def chain(
+        self, *, limit: int, cursor: Cursor | None = None, after: int = 0
+    ) -> Chained:
+        """Chain up to `limit` recorded orders; with a cursor, so many batches of events too.
+
+        Those are the ones behind the position `after`, and the cursor moves on in the same
+        commit: each is chained once. CursorLostError, and nothing is chained, if the cursor is
+        another's.
+        """
+        ...
+
+    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
+        """Up to `limit` entries behind a number, oldest first."""
+        ...
+
+    async def latest_entries(
+        self, *, before: int, limit: int, kind: Kind | None = None
+    ) -> list[Entry]:
+        """Up to `limit` entries before a number, newest first; of one kind, if one is named."""
+        ...
+
+    async def audit_standing(self) -> Standing:
+        """Where the log begins and ends."""
+        ...

@@ -1,0 +1,194 @@
+"""`longshore audit`: who did what, and whether the log of it is whole."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from longshore import auditing
+from longshore.api.fields import micros
+from longshore.auditing import Filter, Item
+from longshore.cli import documents, render, tables, wiring
+from longshore.cli.documents import Document
+from longshore.cli.exits import Exit
+from longshore.cli.parameters import time
+from longshore.cli.render import Table
+from longshore.cli.shared import Group, Shared
+from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
+from longshore.engine import Engine
+from longshore.errors import ConfigError
+
+_line = msgspec.json.Decoder(Entry)
+_standing = msgspec.json.Decoder(Standing)
+_encode = msgspec.json.Encoder().encode
+
+
+@click.group("audit", cls=Group)
+def command() -> None:
+    """Show who did what, and verify, export and cut the log of it.
+
+    What somebody orders is always in it; with `audit.transitions`, every transition of every
+    job is, too.
+    """
+
+
+@command.command("list")
+@click.option("--actor", help="Only by this one, such as `key 4fK2...`.")
+@click.option("--action", help="Only such as `queue.pause`, or `key.*`.")
+@click.option("--subject", help="Only what was done to this queue, key, job...")
+@click.option("--tenant", help="Only of this tenant.")
+@click.option("--since", type=time, help="Not before this time, 2030-01-31T09:00:00Z.")
+@click.option("--until", type=time, help="Before this time.")
+@click.option("--transitions", is_flag=True, help="What happened to jobs, too.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.pass_obj
+def list_items(
+    shared: Shared,
+    since: datetime | None,
+    until: datetime | None,
+    transitions: bool,
+    limit: int,
+    **wanted: str | None,
+) -> None:
+    """Who did what, newest first."""
+    which = Filter(
+        kind=None if transitions else Kind.ACTION,
+        since=None if since is None else micros(since),
+        until=None if until is None else micros(until),
+        **wanted,
+    )
+
+    async def look(engine: Engine) -> None:
+        found, cursor = await _found(engine, which, limit)
+        if shared.as_json:
+            render.lines(map(_document, found))
+        else:
+            render.table(_table(found, await engine.now()))
+        if cursor is not None:
+            render.note(f"only the newest {limit}; --limit shows more")
+
+    wiring.ask(shared, look)
+
+
+@command.command()
+@click.option(
+    "--head",
+    "heads",
+    multiple=True,
+    metavar="HEAD",
+    help="A head that was noted earlier, as `audit head` prints it; may be given again.",
+)
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What `audit export` wrote, instead of the store.",
+)
+@click.pass_obj
+def verify(shared: Shared, heads: tuple[str, ...], file: Path | None) -> None:
+    """Tell whether anything in the log was changed, removed, inserted or moved, and where.
+
+    The log cannot tell by itself that somebody wrote all of it anew: against that, keep heads
+    elsewhere, and name them here.
+    """
+    known = [read_mark(one) for one in heads]
+    if file is not None:
+        _tell(shared, *_verify_file(file, known))
+        return
+
+    async def look(engine: Engine) -> tuple[Verifier, Fault | None]:
+        return await auditing.verify(engine, known=known)
+
+    _tell(shared, *wiring.ask(shared, look))
+
+
+@command.command()
+@click.pass_obj
+def head(shared: Shared) -> None:
+    """Print how far the log goes and its hash, to be kept where nobody can change it."""
+    standing = wiring.ask(shared, lambda engine: engine.audit_standing())
+    if shared.as_json:
+        render.document({"head": standing.head.text, "anchor": standing.anchor.text})
+    else:
+        click.echo(standing.head.text)
+
+
+@command.command()
+@click.pass_obj
+def export(shared: Shared) -> None:
+    """Print the whole log, oldest first, as lines that `audit verify --file` reads.
+
+    The first line says where it begins and ends; each of the others is an entry as it is
+    stored, its body in base64.
+    """
+
+    async def write(engine: Engine) -> None:
+        standing = await engine.audit_standing()
+        click.echo(_encode(standing))
+        async for page in auditing.entries(engine, standing):
+            for entry in page:
+                click.echo(_encode(entry))
+
+    wiring.ask(shared, write)
+
+
+async def _found(engine: Engine, which: Filter, limit: int) -> tuple[list[Item], str | None]:
+    found: list[Item] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        want = limit - len(found)
+        page = await auditing.find(engine, which, limit=want, cursor=cursor)
+        found += page.items
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found, cursor
+
+
+def _verify_file(file: Path, known: Iterable[Mark]) -> tuple[Verifier, Fault | None]:
+    with file.open("rb") as lines:
+        try:
+            verifier = Verifier(_standing.decode(next(lines)), known)
+            return verifier, verifier.read(_read(lines)) or verifier.end()
+        except (msgspec.MsgspecError, UnicodeDecodeError, StopIteration) as error:
+            raise ConfigError(f"{file} is not what `audit export` wrote: {error}") from None
+
+
+def _read(lines: Iterable[bytes]) -> Iterator[Entry]:
+    return (_line.decode(line) for line in lines)
+
+
+def _tell(shared: Shared, verifier: Verifier, fault: Fault | None) -> None:
+    if shared.as_json:
+        told: Document = {
+            "is_whole": fault is None,
+            "entries": verifier.count,
+            "verified_to": verifier.last.text,
+        }
+        if fault is not None:
+            told |= {"entry": fault.number, "problem": fault.words}
+        render.document(told)
+    elif fault is None:
+        click.echo(f"{verifier.count} entries are whole, up to {verifier.last.text}")
+    else:
+        click.echo(f"entry {fault.number}: {fault.words}")
+        click.echo(f"the {verifier.count} entries before are whole")
+    if fault is not None:
+        click.get_current_context().exit(Exit.PROBLEM)
+
+
+def _document(it: Item) -> Document:
+    return {**msgspec.structs.asdict(it), "at": documents.instant(it.at)}
+
+
+def _table(found: list[Item], now: int) -> Table:
+    return Table(
+        columns=("when", "who", "did", "to", "tenant"),
+        rows=[
+            (tables.when(it.at, now), it.actor or "-", it.action, it.subject, it.tenant or "-")
+            for it in found
+        ],
+        empty="nothing matches",
+    )

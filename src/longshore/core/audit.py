@@ -1,0 +1,251 @@
+"""The audit log: entries in a chain of hashes, and how to tell that it is whole.
+
+Every entry's hash covers the entry and the hash before it. So whoever changes, removes, inserts
+or moves an entry has to write all that come later anew, and then they end in another head than
+the one that somebody noted.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
+
+from longshore.core import event
+from longshore.core.deed import Deed
+from longshore.core.event import EXPENDABLE, EventBatch
+from longshore.errors import ConfigError
+
+__all__ = [
+    "GENESIS",
+    "PRUNE",
+    "Chained",
+    "Entry",
+    "Fault",
+    "Kind",
+    "Mark",
+    "Pending",
+    "Standing",
+    "Verifier",
+    "append",
+    "cut",
+    "of_batches",
+    "of_deeds",
+    "read_mark",
+]
+
+PRUNE = "audit.prune"
+"""What the log says of itself when its old end was cut off."""
+RETENTION = "retention"
+
+_pack = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
+_MARK = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
+
+
+class Kind(StrEnum):
+    """What an entry tells of."""
+
+    ACTION = "action"
+    """Somebody ordered something."""
+    TRANSITIONS = "transitions"
+    """What one transaction did to jobs."""
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One row of the log."""
+
+    number: int
+    """From 1, without a gap."""
+    at: int
+    """When it happened. Entries stand in the order in which they were chained."""
+    kind: Kind
+    tenant: str
+    actor: str
+    action: str
+    subject: str
+    body: bytes
+    """What else there is to say: JSON of an action, packed groups of transitions."""
+    hash: bytes = b""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """How far a log goes, and the hash that stands for all of it up to there."""
+
+    number: int
+    hash: bytes
+
+    @property
+    def text(self) -> str:
+        """For people to note down: `57:` and 64 hexadecimal digits."""
+        return f"{self.number}:{self.hash.hex()}"
+
+
+GENESIS = Mark(0, bytes(32))
+"""Where a log begins."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where a log begins and ends."""
+
+    anchor: Mark = GENESIS
+    """The last entry that retention cut off."""
+    head: Mark = GENESIS
+
+
+class Chained(msgspec.Struct, frozen=True):
+    """What came into the log."""
+
+    entries: int
+    position: int
+    """Of the last batch of the outbox that is in it."""
+    is_more: bool
+    """There may be more to chain."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A deed that is not chained yet."""
+
+    number: int
+    at: int
+    deed: Deed
+
+
+def read_mark(text: str) -> Mark:
+    """The mark that this is the text of, or ConfigError."""
+    found = _MARK.fullmatch(text.strip().lower())
+    if found is None:
+        raise ConfigError("a head is a number, a colon and 64 hexadecimal digits")
+    return Mark(int(found[1]), bytes.fromhex(found[2]))
+
+
+def of_deeds(found: Iterable[Pending]) -> list[Entry]:
+    """The entries of what people ordered, not in the chain yet."""
+    return [
+        Entry(
+            0,
+            one.at,
+            Kind.ACTION,
+            one.deed.tenant,
+            one.deed.actor,
+            one.deed.action,
+            one.deed.subject,
+            one.deed.facts.encode(),
+        )
+        for one in found
+    ]
+
+
+def of_batches(batches: Iterable[EventBatch]) -> list[Entry]:
+    """The entries of what happened to jobs. Progress is no transition."""
+    found: list[Entry] = []
+    for batch in batches:
+        groups = [group for group in batch.groups if group.name not in EXPENDABLE]
+        if groups:
+            body = event.encode(groups)
+            where = ("", "", Kind.TRANSITIONS.value, str(batch.position))
+            found.append(Entry(0, batch.at, Kind.TRANSITIONS, *where, body))
+    return found
+
+
+def append(head: Mark, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries as they follow the head, with their numbers and hashes."""
+    chained: list[Entry] = []
+    for entry in entries:
+        numbered = replace(entry, number=head.number + 1)
+        whole = replace(numbered, hash=_digest(head.hash, numbered))
+        chained.append(whole)
+        head = Mark(whole.number, whole.hash)
+    return chained
+
+
+def cut(anchor: Mark, *, at: int) -> Entry:
+    """What the log says of its cut: a log without its old end and without this is forged."""
+    facts = {"through": anchor.number, "hash": anchor.hash.hex()}
+    return Entry(0, at, Kind.ACTION, "", RETENTION, PRUNE, str(anchor.number), _json(facts))
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Where a log is not what it was."""
+
+    number: int
+    """The first entry that is wrong, or missing."""
+    words: str
+
+
+class Verifier:
+    """Reads a log from its old end to its head, and says where it is wrong."""
+
+    def __init__(self, standing: Standing, known: Iterable[Mark] = ()) -> None:
+        """`known` are heads that somebody noted earlier: the log has to go through them."""
+        self._standing = standing
+        self._known = {mark.number: mark.hash for mark in known}
+        self._last = standing.anchor
+        self._cut: Mark | None = None
+        self.count = 0
+
+    @property
+    def last(self) -> Mark:
+        """The last entry that was found good."""
+        return self._last
+
+    def read(self, entries: Iterable[Entry]) -> Fault | None:
+        """Look at the next entries; what is wrong with the first that is."""
+        for entry in entries:
+            fault = self._fault(entry)
+            if fault is not None:
+                return fault
+            if entry.action == PRUNE and entry.kind is Kind.ACTION:
+                self._cut = _anchor_of(entry)
+            self._last = Mark(entry.number, entry.hash)
+            self.count += 1
+        return None
+
+    def end(self) -> Fault | None:
+        """There are no more entries: what is wrong with where it begins and ends."""
+        anchor, head = self._standing.anchor, self._standing.head
+        if self._last.number < head.number:
+            after = self._last.number + 1
+            return Fault(after, f"entries {after} to {head.number} are missing at the end")
+        if self._last != head:
+            return Fault(head.number, "the log's own head is another one")
+        if anchor != GENESIS and self._cut != anchor:
+            return Fault(anchor.number, "nothing tells of the cut that the log begins with")
+        for number, known in sorted(self._known.items()):
+            if number > head.number:
+                return Fault(head.number + 1, f"the log once went on to entry {number}")
+            if number == anchor.number and known != anchor.hash:
+                return Fault(number, "the log before its beginning was another one")
+        return None
+
+    def _fault(self, entry: Entry) -> Fault | None:
+        expected = self._last.number + 1
+        if entry.number != expected:
+            gap = expected if entry.number == expected + 1 else f"{expected} and more"
+            what = f"entry {gap} is missing" if entry.number > expected else "it comes twice"
+            return Fault(min(expected, entry.number), what)
+        if entry.hash != _digest(self._last.hash, entry):
+            return Fault(entry.number, "it was changed, or does not follow the one before")
+        if self._known.get(entry.number, entry.hash) != entry.hash:
+            return Fault(entry.number, "the log was another one when this head was noted")
+        return None
+
+
+def _anchor_of(entry: Entry) -> Mark | None:
+    try:
+        facts = msgspec.json.decode(entry.body, type=_Cut)
+        return Mark(facts.through, bytes.fromhex(facts.hash))
+    except ValueError:
+        return None
+
+
+class _Cut(msgspec.Struct):
+    through: int
+    hash: str
+
+
+def _digest(previous: bytes, it: Entry) -> bytes:
+    facts = (it.number, it.at, it.kind, it.tenant, it.actor, it.action, it.subject, it.body)
+    return hashlib.sha256(previous + _pack(facts)).digest()

@@ -1,0 +1,32 @@
+"""Records of what somebody ordered, each in the commit that carries it out."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from longshore.core import deed
+from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.writer import Transaction
+from longshore.runtime.acting import actor
+
+__all__ = ["recorded"]
+
+T = TypeVar("T")
+
+
+def recorded(
+    method: str, body: Callable[[Transaction], T], **arguments: object
+) -> Callable[[Transaction], T]:
+    """The body of an order, which leaves a record; none of what it refuses."""
+    done = deed.of(method, arguments, actor=actor())
+
+    def both(transaction: Transaction) -> T:
+        result = body(transaction)
+        is_refused = result is False
+        if done is not None and not is_refused:
+            scope = {**msgspec.structs.asdict(done), "at": transaction.now}
+            transaction.db.execute(SQL.deed_add, scope)
+        return result
+
+    return both

@@ -1,0 +1,170 @@
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
+from longshore.core.audit import PRUNE, Entry, Kind, Verifier
+from longshore.core.event import decode
+from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.engine import Engine, Retention
+from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError
+from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.webhooks import an_endpoint
+from longshore.testing.factories import DAY, HOUR, SECOND, a_job, a_schedule
+from longshore.testing.manual import a_worker
+
+EVERYTHING = 1_000
+
+
+async def everything(engine: Engine) -> list[Entry]:
+    await engine.chain(limit=EVERYTHING)
+    return await engine.audit_entries(after=0, limit=EVERYTHING)
+
+
+async def fault_of(engine: Engine, entries: Sequence[Entry] | None = None) -> object:
+    verifier = Verifier(await engine.audit_standing())
+    found = await engine.audit_entries(after=0, limit=EVERYTHING)
+    return verifier.read(found if entries is None else entries) or verifier.end()
+
+
+async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
+    job, later = a_job(), a_job(delay=HOUR)
+    await engine.submit([job, later])
+    worker = await a_worker(engine)
+
+    await engine.pause(queue="mail")
+    await engine.resume(queue="mail", type="send")
+    await engine.retry_now([later.id])
+    await engine.cancel([job.id, later.id], reason="enough")
+    await engine.replay([job.id], tenant=DEFAULT_TENANT)
+    await engine.cancel([job.id], reason="again")
+    await engine.purge([job.id], who="me")
+    await engine.quiet(worker.session.token)
+    await engine.put_schedule(a_schedule(name="hourly"))
+    await engine.delete_schedule("hourly")
+    found = await everything(engine)
+
+    assert [(one.action, one.tenant) for one in found] == [
+        ("queue.pause", ""),
+        ("type.resume", ""),
+        ("job.retry", ""),
+        ("job.cancel", ""),
+        ("job.replay", "default"),
+        ("job.cancel", ""),
+        ("job.purge", ""),
+        ("worker.drain", ""),
+        ("schedule.put", "default"),
+        ("schedule.delete", "default"),
+    ]
+    assert [found[0].subject, found[3].subject] == ["mail", "2 jobs"]
+    assert b'"reason":"enough"' in found[3].body
+    assert all(one.actor for one in found)
+    assert await fault_of(engine) is None
+
+
+async def test_every_change_of_settings_and_accounts_leaves_a_record(engine: Engine) -> None:
+    key = NewKey(id="0" * 12, digest=bytes(32), tenant="acme", scopes=(Scope.READ,))
+
+    await engine.put_tenant(Tenant(name="acme"))
+    await engine.add_key(key)
+    await engine.rotate_key(key.id, bytes(32), grace=0)
+    await engine.revoke_key(key.id)
+    await engine.delete_tenant("acme")
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_running=3))
+    await engine.put_breaker("send", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await engine.reset_breaker("send")
+    await engine.put_webhook(an_endpoint())
+    await engine.delete_webhook(an_endpoint().id)
+    await engine.take_cursor("kafka", holder="me", lease=SECOND)
+    await engine.delete_consumer("kafka")
+    found = await everything(engine)
+
+    assert [(one.action, one.tenant) for one in found] == [
+        ("tenant.put", "acme"),
+        ("key.create", "acme"),
+        ("key.rotate", ""),
+        ("key.revoke", ""),
+        ("tenant.delete", ""),
+        ("queue.set", ""),
+        ("breaker.set", ""),
+        ("breaker.reset", ""),
+        ("webhook.put", "default"),
+        ("webhook.delete", ""),
+        ("consumer.forget", ""),
+    ]
+    assert b"whsec_" not in b"".join(one.body for one in found)
+    assert await fault_of(engine) is None
+
+
+async def test_what_is_refused_leaves_no_record(engine: Engine) -> None:
+    seen = replace(an_endpoint(), url="https://example.com/other")
+
+    with pytest.raises(KeyNotFoundError):
+        await engine.revoke_key("1" * 12)
+    with pytest.raises(TenantNotFoundError):
+        await engine.delete_tenant("nobody")
+    assert not await engine.put_webhook(an_endpoint(), seen=seen)
+    assert not await engine.release_line("default", "anna")
+    assert not await engine.delete_consumer("nobody")
+    await engine.cancel([], reason="none")
+
+    assert await everything(engine) == []
+
+
+async def test_transitions_are_chained_once_however_often_they_are_read(
+    engine: Engine,
+) -> None:
+    first, second = a_job(), a_job()
+    await engine.submit([first, second])
+    await engine.pause(queue="mail")
+    stale = await engine.take_cursor("audit", holder="one", lease=SECOND)
+    assert stale is not None
+    await engine.leave_cursor(stale)
+    cursor = await engine.take_cursor("audit", holder="two", lease=SECOND)
+    assert cursor is not None
+
+    done = await engine.chain(limit=EVERYTHING, cursor=cursor, after=0)
+    again = await engine.chain(limit=EVERYTHING, cursor=cursor, after=done.position)
+    with pytest.raises(CursorLostError):
+        await engine.chain(limit=EVERYTHING, cursor=stale, after=0)
+
+    action, *told = await engine.audit_entries(after=0, limit=EVERYTHING)
+    groups = [group for one in told for group in decode(one.body)]
+    assert (again.entries, again.position, again.is_more) == (0, done.position, False)
+    assert (action.kind, {one.kind for one in told}) == (Kind.ACTION, {Kind.TRANSITIONS})
+    assert b"".join(group.ids for group in groups) == first.id + second.id
+    (consumer,) = await engine.consumers()
+    assert consumer.behind == 0
+    assert [one.number for one in await engine.latest_entries(before=9, limit=9)] == [
+        *range(1 + len(told), 0, -1)
+    ]
+    assert await engine.latest_entries(before=9, limit=9, kind=Kind.ACTION) == [action]
+    assert await fault_of(engine) is None
+
+
+async def test_retention_cuts_the_old_end_and_says_so(
+    engine: Engine, clock: ManualClock
+) -> None:
+    for number in range(3):
+        await engine.pause(queue=f"old{number}")
+    await engine.chain(limit=2)
+    whole = await engine.audit_standing()
+    await engine.chain(limit=EVERYTHING)
+    clock.advance(DAY)
+    await engine.pause(queue="new")
+    await engine.chain(limit=EVERYTHING)
+    keep = Retention(audit=HOUR)
+
+    pruned = await engine.prune(keep, limit=2), await engine.prune(keep, limit=EVERYTHING)
+
+    left = await engine.audit_entries(after=0, limit=EVERYTHING)
+    standing = await engine.audit_standing()
+    assert whole.anchor.number == 0
+    assert pruned == (2, 1)
+    assert [one.action for one in left] == ["queue.pause", PRUNE, PRUNE]
+    assert (standing.anchor.number, standing.head.number) == (3, 6)
+    assert await fault_of(engine) is None
+    verifier = Verifier(standing)
+    assert verifier.read(left[:1]) is None
+    assert verifier.end() is not None

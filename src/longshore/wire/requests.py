@@ -1,0 +1,63 @@
+"""The parameters of calls that are about webhooks and the audit log, and what all have."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longshore.core.audit import Kind
+from longshore.core.consumer import Cursor
+from longshore.core.webhook import Endpoint
+
+__all__ = [
+    "Chain",
+    "EntriesAfter",
+    "EntriesBefore",
+    "Limit",
+    "OfWebhook",
+    "PutWebhook",
+    "Request",
+]
+
+Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The parameters of a method."""
+
+
+class PutWebhook(Request, frozen=True):
+    """An endpoint, and how it stands."""
+
+    endpoint: Endpoint
+    seen: Endpoint | None = None
+
+
+class OfWebhook(Request, frozen=True):
+    """Names an endpoint."""
+
+    endpoint_id: str
+    tenant: str | None = None
+
+
+class Chain(Request, frozen=True):
+    """What is to be chained."""
+
+    limit: Limit
+    cursor: Cursor | None = None
+    after: int = 0
+
+
+class EntriesAfter(Request, frozen=True):
+    """Entries of the audit log, from an old one on."""
+
+    after: int
+    limit: Limit
+
+
+class EntriesBefore(Request, frozen=True):
+    """Entries of the audit log, from a new one back."""
+
+    before: int
+    limit: Limit
+    kind: Kind | None = None
