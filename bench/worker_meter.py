@@ -7,13 +7,15 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from random import Random
+from time import monotonic, perf_counter
 
 from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Submitted
 from longshore.engine import Engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
+from longshore.worker.budgets import Budgets
 from longshore.worker.meter import Meter
 
 
@@ -25,7 +27,7 @@ def main() -> None:
     asked = parser.parse_args()
     claims = [_claim(number) for number in range(asked.batch)]
     ends = [settle.succeeded(one, started_at=10, finished_at=30, result=None) for one in claims]
-    meter = Meter(Metrics())
+    meter = Meter(Metrics(), Budgets(monotonic, Random()))
     took = _best(
         asked.rounds, lambda: meter.count(claims, ends, special=0, refused=frozenset())
     )

@@ -1,6 +1,7 @@
 """What a handler does decides how its attempt ends, and nothing it does ends the worker."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -10,8 +11,9 @@ from workshop import Workshop, open_workshop
 
 from longshore.core.state import State
 from longshore.directives import Cancel, Dead, Retry, Snooze
+from longshore.engine import JobFilter
 from longshore.running import current_job
-from longshore.testing.factories import MINUTE, SECOND
+from longshore.testing.factories import MINUTE, SECOND, a_job
 
 
 @pytest.fixture
@@ -309,3 +311,31 @@ async def test_starts_and_ends_are_told_in_the_engines_time(shop: Workshop):
     job = await shop.job(job_id)
     assert job.started_at == pytest.approx(began, abs=10)
     assert job.finished_at == pytest.approx(began + 3 * SECOND, abs=10)
+
+
+async def test_jobs_that_fail_together_come_back_no_faster_than_others_succeed(shop: Workshop):
+    """With a clock that stands still, everything happens in one second."""
+
+    async def fail(_: Any) -> None:
+        raise Retry(after=timedelta(seconds=1))
+
+    async def fine(_: Any) -> None: ...
+
+    shop.task("fail", fail)
+    shop.task("fine", fine)
+    for queue, type_name, count in [("a", "fine", 130), ("a", "fail", 300), ("b", "fail", 150)]:
+        jobs = [a_job(type=type_name, queue=queue, max_attempts=2) for _ in range(count)]
+        await shop.engine.submit([*jobs, a_job(type="fail", queue=queue, max_attempts=1)])
+
+    await shop.work(queues=["a", "b"])
+
+    def per_second(queue: str) -> Counter[int]:
+        due = [one.run_at - shop.clock.now() for one in waiting if one.queue == queue]
+        assert min(due) == SECOND
+        return Counter(one // SECOND for one in due)
+
+    waiting = (await shop.engine.find(JobFilter(state=State.SCHEDULED), limit=1_000)).jobs
+    assert per_second("b") == {1: 100, 2: 50}
+    by_second = per_second("a")
+    assert max(by_second.values()) <= 130
+    assert sum(by_second.values()) == 300

@@ -8,6 +8,7 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Reference
 from longshore.observe.metrics import Metrics
+from longshore.worker.budgets import Budgets
 
 __all__ = ["Meter"]
 
@@ -26,8 +27,9 @@ _line = attrgetter("queue", "type")
 class Meter:
     """Adds a batch at a time. What this costs, every job pays: see `bench/worker_meter.py`."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, budgets: Budgets) -> None:
         self._metrics = metrics
+        self._budgets = budgets
 
     def count(
         self,
@@ -79,6 +81,7 @@ class Meter:
     ) -> None:
         metrics = self._metrics
         metrics.jobs_succeeded.add(len(claims), *line)
+        self._budgets.succeeded(line[0], len(claims))
         # What succeeded began and ended.
         began = cast("list[int]", [one.started_at for one in settlements])
         ended = cast("list[int]", [one.finished_at for one in settlements])

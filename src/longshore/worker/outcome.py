@@ -6,6 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from longshore.core import settle
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import Failure, Settlement
@@ -14,6 +16,7 @@ from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
 from longshore.errors import UnknownTaskError
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.budgets import Budgets
 from longshore.worker.facts import facts
 from longshore.worker.frames import describe_frames
 from longshore.worker.standing import Standing
@@ -27,8 +30,9 @@ log = logging.getLogger("longshore.worker")
 class Judge:
     """Decides how attempts end. Safe to ask from any thread."""
 
-    def __init__(self, standing: Standing, rng: random.Random) -> None:
+    def __init__(self, standing: Standing, budgets: Budgets, rng: random.Random) -> None:
         self._standing = standing
+        self._budgets = budgets
         self._rng = rng
         self.clock = standing.clock
         """By which attempts begin and end."""
@@ -86,7 +90,7 @@ class Judge:
             delay=handler.backoff.delay(claim.crashes + 1, self._rng.random()),
             **self._times(attempt),
         )
-        return self._logged(attempt, crashed)
+        return self._logged(attempt, self._placed(attempt, crashed))
 
     def misplaced(self, attempt: Attempt) -> Settlement:
         """It cannot run where it was put, and is given back as if it had been drained."""
@@ -146,7 +150,17 @@ class Judge:
 
     def _failed(self, attempt: Attempt, why: Failure, after: int | None = None) -> Settlement:
         delay = self._delay(attempt) if after is None else after
-        return settle.failed(attempt.claim, why, delay=delay, **self._times(attempt))
+        failed = settle.failed(attempt.claim, why, delay=delay, **self._times(attempt))
+        return self._placed(attempt, failed)
+
+    def _placed(self, attempt: Attempt, settlement: Settlement) -> Settlement:
+        """Where there is room for one more retry of the queue; see `core.herd`."""
+        if settlement.verb is not Verb.RETRY:
+            return settlement
+        delay = self._budgets.delay(attempt.claim.queue, settlement.delay)
+        if delay == settlement.delay:
+            return settlement
+        return replace(settlement, delay=min(delay, LONGEST_US))
 
     def _delay(self, attempt: Attempt) -> int:
         handler, failures = attempt.handler, attempt.claim.failures + 1

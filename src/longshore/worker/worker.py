@@ -14,6 +14,7 @@ from longshore.observe.engine import metrics_of
 from longshore.runtime.beat import Beat, Tick
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
+from longshore.worker.budgets import Budgets
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
 from longshore.worker.flight import Flight
@@ -95,13 +96,14 @@ class Worker:
             every=settings.stuck_after.total_seconds() / _LOOKS,
         )
         self._flight = Flight(self._standing.engine_time)
+        budgets = Budgets(self._clock.monotonic, rng)
         self._settler = Settler(
             self._standing,
             self._flight,
-            Meter(self._metrics),
+            Meter(self._metrics, budgets),
             log_successes=settings.log_successes,
         )
-        judge = Judge(self._standing, rng)
+        judge = Judge(self._standing, budgets, rng)
         self._slots = Slots(
             registry,
             settings,
