@@ -4,14 +4,15 @@
     python bench/retry_herd.py --plot herd.svg before.json budget.json
 
 A worker runs --normal jobs a second, all the time. Then the dependency that all of them ask
-goes down, --jobs more arrive at once, and everything fails; after --outage seconds it is back.
-One JSON line has the figures, and how many jobs started in each second, first tries and
-retries. The second form draws such lines, one below the other.
+goes down, --jobs more arrive at once, and everything fails; when each of these has failed it
+is back. One JSON line has the figures, and how many jobs started in each second, first tries
+and retries. The second form draws such lines, one below the other.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -35,17 +36,21 @@ make = IdSource(SystemClock()).make
 WIDTH, HEIGHT, MARGIN = 900, 220, 50
 
 
-async def work(url: str, down_at: float, up_at: float) -> None:
+async def work(url: str, down_at: float, jobs: int) -> None:
     """Run jobs until told to stop; say when they started."""
     app = Longshore(url)
     started: Counter[tuple[int, bool]] = Counter()
+    failed, up_at = 0, math.inf
 
     @app.task(name="ask")
-    async def ask() -> None:
-        now = time.perf_counter()
-        started[int(now - down_at + 1_000) - 1_000, current_job().attempt > 1] += 1
-        await asyncio.sleep(0.001)
+    async def ask(*, is_one_more: bool = False) -> None:
+        nonlocal failed, up_at
+        now, is_retry = time.perf_counter(), current_job().attempt > 1
+        started[math.floor(now - down_at), is_retry] += 1
         if down_at <= now < up_at:
+            failed += is_one_more and not is_retry
+            if failed >= jobs:
+                up_at = now
             raise ConnectionError("the dependency is down")
 
     async with app:
@@ -55,24 +60,23 @@ async def work(url: str, down_at: float, up_at: float) -> None:
         await asyncio.wait([working])
     seconds = range(min(at for at, _ in started), max(at for at, _ in started) + 1)
     series = [[at, started[at, False], started[at, True]] for at in seconds]
-    sys.stdout.write(f"{json.dumps(series)}\n")
+    sys.stdout.write(f"{json.dumps([up_at - down_at, series])}\n")
 
 
 async def produce(url: str, options: argparse.Namespace, down_at: float) -> float:
-    """Submit until everything has succeeded; when that was, in seconds after the outage."""
+    """Submit until everything has succeeded; when that was, in seconds after it went down."""
     engine = open_engine(url)
     few = int(options.normal * EVERY_S)
     begin, sent, has_burst = time.perf_counter(), 0, False
-    up_at = down_at + options.outage
     counted = begin
     while True:
         if time.perf_counter() >= down_at and not has_burst:
             has_burst = True
             for _ in range(0, options.jobs, 2_000):
-                await engine.submit(_jobs(2_000))
+                await engine.submit(_jobs(2_000, b'{"is_one_more":true}'))
         await engine.submit(_jobs(few))
         sent += few
-        if time.perf_counter() > max(up_at, counted) + 1:
+        if time.perf_counter() > max(down_at + 5, counted) + 1:
             counted = time.perf_counter()
             (one,) = await engine.counts()
             if one.scheduled == 0 and one.ready + one.running < options.normal:
@@ -81,11 +85,13 @@ async def produce(url: str, options: argparse.Namespace, down_at: float) -> floa
                 raise TimeoutError(f"{one.scheduled} retries are left")
         await asyncio.sleep(max(begin + sent / options.normal - time.perf_counter(), 0))
     await engine.close()
-    return counted - up_at
+    return counted - down_at
 
 
-def _jobs(count: int) -> list[NewJob]:
-    return [NewJob(id=make(), type="ask", max_attempts=25) for _ in range(count)]
+def _jobs(count: int, payload: bytes = b"{}") -> list[NewJob]:
+    return [
+        NewJob(id=make(), type="ask", max_attempts=25, payload=payload) for _ in range(count)
+    ]
 
 
 def measure(url: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -98,25 +104,23 @@ def measure(url: str, options: argparse.Namespace) -> dict[str, Any]:
 
     asyncio.run(migrate())
     down_at = time.perf_counter() + START_S + options.warm
-    up_at = down_at + options.outage
-    command = [sys.executable, __file__, "--work", url, str(down_at), str(up_at)]
+    command = [sys.executable, __file__, "--work", url, str(down_at), str(options.jobs)]
     pipe = subprocess.PIPE
     crew = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     try:
         over = asyncio.run(produce(url, options, down_at))
     finally:
         told, _ = crew.communicate("stop\n", timeout=60)
-    series = json.loads(told)
-    up = int(options.outage)
+    outage, series = json.loads(told)
     normal = [first for at, first, _ in series if -options.warm / 2 <= at < -1]
-    recovery = [first + again for at, first, again in series if at > up]
+    recovery = [first + again for at, first, again in series if at > outage]
     return {
         "engine": url.partition(":")[0],
         "jobs": options.jobs,
-        "outage_s": options.outage,
+        "outage_s": round(outage, 1),
         "normal_per_s": round(sum(normal) / len(normal)),
         "recovery_peak_per_s": max(recovery),
-        "recovery_s": round(over, 1),
+        "recovery_s": round(over - outage, 1),
         "series": series,
     }
 
@@ -177,14 +181,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--normal", type=int, default=1_000)
     parser.add_argument("--warm", type=float, default=15)
-    parser.add_argument("--outage", type=float, default=10)
     parser.add_argument("--plot", type=Path)
     parser.add_argument("runs", type=Path, nargs="*")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        url, down_at, up_at = options.work
-        asyncio.run(work(url, float(down_at), float(up_at)))
+        url, down_at, jobs = options.work
+        asyncio.run(work(url, float(down_at), int(jobs)))
         return
     if options.plot:
         plot(options.plot, [json.loads(one.read_text()) for one in options.runs])

@@ -39,6 +39,7 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         counts=counts,
         running=everyone.running,
         settings=settings,
+        token_at=said[0].token_at if said else None,
         pauses=await engine.pauses(),
         sessions=await engine.sessions(),
         ahead=await _ahead(engine, job, tenant, counts, settings),

@@ -26,10 +26,10 @@ def test_fifty_thousand_that_fail_at_once_come_back_as_fast_as_jobs_normally_suc
     ]
 
     found = _seconds(dues)
-    assert max(found.values()) <= 800
-    assert max(found) - min(found) == 62
+    assert max(found.values()) <= 720
+    assert max(found) - min(found) == 69
     tenths = Counter(due // (SECOND // 10) for due in dues)
-    assert max(tenths[tenth] for tenth in range(650, 1_200)) <= 81
+    assert max(tenths[tenth] for tenth in range(650, 1_200)) <= 73
 
 
 def test_seconds_in_which_nothing_succeeded_are_not_normal():
@@ -39,7 +39,7 @@ def test_seconds_in_which_nothing_succeeded_are_not_normal():
 
     dues = [budget.delay(0, 300 * SECOND, 0.0) for _ in range(1_000)]
 
-    assert set(_seconds(dues).values()) == {500}
+    assert set(_seconds(dues).values()) == {450, 100}
 
 
 def test_what_failed_long_ago_is_forgotten():

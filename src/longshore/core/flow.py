@@ -4,7 +4,7 @@ Code declares settings, and an operator overrides them, field by field; None mea
 was said. The engine stores both layers, so that people see where a value comes from.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
@@ -37,10 +37,12 @@ __all__ = [
     "limit_of",
     "look_in",
     "may_put",
+    "paced",
     "queues",
     "rank",
     "room",
     "said",
+    "token_at",
     "took",
     "useless",
     "validate",
@@ -153,6 +155,8 @@ BURSTS = {"burst": "rate", "burst_per_key": "rate_per_key", "retry_burst": "retr
 """Which rate each of them belongs to."""
 
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
+Buckets = Mapping[str, int | None]
+"""What is stored of the buckets of queues, by name."""
 
 
 class QueueFlow(msgspec.Struct, frozen=True):
@@ -161,6 +165,8 @@ class QueueFlow(msgspec.Struct, frozen=True):
     queue: str
     declared: QueueSettings = QueueSettings()
     overridden: QueueSettings = QueueSettings()
+    token_at: int | None = None
+    """When its rate lets the next job start; None: it does now."""
 
     @property
     def effective(self) -> QueueSettings:
@@ -204,7 +210,33 @@ def may_put(stored: Settings, wanted: Settings, seen: Settings | None) -> bool:
 
 def queues(rows: Iterable[tuple[str, Layer, QueueSettings]]) -> list[QueueFlow]:
     """All that is said of queues, by name, from their layers."""
-    return [QueueFlow(name, **layers) for name, layers in _by_name(rows)]
+    return [
+        QueueFlow(
+            name,
+            layers.get(Layer.DECLARED.value, QueueSettings()),
+            layers.get(Layer.OVERRIDDEN.value, QueueSettings()),
+        )
+        for name, layers in _by_name(rows)
+    ]
+
+
+def paced(flows: Iterable[QueueFlow], buckets: Buckets, now: int) -> list[QueueFlow]:
+    """The same, with when the next job may start by what is stored of their buckets."""
+    return [
+        msgspec.structs.replace(
+            it, token_at=token_at(it.effective, buckets.get(it.queue), now=now)
+        )
+        for it in flows
+    ]
+
+
+def token_at(settings: QueueSettings, empty_at: int | None, *, now: int) -> int | None:
+    """When the rate of a queue lets the next job start; None: it does now."""
+    limit = limit_of(settings.rate, settings.burst)
+    if limit is None:
+        return None
+    start, asked = borrow(empty_at, limit, want=0, now=now)
+    return None if asked.left else limit.there_at(start, 1)
 
 
 def breakers(rows: Iterable[tuple[str, Layer, BreakerSettings]]) -> list[BreakerFlow]:

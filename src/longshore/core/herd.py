@@ -1,9 +1,9 @@
 """Retries that failed together do not come back together.
 
 When a dependency is down, everything fails, backs off for about as long, and is back at once.
-A budget places the retries of one queue in seconds that have room for them: as many as
-normally succeed in a second, and never few. A retry is never earlier than it was to be, and
-one that is alone, or among few, is exactly when it was to be.
+A budget places the retries of one queue in seconds that have room for them: nine tenths of
+what normally succeeds in a second, and never few. A retry is never earlier than it was to be,
+and one that is alone, or among few, is exactly when it was to be.
 """
 
 from collections import deque
@@ -71,12 +71,15 @@ class RetryBudget:
         return self._most
 
     def _normal(self, now: int) -> int:
-        """Successes per second; time in which there are none is no normal time."""
+        """Nine tenths of the successes per second, so that with first tries it is below two.
+
+        Time in which nothing succeeds is no normal time.
+        """
         if not self._spans:
             return 0
         last = min(max(now - self._spans[-1][0], _SECOND), _SPAN)
         covered = last + (len(self._spans) - 1) * _SPAN
-        return sum(count for _, count in self._spans) * _SECOND // covered
+        return sum(count for _, count in self._spans) * _SECOND // covered * 9 // 10
 
     def _first_with_room(self, first: int, most: int) -> int:
         at = first

@@ -12,6 +12,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection
 from longshore.testing.factories import a_job, a_settlement
+from longshore.testing.harness import eventually
 from longshore.testing.manual import ManualWorker, a_worker
 
 NOW = 1_800_000_000_000_000
@@ -68,6 +69,41 @@ async def test_claims_at_the_same_time_do_not_get_past_the_limit(
     assert sum(one.result() for one in done) == 200
     assert max(seen) <= limit
     assert max(seen) > 1
+
+
+async def test_what_is_left_of_a_session_that_is_gone_takes_up_no_place(
+    engine: Engine, db: Connection
+):
+    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=3))
+    await engine.submit([a_job() for _ in range(4)])
+    worker = await a_worker(engine)
+    first = await worker.claim(1)
+    await db.execute("insert into longshore.running values ('default', 10000, 2)")
+
+    rest = await worker.claim(4)
+
+    assert (len(first), len(rest)) == (1, 2)
+
+
+async def test_settings_of_a_queue_change_only_between_claims(engine: Engine, db: Connection):
+    claiming = db.transaction()
+    await claiming.start()
+    await db.execute("select pg_advisory_xact_lock_shared(longshore.flow_key('default'))")
+    settings = QueueSettings(max_running=1)
+    putting = asyncio.create_task(engine.put_queue("default", Layer.DECLARED, settings))
+
+    async def is_waiting() -> bool:
+        return await db.fetchval(
+            "select exists (select from pg_locks l join pg_database d on d.oid = l.database"
+            "                where d.datname = current_database()"
+            "                  and l.locktype = 'advisory' and not l.granted)"
+        )
+
+    await eventually(is_waiting)
+    assert not putting.done()
+    await claiming.rollback()
+
+    assert await asyncio.wait_for(putting, 10)
 
 
 async def _watch(engine: Engine, seen: list[int], is_over: asyncio.Event) -> None:

@@ -55,7 +55,10 @@ class PostgresFlow:
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
-        return flow.queues(await _all(self._open, QueueSettings))
+        flows = flow.queues(await _all(self._open, QueueSettings))
+        buckets = {row["queue"]: row["empty_at"] for row in await self._open.fetch(SQL.flows)}
+        (row,) = await self._open.fetch(SQL.clock, self._open.now())
+        return flow.paced(flows, buckets, row["clock"])
 
     async def put_breaker(
         self,

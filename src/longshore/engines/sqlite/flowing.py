@@ -78,7 +78,11 @@ class SqliteFlow:
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
-        return flow.queues(await self._read(lambda db: _all(db, QueueSettings)))
+        rows, flows = await self._read(
+            lambda db: (_all(db, QueueSettings), db.execute(SQL.flows).fetchall())
+        )
+        buckets = {queue: empty_at for queue, _, _, empty_at, _ in flows}
+        return flow.paced(flow.queues(rows), buckets, self._store.clock.now())
 
     async def put_breaker(
         self,

@@ -211,12 +211,16 @@ async def test_a_rate_lets_a_burst_start_and_then_so_many_a_second(
 
     burst = [*await one.claim(2), *await other.claim(10)]
     empty = await one.exchange(want=10)
+    (queue,) = await engine.queue_settings()
+    next_at = clock.now() + SECOND // 2
     clock.advance(SECOND // 2)
+    (due,) = await engine.queue_settings()
     early = await other.claim(10)
     clock.advance(10 * SECOND)
     late = await one.claim(10)
 
     assert (len(burst), empty.claims, empty.look_in) == (3, [], SECOND // 2)
+    assert (queue.token_at, due.token_at) == (next_at, None)
     assert (len(early), len(late)) == (1, 3)
 
 

@@ -41,10 +41,8 @@ class ModelFlow:
 
     async def queue_settings(self) -> list[QueueFlow]:
         """See `longshore.flow.Flow`."""
-        self._store.now()
-        return flow.queues(
-            [(name, layer, it) for (name, layer), it in self._store.queue_settings.items()]
-        )
+        rows = [(name, layer, it) for (name, layer), it in self._store.queue_settings.items()]
+        return flow.paced(flow.queues(rows), self._store.queue_buckets, self._store.now())
 
     async def put_breaker(
         self,
