@@ -38,7 +38,7 @@ _LONERS = 2
 """Such jobs that ask at once: the pool is there for others too."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two times that such a job asks."""
-_KNOWN_ID, _REFUSED, _HELD = "23505", "LS003", "55P03"
+_KNOWN, _HELD = "23505", "55P03"
 
 
 class Submitter:
@@ -233,7 +233,7 @@ class _Stream:
         try:
             found = await lane.fetch(statement, *given)
         except LongshoreError as error:
-            if sqlstate(error) not in (_KNOWN_ID, _REFUSED):
+            if sqlstate(error) != _KNOWN:
                 raise
             # Some of them are known: ask which.
             return await lane.transact(

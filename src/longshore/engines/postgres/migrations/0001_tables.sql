@@ -222,6 +222,8 @@ create table longshore.finished (
     worker      text,
     rank        bigint
 ) with (autovacuum_vacuum_insert_scale_factor = 0.5);
+alter table longshore.finished alter column started set storage external;
+alter table longshore.finished alter column finished set storage external;
 comment on column longshore.finished.rank is 'of those that a replay may bring back';
 create index finished_segment on longshore.finished (segment);
 create index finished_age on longshore.finished (state, finished_at);
