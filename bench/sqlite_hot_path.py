@@ -30,7 +30,7 @@ from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.engine import SqliteEngine
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.submitting import submit
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 

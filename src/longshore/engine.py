@@ -12,10 +12,7 @@ network allows to avoid: an answer may be lost. So every call may be sent again 
 """
 
 from collections.abc import Awaitable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
-
-import msgspec
+from typing import Protocol
 
 from longshore.accounts import Accounts
 from longshore.audit import Audit
@@ -37,6 +34,7 @@ from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.endpoints import Endpoints
 from longshore.flow import Flow
 from longshore.outbox import Outbox
+from longshore.session import Completion, PromptSession, Session, TransactionalSession
 
 __all__ = [
     "Accounts",
@@ -55,6 +53,7 @@ __all__ = [
     "Pause",
     "Producer",
     "Promoted",
+    "PromptSession",
     "QueueCounts",
     "Reference",
     "Renewed",
@@ -67,99 +66,6 @@ __all__ = [
     "TransactionalProducer",
     "TransactionalSession",
 ]
-
-
-class Session(Protocol):
-    """A worker process's standing with the engine: one lease over all the jobs it holds."""
-
-    @property
-    def token(self) -> int:
-        """Fences the session: grows with every session ever opened on this store."""
-        ...
-
-    @property
-    def lease(self) -> int:
-        """How long the session lives without a renewal, in microseconds."""
-        ...
-
-    async def exchange(
-        self,
-        number: int,
-        *,
-        started: Sequence[Reference] = (),
-        progress: Sequence[Report] = (),
-        settlements: Sequence[Settlement] = (),
-        want: int = 0,
-        queues: Sequence[str] | None = None,
-    ) -> Exchanged:
-        """Record starts, settle what finished and claim up to `want` jobs, in one commit.
-
-        `number` grows by one with each exchange, from 1. The last number may be sent again,
-        with the same content: it returns the same claims and settles nothing twice. `queues`
-        are drained in their order (default: the session's own). Raises LeaseLostError, and
-        applies nothing, when the session is no longer live.
-
-        Of each job the last report of `progress` is kept, and each is told as an event; what
-        reports has started, and what is settled in the same call reported before. A report of
-        a claim that is not held changes nothing.
-        """
-        ...
-
-    async def renew(
-        self,
-        *,
-        number: int = 0,
-        held: Sequence[Reference] | None = None,
-        started: Sequence[Reference] = (),
-    ) -> Renewed:
-        """Push the lease's end a full lease into the future, or raise LeaseLostError.
-
-        With `held`, everything the worker holds, both sides are compared: claims handed out
-        up to exchange `number` that the worker does not hold go back to the queue, uncharged.
-        """
-        ...
-
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        ...
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, after `seconds` at the latest.
-
-        Which one it is the next exchange tells. Without the trait `pushes_wakeups`, and while
-        wake-ups are lost, only exchanges and renewals tell.
-        """
-        ...
-
-    async def close(self) -> None:
-        """End the lease; what is still held goes back to the queue, uncharged."""
-        ...
-
-
-class Completion(msgspec.Struct, eq=False):
-    """A handler's open transaction, which ends its job if it commits."""
-
-    connection: Any
-    """On the engine's own store, for the handler's statements."""
-    result: bytes | None = None
-    """What is stored as the job's result in the same commit."""
-    is_committed: bool = False
-
-
-class TransactionalSession(Session, Protocol):
-    """A session of an engine with the trait `transactional_completion`."""
-
-    def transaction(
-        self, reference: Reference, *, started_at: int
-    ) -> AbstractAsyncContextManager[Completion]:
-        """A transaction for a held, running job; at the block's end both succeed or neither.
-
-        From the commit on the job has succeeded, whatever becomes of this session, and every
-        settlement that is sent for it later is accepted and changes nothing. An error in the
-        block rolls back. Raises LeaseLostError, with everything rolled back, when the job is
-        no longer this session's.
-        """
-        ...
 
 
 class Producer(Protocol):

@@ -12,7 +12,14 @@ from typing import Any, cast
 
 from longshore.core import ids
 from longshore.core.job import Settlement
-from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
+from longshore.engine import (
+    Engine,
+    Exchanged,
+    PromptSession,
+    Reference,
+    Renewed,
+    Session,
+)
 from longshore.errors import LeaseLostError
 from longshore_lab.clock import DozingClock
 from longshore_lab.ledger import Book
@@ -100,6 +107,17 @@ class _WatchedSession:
             raise
         self._write_settled(settlements, set(answer.stale))
         self._write_claimed(answer)
+        return answer
+
+    async def claim_at_wakeup(self, number: int, **rest: Any) -> Exchanged | None:
+        self._number, self._called_at = number, self._ledger.now()
+        session = cast("PromptSession", self._session)
+        answer = await session.claim_at_wakeup(number, **rest)
+        if answer is None:
+            self._number = 0
+        else:
+            self._called_at += int(answer.waited * 1e6)
+            self._write_claimed(answer)
         return answer
 
     async def _exchange(self, number: int, **rest: Any) -> Exchanged:

@@ -13,7 +13,7 @@ from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sharing import merged
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()

@@ -10,17 +10,19 @@ import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from longshore.core.job import NewJob, Verdict
-from longshore.engine import Engine, Session
+from longshore.engine import Engine, Exchanged, PromptSession, Session
 from longshore.engines import open_engine
 from longshore.engines.sqlite import log, submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.log import Log
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.wake import Waker, wake_folder
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
@@ -58,6 +60,32 @@ async def test_a_place_without_room_for_sockets_fails_no_call(
     await session.wait(0.01)
 
     assert len((await session.exchange(1, want=5)).claims) == 1
+
+
+async def test_a_claim_at_a_wake_up_leaves_the_loop_alone_while_others_write(
+    engine: Engine, path: Path
+) -> None:
+    session, number = cast("PromptSession", await _session(engine)), 1
+    while await _claimed(session, number, 0.2) is not None:
+        number += 1  # it looks once more when it begins to listen
+    waiting = asyncio.create_task(_claimed(session, number, 30))
+    await asyncio.sleep(0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("begin immediate")
+        with closing(Waker(str(path))) as waker:
+            waker.wake()
+        await asyncio.sleep(0.05)
+        is_early = waiting.done()
+        db.execute("rollback")
+        async with asyncio.timeout(10):
+            answer = await waiting
+
+    assert not is_early
+    assert answer is not None
+
+
+async def _claimed(session: PromptSession, number: int, seconds: float) -> Exchanged | None:
+    return await session.claim_at_wakeup(number, want=1, queues=None, seconds=seconds)
 
 
 async def test_work_does_not_wake_who_waits_for_a_cancel_nor_the_other_way_round(

@@ -42,12 +42,16 @@ async def looked(worker: Worker, shop: Workshop, *, after: int = EVERY) -> bool:
 
 async def withheld(shop: Workshop, worker: Worker, type_name: str = "mail") -> None:
     """A job that is ready, and that the engine never hands out: a fault of the engine."""
-    exchange = worker._standing._session.exchange  # type: ignore[union-attr]
+    session: Any = worker._standing._session
 
-    async def empty_handed(number: int, **options: Any) -> Any:
-        return await exchange(number, **{**options, "queues": ("elsewhere",)})
+    def empty_handed(call: Any) -> Any:
+        return lambda number, **options: call(number, **{**options, "queues": ("elsewhere",)})
 
-    worker._standing._session.exchange = empty_handed  # type: ignore[union-attr, method-assign]
+    session.exchange = empty_handed(session.exchange)
+    session.claim_at_wakeup = empty_handed(session.claim_at_wakeup)
+    before = worker.stats.exchanges
+    worker.nudge()  # it waits by the call that is replaced
+    await eventually(lambda: worker.stats.exchanges > before)
     await shop.engine.submit([a_job(type=type_name)])
 
 

@@ -15,6 +15,9 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     pushes_wakeups: bool
     """`Session.wait` returns early when work arrives, also from other processes, and
     `Session.wait_for_cancel` when a held job is to be cancelled."""
+    claims_at_wakeup: bool
+    """A waiting session can claim as soon as work arrives, with nothing in between:
+    `Session.claim_at_wakeup`."""
     ordering_keys: bool
     """Jobs with the same ordering key run one after the other; without the trait a job that has
     one is refused."""

@@ -16,7 +16,7 @@ from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
 from longshore.core.schedule import Firing
 from longshore.core.state import State
-from longshore.engine import Engine, Session
+from longshore.engine import Engine, PromptSession, Session
 from longshore.observe.metrics import Metrics
 from longshore.wire.address import is_service
 
@@ -202,13 +202,25 @@ class _ObservedSession:
         )
         seconds = perf_counter() - began
         if want:
-            metrics.claim.observe(seconds)
-            for queue, count in Counter(map(_queue, answer.claims)).items():
-                metrics.jobs_claimed.add(count, queue)
+            self._count(answer, seconds)
         if settlements:
             metrics.settle.observe(seconds)
             metrics.stale_settles_rejected.add(len(answer.stale))
         return answer
+
+    async def claim_at_wakeup(self, number: int, **terms: Any) -> Exchanged | None:
+        began = perf_counter()
+        session = cast("PromptSession", self._session)
+        answer = await session.claim_at_wakeup(number, **terms)
+        if answer is not None:
+            self._count(answer, perf_counter() - began - answer.waited)
+        return answer
+
+    def _count(self, answer: Exchanged, seconds: float) -> None:
+        metrics = self._metrics
+        metrics.claim.observe(seconds)
+        for queue, count in Counter(map(_queue, answer.claims)).items():
+            metrics.jobs_claimed.add(count, queue)
 
     async def renew(self, **terms: Any) -> Renewed:
         answer = await self._session.renew(**terms)

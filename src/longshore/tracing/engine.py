@@ -13,8 +13,8 @@ from opentelemetry.trace import NonRecordingSpan, Span, set_span_in_context
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference
 from longshore.core.job import Claim, NewJob, Report, Settlement, Submitted
-from longshore.engine import Engine, Session, TransactionalProducer
-from longshore.runtime.clock import SystemClock
+from longshore.engine import Engine, PromptSession, Session, TransactionalProducer
+from longshore.runtime.clock import SECOND, SystemClock
 from longshore.tracing import contexts, spans
 
 __all__ = ["TracedEngine", "TracedSession"]
@@ -152,6 +152,15 @@ class TracedSession:
             return answer
         finally:
             self._tell(begun, settlements, claims, error)
+
+    async def claim_at_wakeup(self, number: int, **terms: Any) -> Exchanged | None:
+        """Claim, and tell of it afterwards, without the time in which there was no work."""
+        begun = _CLOCK.now()
+        session = cast("PromptSession", self._session)
+        answer = await session.claim_at_wakeup(number, **terms)
+        if answer is not None:
+            self._tell(begun + int(answer.waited * SECOND), (), answer.claims, "")
+        return answer
 
     def _tell(
         self,

@@ -118,7 +118,7 @@ class Fetcher:
             await self._advance_guard()
             delay = min(self._delay(), self._guard.delay)
             if delay > 0:
-                await self._pause(min(delay, lease_left))
+                await self._rest(min(delay, lease_left))
             else:
                 await self._exchange()
 
@@ -175,6 +175,47 @@ class Fetcher:
             wait = min(wait, self._loop.time() + rest - self._last)
         return self._last + wait - self._loop.time()
 
+    async def _rest(self, seconds: float) -> None:
+        gap = self._last + _GAP - self._loop.time()
+        is_idle = self._is_idle()
+        if is_idle and gap <= 0:
+            request = self._request(self._order.next())
+            if request.want and not request.is_partial:
+                await self._hold(request, seconds)
+                return
+        await self._pause(min(seconds, gap) if is_idle and gap > 0 else seconds)
+
+    def _is_idle(self) -> bool:
+        """Nothing is held here that could want anything, and the engine can be waited for."""
+        slots = self._slots
+        return (
+            self._standing.is_prompt
+            and slots.free == slots.rooms
+            and not (slots.waiting or len(self._settler) or self._is_woken)
+            and self.until_idle is None
+        )
+
+    async def _hold(self, request: Request, seconds: float) -> None:
+        """Wait for work, and claim it with nothing in between. Whatever else rings ends it."""
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
+        bell = self._settler.bell
+        bell.on_ring = self._standing.rouse
+        try:
+            answer = await self._standing.claim_at_wakeup(
+                seconds, want=request.want, queues=request.queues
+            )
+        finally:
+            bell.on_ring = None
+        if answer is not None:
+            self._last = self._loop.time()
+            self._receive(answer.claims, request)
+            self._slots.stop(answer.cancel, Stop.CANCEL)
+            self._found(len(answer.claims), request, answer.look_in)
+            # What was claimed begins first.
+            await asyncio.sleep(0)
+
     async def _pause(self, delay: float) -> None:
         self._settler.ring_at = self._flush_batch if len(self._settler) else 1
         # With rooms to fill, the next look has its time already.
@@ -196,11 +237,14 @@ class Fetcher:
         request = self._request(self._order.next() if self._want() else None)
         want = request.want
         batch = self._settler.take()
+        # What arrives after this look is then heard by `_hold`.
+        is_alone = self._slots.free == self._slots.rooms and not request.is_partial
+        is_heard = is_alone and self._standing.is_prompt and self.until_idle is None
         if want:
             # Those who were not asked may be why it was woken.
             self._is_woken = request.is_partial and self._is_woken
             # Before the look: what arrives just after it must ring.
-            if self._look_after:
+            if self._look_after and not is_heard:
                 self._listen()
         # Before the look: a call that comes after it needs another.
         self._is_called = False
@@ -222,6 +266,9 @@ class Fetcher:
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
             self._found(len(answer.claims), request, answer.look_in)
+            if self._look_after and not (self._is_listening or is_heard):
+                # Nobody listened beside this look: what came just after it would ring for none.
+                self._is_woken = True
             if request.is_partial:
                 self._standing.fed = self._standing.clock.monotonic()
             is_idle = not (
@@ -263,9 +310,6 @@ class Fetcher:
         # What children's queues lack says nothing of the others.
         known = self._look_after if request.is_for_children else self._poll
         self._look_after = min(look_after, known)
-        if self._look_after and not self._is_listening:
-            # Nobody listened beside this look: what came just after it would ring for no one.
-            self._is_woken = True
 
     async def _leave_if_idle(self, horizon: float) -> None:
         promoted = await self._standing.promote(_PROMOTED)

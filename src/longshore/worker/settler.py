@@ -1,6 +1,5 @@
 """Collects what has ended, until the next exchange takes it to the engine."""
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
+from longshore.worker.bell import Bell
 from longshore.worker.facts import Successes
 from longshore.worker.flight import Flight
 from longshore.worker.hooks import Hooks
@@ -57,7 +57,7 @@ class Settler:
         """Appended to directly by the slots; the same list for ever."""
         self.ring_at = 1
         """How many ended attempts are worth waking the fetcher for."""
-        self.bell = asyncio.Event()
+        self.bell = Bell()
         self.hooks = Hooks(on_idle=self.bell.set)
 
     def __len__(self) -> int:

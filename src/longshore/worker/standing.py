@@ -14,6 +14,7 @@ from longshore.engine import (
     Engine,
     Exchanged,
     Promoted,
+    PromptSession,
     Reference,
     Renewed,
     Session,
@@ -78,6 +79,8 @@ class Standing:
         self.worker = identity.worker
         self._lease = identity.lease
         self._rng = rng
+        self.is_prompt = engine.traits.claims_at_wakeup
+        """Whether `claim_at_wakeup` can be had."""
         self.clock = clock
         self.stats = stats
         self._session: Session | None = None
@@ -160,6 +163,37 @@ class Standing:
             )
 
         answer = await self._insist("exchange", call)
+        self._heard(answer, number, want)
+        return answer
+
+    async def claim_at_wakeup(
+        self, seconds: float, *, want: int, queues: Sequence[str] | None
+    ) -> Exchanged | None:
+        """The session's next exchange, if work arrives within `seconds`, and `rouse` lets it.
+
+        Only where `is_prompt`.
+        """
+        session, number = cast("PromptSession", self._require()), self.number + 1
+        try:
+            async with asyncio.timeout(seconds + self._lease / 6):
+                answer = await session.claim_at_wakeup(
+                    number, want=want, queues=queues, seconds=seconds
+                )
+        except (EngineBusyError, EngineUnavailableError, TimeoutError):
+            # It may have been applied: only the same again tells.
+            return await self.exchange(
+                started=(), progress=(), settlements=(), want=want, queues=queues
+            )
+        if answer is not None:
+            self._heard(answer, number, want)
+        return answer
+
+    def rouse(self) -> None:
+        """Let `claim_at_wakeup` return, unless its exchange has begun."""
+        if self._session is not None:
+            cast("PromptSession", self._session).rouse()
+
+    def _heard(self, answer: Exchanged, number: int, want: int) -> None:
         # The answer may have come while this process was stopped, past its lease.
         self._require()
         self.number = number
@@ -169,7 +203,6 @@ class Standing:
             self.fed = now
         self._offset = answer.now - int(now * SECOND)
         self.stats.exchanges += 1
-        return answer
 
     async def renew(self, held: Sequence[Reference]) -> Renewed:
         """One renewal, which raises what the engine raises, TimeoutError included."""

@@ -166,6 +166,28 @@ async def test_claims_and_settles_read_no_whole_table(
     assert {"ready_head", "claim_pkey"} <= set(re.findall(r"Scan using (\w+)", told))
 
 
+async def test_the_claim_of_a_session_that_was_woken_is_three_statements(
+    connection: Connection, plans: Plans
+) -> None:
+    session, woken = await open_session(connection), ""
+    wish = [None, ["default"], ["noop", "rare"], 10, session[1]]
+    # One that took long, as when it is planned on a busy machine, goes the long way.
+    for number in range(1, 80, 2):
+        await connection.fetch(SQL.exchange, *exchange(session, number, Plan(Book(), 0.0), 10))
+        await connection.fetch(SQL.submit_one, *alone(a_job()))
+        woken = await plans.of(SQL.pick_up, session[0], number + 1, *wish)
+        assert whole_tables(woken) == []
+        assert set(unbounded(woken)) <= SMALL | {"flow_pkey"}
+        if "longshore.exchange(" not in woken:
+            break
+
+    assert "longshore.exchange(" not in woken
+    await fill(connection)
+    many = await plans.of(SQL.pick_up, session[0], 99, *wish)
+    assert "longshore.exchange(" in many
+    assert whole_tables(many) == []
+
+
 async def test_claims_do_not_see_what_is_parked_and_a_line_is_read_at_its_front(
     connection: Connection, plans: Plans
 ) -> None:

@@ -15,12 +15,12 @@ from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import configured, observe
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.exchanging import read_meta
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
-from longshore.engines.postgres.session import apply, end, read_book
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, ExchangeOrderError, LeaseLostError
 

@@ -61,6 +61,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
             transactional_submit=True,
             transactional_completion=True,
             pushes_wakeups=True,
+            claims_at_wakeup=True,
             ordering_keys=True,
             survives_power_loss=True,
             shared_between_processes=True,

@@ -10,6 +10,7 @@ from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
+from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import Hearing
 from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
@@ -18,9 +19,10 @@ from longshore.engines.postgres.exchanging import Meta, Told, read_meta
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.wake import Vigil
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 
-__all__ = ["PostgresSession", "apply", "end", "read_book"]
+__all__ = ["PostgresSession"]
 
 _json = msgspec.json.Encoder()
 _SECOND_LOOK = 0.02
@@ -66,6 +68,7 @@ class PostgresSession:
         self._turn = asyncio.Lock()
         self._is_doubtful = False
         self._is_waiting = False
+        self._vigil = Vigil(self._waker, self)
         self._last = 0
         """The number of the last exchange that was sent."""
         self._was_idle = False
@@ -100,6 +103,8 @@ class PostgresSession:
         for one in settlements:
             after(State.RUNNING, one.verb)
         wanted = list(dict.fromkeys(queues or self._queues))
+        if want:
+            self._vigil.look()
         while True:
             await self._completions.over(settlements)
             async with self._turn:
@@ -122,6 +127,24 @@ class PostgresSession:
                 if answer is not None:
                     await self._hearing.tell(answer.now)
                     return answer
+
+    async def claim_at_wakeup(
+        self, number: int, *, want: int, queues: Sequence[str] | None, seconds: float
+    ) -> Exchanged | None:
+        """Claim when work arrives. See the contract."""
+        began, vigil = _moment(), self._vigil
+        if not await vigil.keep(seconds):
+            return None
+        waited, vigil.is_rung = _moment() - began, True
+        try:
+            answer = await self.exchange(number, want=want, queues=queues)
+        finally:
+            vigil.is_rung = False
+        return msgspec.structs.replace(answer, waited=waited)
+
+    def rouse(self) -> None:
+        """Let `claim_at_wakeup` return, unless its exchange has begun."""
+        self._vigil.end()
 
     @asynccontextmanager
     async def transaction(
@@ -190,29 +213,8 @@ class PostgresSession:
         self, number: int, plan: Plan, want: int, queues: list[str]
     ) -> Exchanged | None:
         """The exchange's answer; None when it has to be decided anew, with new requests."""
-        refused = _json.encode(plan.stale).decode()
         holds = self._told.holds(plan)
-        try:
-            rows = await self._lane.fetch(
-                SQL.exchange,
-                self._token,
-                number,
-                self._database.now(),
-                refused,
-                packed(plan.soft),
-                queues,
-                self._types,
-                want,
-                not plan.is_empty or self._told.is_news(holds),
-                self._worker,
-                *plan.arguments(),
-                self._era,
-                _json.encode(holds).decode(),
-            )
-        except BaseException:
-            plan.undo()
-            self._is_doubtful = True
-            raise
+        rows = await self._ask(number, plan, holds, want, queues)
         meta = read_meta(rows)
         book = self._book
         book.requests = {(handle, delivery): why for handle, delivery, why in meta.cancel}
@@ -231,12 +233,43 @@ class PostgresSession:
         claims = book.add(number, rows[1:], _moment())
         self._told.note(meta, holds, claims)
         self._hearing.note(meta)
+        if want:
+            self._vigil.found(claims)
         if want and meta.clear:
             self._note_waiting(not claims, missed=meta.missed)
         elif want:
             self._look_again(_NEXT_LOOK)
         unwanted = self._unwanted()
         return Exchanged(meta.now, claims, plan.stale, unwanted, meta.paused, meta.look_in)
+
+    async def _ask(
+        self, number: int, plan: Plan, holds: dict[str, int], want: int, queues: list[str]
+    ) -> Sequence[Row]:
+        is_news = not plan.is_empty or self._told.is_news(holds)
+        who = (self._token, number, self._database.now())
+        try:
+            if self._vigil.is_rung and not (is_news or holds or plan.stale):
+                return await self._lane.fetch(
+                    SQL.pick_up, *who, queues, self._types, want, self._era
+                )
+            return await self._lane.fetch(
+                SQL.exchange,
+                *who,
+                _json.encode(plan.stale).decode(),
+                packed(plan.soft),
+                queues,
+                self._types,
+                want,
+                is_news,
+                self._worker,
+                *plan.arguments(),
+                self._era,
+                _json.encode(holds).decode(),
+            )
+        except BaseException:
+            plan.undo()
+            self._is_doubtful = True
+            raise
 
     async def _ask_whether_live(self, queues: list[str]) -> None:
         """LeaseLostError if the lease is over, whatever else is wrong with a call."""
@@ -356,41 +389,6 @@ class PostgresSession:
         except BaseException:
             self._is_doubtful = True
             raise
-
-
-async def read_book(connection: Connection, token: int) -> Book:
-    """What a session holds, as the store has it. Waits for a call of its that is under way."""
-    book = Book()
-    await connection.execute(SQL.session_lock, token)
-    for row in await connection.fetch(SQL.claims_of, token):
-        book.enter(row["number"], row, _moment())
-    book.recall(await connection.fetch(SQL.journal_of, token))
-    for one in await connection.fetch(SQL.requests, token):
-        book.requests[one["handle"], one["delivery"]] = one["reason"]
-    return book
-
-
-async def end(connection: Connection, token: int, worker: str, now: int | None) -> None:
-    """End a live session; what it holds goes back, uncharged."""
-    row = await connection.fetchrow(SQL.session_end, token, now)
-    if row is None:
-        return  # it lapsed; reclaim decides about what it held
-    book = await read_book(connection, token)
-    plan = Plan(book, _moment())
-    plan.settle(
-        [
-            Settlement(handle=handle, delivery=span.delivery, verb=Verb.RELEASE)
-            for handle, span in book.held.items()
-        ]
-    )
-    await apply(connection, token, worker, plan, row["now"])
-    await connection.execute(SQL.forget_session, token)
-
-
-async def apply(connection: Connection, token: int, worker: str, plan: Plan, now: int) -> None:
-    """Carry out a plan in the caller's transaction."""
-    if not plan.is_empty:
-        await connection.execute(SQL.settle, token, now, worker, *plan.arguments())
 
 
 def _moment() -> float:

@@ -9,10 +9,10 @@ from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Lapsed, Promoted, Renewed, Retention
 from longshore.engines.postgres import auditing
+from longshore.engines.postgres.booking import apply, read_book
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.planning import Plan
-from longshore.engines.postgres.session import apply, read_book
 from longshore.engines.postgres.spans import ordinals, read_mask
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import LeaseLostError

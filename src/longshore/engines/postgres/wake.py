@@ -1,12 +1,13 @@
 """Wake-ups: one connection that listens, for everyone who waits in this process."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypeVar
 
 from longshore.engines.postgres.connecting import CONNECT_SECONDS, Connection, Connector
 from longshore.engines.postgres.faults import DRIVER_ERRORS
 
-__all__ = ["CHANNEL", "POLL_SECONDS", "Waker"]
+__all__ = ["CHANNEL", "POLL_SECONDS", "Vigil", "Waker"]
 
 T = TypeVar("T")
 
@@ -25,13 +26,14 @@ class Waker:
     def __init__(self, connector: Connector, *, listens: bool = True) -> None:
         self._connector = connector
         self._listens = listens
-        self._waiters: dict[asyncio.Future[None], object] = {}
+        self._waiters: dict[asyncio.Future[bool], object] = {}
         """Who waits for work, and for whom."""
-        self._holders: dict[asyncio.Future[None], int] = {}
+        self._holders: dict[asyncio.Future[bool], int] = {}
         """Who waits for a cancel, and under which token."""
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._rings = 0
 
     @property
     def is_listening(self) -> bool:
@@ -42,7 +44,29 @@ class Waker:
         """Return at the next wake-up, after `seconds` at the latest."""
         self._tune_in()
         longest = seconds if self.is_listening else min(seconds, POLL_SECONDS)
-        await self._wait(longest, self._waiters, owner)
+        waiter = asyncio.get_running_loop().create_future()
+        await self._wait(longest, self._waiters, owner, waiter)
+
+    def mark(self) -> int:
+        """Now, for `wait_since`, which misses nothing from then on."""
+        return self._rings if self.is_listening else -1
+
+    async def wait_since(
+        self, mark: int, seconds: float, owner: object, waiter: "asyncio.Future[bool]"
+    ) -> bool:
+        """Whether there was a wake-up since the mark, or within `seconds`.
+
+        Whoever ends the waiter before, by True or False, decides. While nothing would be heard
+        each poll counts as a wake-up.
+        """
+        self._tune_in()
+        if not self.is_listening:
+            is_poll = seconds > POLL_SECONDS
+            longest = min(seconds, POLL_SECONDS)
+            return await self._wait(longest, self._waiters, owner, waiter, is_poll)
+        if mark != self._rings:
+            return True
+        return await self._wait(seconds, self._waiters, owner, waiter)
 
     async def wait_for_cancel(self, seconds: float, token: int) -> None:
         """Return when a session's jobs may have to be cancelled, or after `seconds`.
@@ -50,10 +74,12 @@ class Waker:
         Nothing is heard while nobody listens: then its exchanges have to tell.
         """
         self._tune_in()
-        await self._wait(seconds, self._holders, token)
+        waiter = asyncio.get_running_loop().create_future()
+        await self._wait(seconds, self._holders, token, waiter)
 
     def wake(self, owner: object = None) -> None:
         """Wake all who wait here, or for one owner, without a detour through the server."""
+        self._rings += 1
         for waiter, whose in self._waiters.items():
             if owner is None or whose is owner:
                 _end(waiter)
@@ -64,20 +90,24 @@ class Waker:
             self._opening = loop.create_task(self._listen())
 
     async def _wait(
-        self, seconds: float, waiters: dict[asyncio.Future[None], T], owner: T
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-        alarm = loop.call_later(seconds, _end, waiter)
+        self,
+        seconds: float,
+        waiters: dict[asyncio.Future[bool], T],
+        owner: T,
+        waiter: "asyncio.Future[bool]",
+        at_the_end: bool = False,
+    ) -> bool:
+        alarm = asyncio.get_running_loop().call_later(seconds, _end, waiter, at_the_end)
         waiters[waiter] = owner
         try:
-            await waiter
+            return await waiter
         finally:
             alarm.cancel()
             del waiters[waiter]
 
     def _wake_all(self) -> None:
         """Whatever was missed, let everyone look."""
+        self._rings += 1
         for waiter in (*self._waiters, *self._holders):
             _end(waiter)
 
@@ -131,6 +161,40 @@ class Waker:
             self._wake_all()
 
 
-def _end(waiter: asyncio.Future[None]) -> None:
+class Vigil:
+    """A session's wait for work that misses none, however late it begins."""
+
+    def __init__(self, waker: Waker, owner: object) -> None:
+        self._waker = waker
+        self._owner = owner
+        self._mark = -1
+        """When the session last began to look for work, by the waker's count."""
+        self._is_sated = True
+        """Its last look, if there was any, found some: only who found none is told of more."""
+        self._waiter: asyncio.Future[bool] | None = None
+        self.is_rung = False
+        """The session looks because something rang, which is most likely all there is."""
+
+    def look(self) -> None:
+        """The session looks for work now."""
+        self._mark = self._waker.mark()
+
+    def found(self, jobs: Sequence[object]) -> None:
+        """What it found."""
+        self._is_sated = bool(jobs)
+
+    async def keep(self, seconds: float) -> bool:
+        """Whether work may have arrived since the last look, or arrives within `seconds`."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        mark = -1 if self._is_sated else self._mark
+        return await self._waker.wait_since(mark, seconds, self._owner, self._waiter)
+
+    def end(self) -> None:
+        """Nobody waits any longer, unless something has rung."""
+        if self._waiter is not None:
+            _end(self._waiter, is_rung=False)
+
+
+def _end(waiter: asyncio.Future[bool], is_rung: bool = True) -> None:
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(is_rung)

@@ -65,6 +65,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
             transactional_submit=False,
             transactional_completion=False,
             pushes_wakeups=True,
+            claims_at_wakeup=False,
             ordering_keys=True,
             survives_power_loss=False,
             shared_between_processes=True,

@@ -12,7 +12,8 @@ from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.transaction import Transaction
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
 
 __all__ = ["SqliteAccounts"]

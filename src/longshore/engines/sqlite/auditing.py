@@ -13,7 +13,7 @@ from longshore.core.deed import Deed
 from longshore.core.event import EventBatch
 from longshore.engines.sqlite.outbox import SqliteOutbox, advance
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["SqliteAudit", "cut"]
 

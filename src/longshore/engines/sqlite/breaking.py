@@ -11,7 +11,7 @@ from longshore.core.breaker import Rules, Standing
 from longshore.core.flow import BreakerSettings
 from longshore.core.job import Settlement
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["Gate", "observe", "reset", "standings"]
 

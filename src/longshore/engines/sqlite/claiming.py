@@ -13,7 +13,7 @@ from longshore.engines.sqlite import sharing
 from longshore.engines.sqlite.breaking import Gate
 from longshore.engines.sqlite.limiting import Limits
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["Taken", "claim", "claimed", "handed_out", "held_by"]
 

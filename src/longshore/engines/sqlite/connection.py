@@ -92,6 +92,16 @@ class Store:
         """
         self._patiently(lambda: db.execute("begin immediate"))
 
+    def begin_now(self, db: sqlite3.Connection) -> bool:
+        """Take the write lock if it is free; whether it was."""
+        try:
+            db.execute("begin immediate")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            return False
+        return True
+
     def _patiently(self, attempt: Callable[[], object]) -> None:
         deadline = time.monotonic() + self.busy_timeout
         wait = _FIRST_WAIT

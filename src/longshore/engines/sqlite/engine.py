@@ -40,9 +40,10 @@ from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.webhooks import SqliteEndpoints
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.depth import Depths
 
@@ -71,6 +72,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
             transactional_submit=on_disk,
             transactional_completion=False,
             pushes_wakeups=True,
+            claims_at_wakeup=True,
             ordering_keys=True,
             survives_power_loss=on_disk and self._store.synchronous is Synchronous.FULL,
             shared_between_processes=on_disk,

@@ -22,7 +22,8 @@ from longshore.engines.sqlite import breaking, lining
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.transaction import Transaction
+from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.depth import Depth, Depths
 
 __all__ = ["SqliteFlow", "admit"]

@@ -13,7 +13,7 @@ from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
 from longshore.engines.sqlite import breaking, lining, rows, sharing
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
 from longshore.runtime.cursor import read_cursor, write_cursor
 

@@ -9,7 +9,7 @@ import msgspec
 from longshore.core import flow
 from longshore.core.flow import Order, QueueSettings
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["Limits", "free", "said"]
 

@@ -13,7 +13,7 @@ from longshore.core.state import TERMINAL, State, after
 from longshore.engines.sqlite import sharing
 from longshore.engines.sqlite.limiting import said
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["blocked", "get", "join", "join_again", "leave", "leave_waiting", "release"]
 

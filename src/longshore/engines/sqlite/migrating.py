@@ -12,7 +12,8 @@ from contextlib import suppress
 from functools import partial
 
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.transaction import Transaction
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import EngineBusyError, LongshoreError, SchemaError
 from longshore.runtime.clock import SECOND
 from longshore.runtime.migrate import (

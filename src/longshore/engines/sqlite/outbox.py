@@ -11,7 +11,8 @@ from longshore.core.job import JobId
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.transaction import Transaction
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
 
 __all__ = ["SqliteOutbox", "advance"]

@@ -7,7 +7,7 @@ import msgspec
 
 from longshore.core import deed
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.acting import actor
 
 __all__ = ["recorded"]

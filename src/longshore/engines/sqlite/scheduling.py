@@ -9,7 +9,7 @@ from longshore.core.job import JobId, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.submitting import submit
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import ScheduleNotFoundError
 
 __all__ = ["delete", "due", "every", "fire", "put"]

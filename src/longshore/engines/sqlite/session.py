@@ -1,5 +1,6 @@
 """A worker's session: exchange, renew, wait, close."""
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -18,8 +19,9 @@ from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_b
 from longshore.engines.sqlite.herald import CANCEL
 from longshore.engines.sqlite.settling import Known
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.transaction import AfterCommit, Transaction
 from longshore.engines.sqlite.wake import Waker
-from longshore.engines.sqlite.writer import AfterCommit, Transaction, Writer
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ExchangeOrderError, LeaseLostError
 
 __all__ = ["AttachedSession", "SqliteSession"]
@@ -58,6 +60,9 @@ class SqliteSession:
         self._queues, self._types = offer
         self._held: dict[Reference, Known] = {}
         self._started: set[Reference] = set()
+        self._mark = -1
+        """When it last began to look for work, by the waker's count."""
+        self._waiter: asyncio.Future[bool] | None = None
 
     @property
     def token(self) -> int:
@@ -85,8 +90,29 @@ class SqliteSession:
             started = [*started, *((one.handle, one.delivery) for one in progress)]
         told = started, progress
         body = partial(self._exchange, number, told, settlements, want, wanted)
+        if want:
+            self._mark = self._waker.mark()
         # A claim that a loss of power undoes is a ready job again: do not wait for the disk.
         return await self._writer.call(body, durable=bool(settlements))
+
+    async def claim_at_wakeup(
+        self, number: int, *, want: int, queues: Sequence[str] | None, seconds: float
+    ) -> Exchanged | None:
+        """Claim when work arrives. See the contract."""
+        wanted = tuple(dict.fromkeys(queues or self._queues))
+        body = partial(self._exchange, number, ((), ()), (), want, wanted)
+        loop = asyncio.get_running_loop()
+        began, self._waiter = loop.time(), loop.create_future()
+        if not await self._waker.wait_since(self._mark, seconds, self._waiter):
+            return None
+        self._mark = self._waker.mark()
+        waited = loop.time() - began
+        return msgspec.structs.replace(await self._writer.call_here(body), waited=waited)
+
+    def rouse(self) -> None:
+        """Let `claim_at_wakeup` return, unless its exchange has begun."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(False)
 
     async def renew(
         self,

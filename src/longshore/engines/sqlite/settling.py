@@ -14,7 +14,7 @@ from longshore.engines.sqlite import breaking, lining, sharing
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.limiting import free
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["Holding", "apply", "unwanted"]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from longshore.core.fair import Turns
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["Share", "settle_in", "take"]
 

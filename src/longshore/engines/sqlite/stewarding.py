@@ -12,7 +12,7 @@ from longshore.engine import Lapsed, Promoted, Renewed, Retention
 from longshore.engines.sqlite import auditing, lining, settling, sharing
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import LeaseLostError
 
 __all__ = [

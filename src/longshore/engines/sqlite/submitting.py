@@ -17,7 +17,7 @@ from longshore.core.submission import first_run_at
 from longshore.engines.sqlite import lining
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction
+from longshore.engines.sqlite.transaction import Transaction
 
 __all__ = ["submit"]
 

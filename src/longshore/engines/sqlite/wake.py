@@ -23,7 +23,7 @@ from longshore.engines.sqlite.herald import CANCEL, WORK, Herald
 __all__ = ["Waker", "wake_folder"]
 
 _Listener = tuple[socket.socket, Path]
-_Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]
+_Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Future[bool]]
 _TRIES = 20
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
@@ -40,17 +40,47 @@ class Waker:
         self._herald = None if self._folder is None else Herald(self._folder, self._own)
         self._proven: socket.socket | None = None
         """The socket that a wake-up came through since the last wait: it is still in place."""
+        self._rings = 0
+
+    def mark(self) -> int:
+        """Now, for `wait_since`, which misses nothing from then on."""
+        return self._rings if self._is_listening else -1
 
     async def wait(self, seconds: float, why: bytes = WORK) -> None:
         """Return at the next wake-up of this kind, after `seconds` at the latest."""
         self._listen()
+        await self._wait(seconds, why, asyncio.get_running_loop().create_future())
+
+    async def wait_since(
+        self, mark: int, seconds: float, waiter: "asyncio.Future[bool]"
+    ) -> bool:
+        """Whether there was a wake-up for work since the mark, or within `seconds`.
+
+        Whoever ends the waiter before, by True or False, decides.
+        """
+        self._listen()
+        return await self._wait(seconds, WORK, waiter, mark if self._is_listening else None)
+
+    @property
+    def _is_listening(self) -> bool:
+        return self._folder is None or asyncio.get_running_loop() in self._listeners
+
+    async def _wait(
+        self,
+        seconds: float,
+        why: bytes,
+        future: "asyncio.Future[bool]",
+        mark: int | None = None,
+    ) -> bool:
         loop = asyncio.get_running_loop()
-        waiter = (loop, loop.create_future())
-        alarm = loop.call_later(seconds, _end, waiter[1])
+        waiter = (loop, future)
         with self._lock:
+            if mark is not None and mark != self._rings:
+                return True
             self._waiters[why].add(waiter)
+        alarm = loop.call_later(seconds, _end, future, False)
         try:
-            await waiter[1]
+            return await future
         finally:
             alarm.cancel()
             with self._lock:
@@ -79,6 +109,7 @@ class Waker:
     def _wake_here(self, why: bytes, here: asyncio.AbstractEventLoop | None = None) -> None:
         """Wake those who wait in this process; `here` is the loop of the calling thread."""
         with self._lock:
+            self._rings += why == WORK
             waiters = list(self._waiters.get(why, ()))
         for loop, waiter in waiters:
             if loop is here:
@@ -102,6 +133,8 @@ class Waker:
             receiver, address = _bind(self._folder)
             loop.add_reader(receiver.fileno(), self._receive, receiver)
             self._listeners[loop] = (receiver, address)
+            with self._lock:
+                self._rings += 1  # for what came while nobody listened
 
     def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
         receiver, address = self._listeners.pop(loop)
@@ -151,9 +184,9 @@ def _close(loop: asyncio.AbstractEventLoop, receiver: socket.socket) -> None:
     receiver.close()
 
 
-def _end(waiter: asyncio.Future[None]) -> None:
+def _end(waiter: asyncio.Future[bool], is_rung: bool = True) -> None:
     if not waiter.done():
-        waiter.set_result(None)
+        waiter.set_result(is_rung)
 
 
 def wake_folder(path: str) -> Path:

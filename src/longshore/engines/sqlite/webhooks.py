@@ -11,7 +11,8 @@ from longshore.core import account, webhook
 from longshore.core.webhook import Endpoint
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.writer import Transaction, Writer
+from longshore.engines.sqlite.transaction import Transaction
+from longshore.engines.sqlite.writer import Writer
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
 
 __all__ = ["SqliteEndpoints"]

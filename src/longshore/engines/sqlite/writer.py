@@ -12,102 +12,24 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import msgspec
-
-from longshore.core.event import Group, encode
 from longshore.core.job import NewJob, Submitted
-from longshore.core.state import TERMINAL, State
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.herald import CANCEL, WORK
 from longshore.engines.sqlite.log import Log
-from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.transaction import AfterCommit, Transaction
 from longshore.errors import EngineUnavailableError, LongshoreError
 
-__all__ = ["AfterCommit", "Transaction", "Writer"]
+__all__ = ["Writer"]
 
 T = TypeVar("T")
 
-_json = msgspec.json.Encoder()
 _LARGEST_GROUP = 1_000
-
-
-class Ruled(NamedTuple):
-    """Whether a store has pauses, settings of queues, breakers, lines or fair queues."""
-
-    by_pauses: bool
-    by_limits: bool
-    by_breakers: bool
-    by_lines: bool
-    by_lanes: bool
-
-
-class Transaction:
-    """What a body sees of the transaction it runs in."""
-
-    __slots__ = ("_ruled", "calls", "counts", "db", "freed", "groups", "now", "undo", "wakes")
-
-    def __init__(self, db: sqlite3.Connection, now: int) -> None:
-        self.db = db
-        self.now = now
-        self.groups: list[Group] = []
-        """Events; all bodies of a commit share one outbox row."""
-        self.counts: Counter[tuple[str, str, str]] = Counter()
-        """How many more finished jobs a tenant's queue has in a state."""
-        self.wakes = False
-        """Something became ready: wake those who wait."""
-        self.freed: set[str] = set()
-        """Queues of which as many ran as may, and now fewer do: others may have waited."""
-        self.calls = False
-        """Something that runs is to be cancelled: call those who hold jobs."""
-        self.undo: list[Callable[[], None]] = []
-        """Put back what bodies changed in memory, in case nothing comes of the transaction."""
-        self._ruled: Ruled | None = None
-
-    @property
-    def ruled(self) -> "Ruled":
-        """What holds jobs back at all. Most stores have no such rules, and ask for no more."""
-        if self._ruled is None:
-            self._ruled = Ruled(*map(bool, self.db.execute(SQL.ruled).fetchone()))
-        return self._ruled
-
-    def forget_rules(self) -> None:
-        """Others than before may hold."""
-        self._ruled = None
-
-    def roll_back(self) -> None:
-        """Forget what the bodies changed in memory; the newest change goes first."""
-        for undo in reversed(self.undo):
-            undo()
-
-    def count(self, tenant: str, queue: str, state: State, jobs: int) -> None:
-        """So many more jobs are in this state, or fewer. Only the finished are counted."""
-        if state in TERMINAL:
-            self.counts[tenant, queue, state] += jobs
-
-    def finish(self) -> None:
-        """Write what all bodies share: the counts and the events, if there are any."""
-        self.wakes |= bool(self.freed)
-        changes = [(*place, jobs) for place, jobs in self.counts.items() if jobs]
-        if changes:
-            self.db.execute(SQL.count_add, {"changes": _json.encode(changes).decode()})
-        if self.groups:
-            self.db.execute(SQL.outbox_add, {"at": self.now, "body": encode(self.groups)})
-
-
-class AfterCommit(Generic[T]):
-    """A body's result that is read once its commit has let others write again."""
-
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[sqlite3.Connection], T]) -> None:
-        self.read = read
 
 
 Body = Callable[[Transaction], Any]
@@ -138,6 +60,8 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Call]] = {}
         self._thread: threading.Thread | None = None
         self._db: sqlite3.Connection | None = None
+        self._turn = threading.Lock()
+        """Held by the thread that uses the connection."""
         self._lock = threading.Lock()
         self._is_closed = False
         self._synchronous = store.synchronous
@@ -148,6 +72,24 @@ class Writer:
     ) -> T:
         """The body's result, once committed. Without `durable` a loss of power may undo it."""
         return await self._enqueue(_Call(body, (), is_durable=durable))
+
+    async def call_here(self, body: Callable[[Transaction], T | AfterCommit[T]]) -> T:
+        """Like `call` without `durable`, but in the calling thread if nobody else writes.
+
+        For a short body whose caller has nothing else to do: the ways between two threads that
+        were asleep take as long as its statements.
+        """
+        call = _Call(body, (), is_durable=False)
+        if self._turn.acquire(blocking=False):
+            try:
+                is_done = self._db is not None and self._commit_here(self._db, call)
+            finally:
+                self._turn.release()
+            if is_done:
+                if call.error is not None:
+                    raise call.error
+                return call.result
+        return await self._enqueue(call)
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Like `call`, but neighbours in the queue are stored together."""
@@ -202,14 +144,17 @@ class Writer:
 
     def _run(self) -> None:
         while (calls := self._take()) is not None:
-            self._serve(calls)
+            with self._turn:
+                self._serve(calls)
+                if self._db is not None:
+                    self._log.keep_small(self._db)
+                    if self._calls.empty():
+                        self._rest(self._db)
+        with self._turn:
             if self._db is not None:
-                self._log.keep_small(self._db)
-                if self._calls.empty():
-                    self._rest(self._db)
-        if self._db is not None:
-            self._db.close()
-        self._log.close()
+                self._db.close()
+                self._db = None
+            self._log.close()
 
     def _serve(self, calls: list[_Call]) -> None:
         """Commit what is asked for, and answer; in the one thread that writes."""
@@ -249,6 +194,21 @@ class Writer:
             self._sync(db)  # nothing may be promised on top of what may be missing
         self._set_durability(db, is_durable=bool(durable) and not syncs_apart)
         self._store.begin(db)
+        self._carry_out(db, calls, syncs_apart=syncs_apart)
+
+    def _commit_here(self, db: sqlite3.Connection, call: _Call) -> bool:
+        """Commit one call that need not be durable; False when it would have to wait."""
+        self._store.check_process()
+        with translated(self._store.path):
+            self._set_durability(db, is_durable=False)
+            if not self._store.begin_now(db):
+                return False
+            self._carry_out(db, [call], syncs_apart=False)
+        return True
+
+    def _carry_out(
+        self, db: sqlite3.Connection, calls: list[_Call], *, syncs_apart: bool
+    ) -> None:
         transaction = Transaction(db, self._store.clock.now())
         try:
             self._apply(transaction, calls)

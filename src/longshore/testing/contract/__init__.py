@@ -26,6 +26,7 @@ from longshore.testing.contract.lining import *
 from longshore.testing.contract.outbox import *
 from longshore.testing.contract.pausing import *
 from longshore.testing.contract.promoting import *
+from longshore.testing.contract.prompting import *
 from longshore.testing.contract.pruning import *
 from longshore.testing.contract.reclaiming import *
 from longshore.testing.contract.renewing import *

@@ -104,6 +104,7 @@ class Statements:
     outbox_stamp: str
     pause: str
     pauses: str
+    pick_up: str
     progress_forget: str
     promote: str
     promoted: str
