@@ -4,6 +4,7 @@ Started by a fleet: `python -m longshore_lab.actor ROLE NAME TRIAL`.
 """
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -16,6 +17,7 @@ from longshore.engine import Engine
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
+from longshore.worker.keeper import KeeperOffer
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
@@ -32,11 +34,15 @@ from longshore_lab.watch import Talk, watched
 __all__ = ["main"]
 
 _SECOND = 1_000_000
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Play the part until it is over, or until the fleet is gone."""
     role, name, packed = sys.argv[1:]
+    if sys.platform == "linux":
+        # One that is stopped reads no pipe.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_leave_with_the_fleet, daemon=True).start()
     logging.basicConfig(level=logging.ERROR)
     asyncio.run(_play(_ROLES[role], Trial.unpack(packed), role=role, name=name))
@@ -71,7 +77,11 @@ async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
         ],
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
-    await worker.run()
+    await worker.run(keeper=_keeper(trial))
+
+
+def _keeper(trial: Trial) -> KeeperOffer | None:
+    return KeeperOffer(url=trial.url, log_level="error") if trial.has_keepers else None
 
 
 async def _schedule(trial: Trial, engine: Engine, book: Ledger) -> None:

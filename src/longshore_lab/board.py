@@ -36,6 +36,10 @@ class Scene:
     """Name and condition of each."""
     news: list[str] = field(default_factory=list[str])
     """What has happened, oldest first."""
+    shown: int = 8
+    """How much of the news, and how many workers, a board has room for."""
+    rhythm: float = 1.0
+    """Seconds between two lines where there is no terminal."""
 
     @property
     def finished(self) -> int:
@@ -84,7 +88,7 @@ class PlainBoard(Board):
         for line in scene.news[self._told :]:
             self._console.print(line, highlight=False)
         self._told = len(scene.news)
-        if time.monotonic() - self._spoke >= 1.0:
+        if time.monotonic() - self._spoke >= scene.rhythm:
             self._spoke = time.monotonic()
             self._console.print(
                 f"{scene.seconds:5.1f} s  {scene.finished:,} of {scene.jobs:,} jobs finished, "
@@ -149,4 +153,4 @@ class LiveBoard(Board):
         return line
 
     def _news(self) -> list[Text]:
-        return [Text(f"  {line}") for line in self._scene.news]
+        return [Text(f"  {line}") for line in self._scene.news[-self._scene.shown :]]

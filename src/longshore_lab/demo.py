@@ -27,9 +27,9 @@ from longshore_lab.kill import Runner
 from longshore_lab.ledger import Ledger, now
 from longshore_lab.records import FaultKind, Settled
 from longshore_lab.sabotage import PLANTS
+from longshore_lab.scenery import look
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, judge
-from longshore_lab.watch import is_talking
 
 __all__ = ["main"]
 
@@ -76,7 +76,7 @@ class Demo:
         self._scene.tell(f"kill -9 {victim.name}, which held {held} jobs; {heir.name} starts")
 
     async def _freeze(self, victim: Actor) -> None:
-        await self._fleet.stop_when(victim, lambda: self._is_busy(victim))
+        await self._fleet.stop_when(victim, lambda: self._runner.is_busy(victim))
         held = await self._held_by(victim)
         self._scene.tell(f"froze {victim.name} with {held} jobs, until its lease is over")
         await self._until(lambda: self._is_disowned(victim), "the frozen worker's jobs")
@@ -103,16 +103,7 @@ class Demo:
 
     async def _look(self) -> None:
         self._fleet.check()
-        scene = self._scene
-        counts = await self._engine.counts()
-        scene.waiting = sum(one.ready for one in counts)
-        scene.delayed = sum(one.scheduled for one in counts)
-        scene.running = sum(one.running for one in counts)
-        scene.succeeded = sum(one.succeeded for one in counts)
-        scene.dead = sum(one.dead for one in counts)
-        scene.workers = [
-            (one.name, _condition(one)) for one in self._fleet.actors if one.role == "worker"
-        ]
+        await look(self._scene, self._fleet, self._engine)
         self._board.update()
 
     async def _finished(self, share: float) -> bool:
@@ -125,13 +116,6 @@ class Demo:
         page = await self._engine.find(JobFilter(state=State.RUNNING), limit=_PAGE)
         return sum(job.worker == worker.name for job in page.jobs)
 
-    async def _is_busy(self, worker: Actor) -> bool:
-        """It holds enough jobs to make its loss worth seeing, no lock, and awaits no answer."""
-        enough = self._trial.concurrency / 8
-        if is_talking(self._trial.talk(worker.name)) or not await self._runner.is_writable():
-            return False
-        return await self._held_by(worker) >= enough
-
     async def _is_disowned(self, worker: Actor) -> bool:
         return await self._held_by(worker) == 0
 
@@ -140,12 +124,6 @@ class Demo:
         return any(
             isinstance(entry.record, Settled) and entry.record.at > since for entry in entries
         )
-
-
-def _condition(actor: Actor) -> str:
-    if actor.is_alive:
-        return "frozen" if actor.is_stopped else "at work"
-    return "killed" if actor.process.returncode else "done"
 
 
 async def perform(trial: Trial, scene: Scene, board: Board) -> Verdict:

@@ -66,6 +66,11 @@ class Effects:
         raw = os.pread(self._file, _CELL.size, seq * _CELL.size)
         return Cell(*_CELL.unpack(raw)) if len(raw) == _CELL.size else Cell(0, 0)
 
+    @property
+    def size(self) -> int:
+        """One more than the highest order that anything was asked for."""
+        return os.fstat(self._file).st_size // _CELL.size
+
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._file)

@@ -13,6 +13,7 @@ from typing import Self
 
 from longshore_lab.ledger import Ledger, now
 from longshore_lab.records import Fault, FaultKind
+from longshore_lab.skew import SkewedClock
 from longshore_lab.trial import Trial
 
 __all__ = ["Actor", "ActorFailedError", "Fleet"]
@@ -56,8 +57,9 @@ class Fleet:
     follows from it can be older than the line that explains it.
     """
 
-    def __init__(self, trial: Trial, ledger: Ledger) -> None:
+    def __init__(self, trial: Trial, ledger: Ledger, clock: SkewedClock | None = None) -> None:
         self._trial = trial
+        self._clock = clock
         self._ledger = ledger
         self._numbers: Counter[str] = Counter()
         self.actors: list[Actor] = []
@@ -88,6 +90,7 @@ class Fleet:
                 # The pipe closes with this process, which is how an actor learns of its death.
                 stdin=asyncio.subprocess.PIPE,
                 stderr=log,
+                env=None if self._clock is None else os.environ | self._clock.environment,
                 # A Ctrl-C is for the runner; it ends its actors itself.
                 start_new_session=True,
             )

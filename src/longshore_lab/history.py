@@ -39,6 +39,8 @@ class Submission:
     key: str | None
     accepted_as: set[str] = field(default_factory=set[str])
     """The job that stands for it, by the queue's own answers. Empty: no answer arrived."""
+    acknowledged_at: int | None = None
+    """When the first answer arrived."""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,11 @@ class History:
         self.claims: defaultdict[str, list[tuple[str, Claimed]]] = defaultdict(list)
         self.runs: defaultdict[str, list[Run]] = defaultdict(list)
         """In order of delivery, which is not always that of their beginning."""
+        self.claimed_by: defaultdict[str, list[Claimed]] = defaultdict(list)
+        """The same, by the actor that claimed."""
         self.settles: defaultdict[str, list[tuple[str, Settled]]] = defaultdict(list)
+        self.settled_at: dict[tuple[str, str, int], int] = {}
+        """When an actor first heard of the end of a delivery, by actor, job and delivery."""
         self.effects: defaultdict[str, list[EffectApplied]] = defaultdict(list)
         self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
         """By the actor they hit."""
@@ -119,18 +125,15 @@ class History:
         asked before, and hears the answer when it goes on.
         """
         is_kill = fault.kind is FaultKind.KILL
-        struck = math.inf if is_kill else fault.at
+        # Whatever it settled, it settled before it was dead.
+        struck = math.nextafter(math.inf, 0) if is_kill else fault.at
         resumed = None if is_kill else self._resumed(fault.target, fault.at)
         return {
-            job
-            for job, claims in self.claims.items()
-            for actor, claim in claims
-            if actor == fault.target
-            and (resumed is None or claim.called_at <= resumed)
-            and not any(
-                by == actor and settle.delivery == claim.delivery and settle.at <= struck
-                for by, settle in self.settles.get(job, ())
-            )
+            claim.job
+            for claim in self.claimed_by[fault.target]
+            if (resumed is None or claim.called_at <= resumed)
+            and self.settled_at.get((fault.target, claim.job, claim.delivery), math.inf)
+            > struck
         }
 
     def _resumed(self, actor: str, stopped_at: int) -> int | None:
@@ -173,7 +176,9 @@ def _submit(
             history.submissions.setdefault(record.job, sent)
         case SubmitAcknowledged():
             call.verdicts[record.job] = record.verdict
-            history.submissions[record.job].accepted_as.add(record.accepted_as)
+            sent = history.submissions[record.job]
+            sent.accepted_as.add(record.accepted_as)
+            sent.acknowledged_at = sent.acknowledged_at or record.at
         case SubmitUnknown():
             call.why_unknown = record.why
 
@@ -205,8 +210,10 @@ def _note(
     match record:
         case Claimed():
             history.claims[record.job].append((actor, record))
+            history.claimed_by[actor].append(record)
         case Settled():
             history.settles[record.job].append((actor, record))
+            history.settled_at.setdefault((actor, record.job, record.delivery), record.at)
         case EffectApplied():
             history.effects[record.job].append(record)
         case Fault():

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,12 @@ import msgspec
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
-from longshore_lab.fleet import Actor, Fleet
+from longshore_lab.fleet import Actor, ActorFailedError, Fleet
 from longshore_lab.ledger import Ledger
 from longshore_lab.records import FaultKind
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, judge
+from longshore_lab.watch import is_talking
 
 __all__ = ["Blow", "Runner", "plan", "run"]
 
@@ -39,6 +40,13 @@ _WEIGHTS: dict[tuple[str, FaultKind], int] = {
     ("worker", FaultKind.TERMINATE): 2,
     ("producer", FaultKind.KILL): 2,
     ("scheduler", FaultKind.KILL): 1,
+}
+
+
+_WORDS = {
+    FaultKind.KILL: "kill -9",
+    FaultKind.STOP: "SIGSTOP",
+    FaultKind.TERMINATE: "SIGTERM",
 }
 
 
@@ -67,10 +75,17 @@ def plan(seed: int, faults: int, *, every: float) -> list[Blow]:
 class Runner:
     """Keeps a fleet at its strength while it is being hit."""
 
-    def __init__(self, trial: Trial, fleet: Fleet, engine: Engine) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        fleet: Fleet,
+        engine: Engine,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._trial = trial
         self._fleet = fleet
         self._engine = engine
+        self._tell = tell
 
     async def man(self, *, workers: int, schedulers: int) -> None:
         """Start everyone."""
@@ -80,7 +95,7 @@ class Runner:
     async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> None:
         """Wait, hit, and leave to `chores` that what was hit comes back."""
         await asyncio.sleep(blow.after)
-        if blow.kind is FaultKind.TERMINATE:
+        if blow.role == "worker":
             targets = await self._at_work(blow.role)
         else:
             targets = self._targets(blow.role)
@@ -88,10 +103,11 @@ class Runner:
             return
         target = targets[int(blow.choice * len(targets))]
         if blow.kind is FaultKind.STOP:
-            await self._fleet.stop_when(target, self.is_writable)
+            await self._freeze(target)
             chores.create_task(self._resume(target))
         else:
             self._fleet.do(blow.kind, target)
+            self._tell(f"{_WORDS[blow.kind]} {target.name}")
             chores.create_task(self._replace(target))
 
     async def produced(self, *, within: float) -> bool:
@@ -117,8 +133,11 @@ class Runner:
         return True
 
     async def live_jobs(self) -> int:
-        """Jobs that have not ended."""
-        counts = await self._engine.counts()
+        """Jobs that have not ended; while the store does not answer, as if there were one."""
+        try:
+            counts = await self._engine.counts()
+        except EngineError:
+            return 1
         return sum(one.ready + one.scheduled + one.running for one in counts)
 
     def _targets(self, role: str) -> list[Actor]:
@@ -127,21 +146,45 @@ class Runner:
         return [one for one in alive if not one.is_stopped and not one.was_ended]
 
     async def _at_work(self, role: str) -> list[Actor]:
-        """Targets that hold jobs: to ask the others to leave would show little.
+        """Targets that hold jobs: to hit the others would show little.
 
         Waits for one, as long as there is work; empty when that is done.
         """
         while self._fleet.alive("producer") or await self.live_jobs():
-            busy = {one.worker for one in await self._engine.sessions() if one.holding}
+            busy = await self._busy()
             if found := [one for one in self._targets(role) if one.name in busy]:
                 return found
             self._fleet.check()
             await asyncio.sleep(_GLANCE)
         return []
 
+    async def _busy(self) -> set[str]:
+        """The workers that hold jobs; none while the store does not answer."""
+        try:
+            return {one.worker for one in await self._engine.sessions() if one.holding}
+        except EngineError:
+            return set()
+
+    async def _freeze(self, target: Actor) -> None:
+        """Stop it with jobs in its hands, if there is such a moment."""
+        try:
+            await self._fleet.stop_when(target, lambda: self.is_busy(target))
+        except ActorFailedError:
+            await self._fleet.stop_when(target, self.is_writable)
+        self._tell(f"{_WORDS[FaultKind.STOP]} {target.name}, for two leases")
+
+    async def is_busy(self, worker: Actor) -> bool:
+        """It holds enough jobs to make its loss worth seeing, no lock, and awaits no answer."""
+        if is_talking(self._trial.talk(worker.name)) or not await self.is_writable():
+            return False
+        sessions = await self._engine.sessions()
+        held = sum(one.holding for one in sessions if one.worker == worker.name)
+        return held >= self._trial.concurrency / 8
+
     async def _resume(self, target: Actor) -> None:
         await asyncio.sleep(self._trial.lease_seconds * 2)
         self._fleet.do(FaultKind.RESUME, target)
+        self._tell(f"SIGCONT {target.name}: others have its jobs, and it does not know")
 
     async def _replace(self, target: Actor) -> None:
         await self._fleet.ended(target, within=self._trial.drain_seconds + 10)

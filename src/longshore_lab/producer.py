@@ -5,8 +5,9 @@ ids, which the queue must recognise, or the same idempotency keys under new ids.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from itertools import count
+from typing import Protocol
 
 import msgspec
 
@@ -16,31 +17,35 @@ from longshore.engine import Producer
 from longshore.errors import EngineError
 from longshore.runtime.ids import IdSource
 from longshore_lab import ledger
+from longshore_lab.batch import Batch, open_batches
 from longshore_lab.ledger import Book, Ledger
+from longshore_lab.loops import Depths, arrive, keep_up
 from longshore_lab.mix import Order
-from longshore_lab.records import Entry, SubmitAcknowledged, SubmitCalled, SubmitUnknown
+from longshore_lab.records import SubmitAcknowledged, SubmitCalled, SubmitUnknown
 from longshore_lab.trial import Trial
 
-__all__ = ["Batch", "Sender", "open_batches", "produce"]
+__all__ = ["Load", "Sender", "produce"]
 
 _AGAIN = 0.05
 
 
-async def produce(trial: Trial, engine: Producer, book: Ledger) -> None:
+class Load(Producer, Depths, Protocol):
+    """As much of an engine as a producer needs."""
+
+
+async def produce(trial: Trial, engine: Load, book: Ledger) -> None:
     """Send everything that no producer before had an answer for."""
     sender = Sender(trial, engine, book, IdSource().make)
     written = ledger.read(trial.ledgers, of="producer-*").entries
-    for batch in open_batches(trial, written):
-        await sender.send(batch)
-        await asyncio.sleep(trial.pace)
-
-
-class Batch(msgspec.Struct):
-    """The jobs of one call, with the ids an earlier producer gave them."""
-
-    number: int
-    orders: range
-    known: dict[int, str]
+    batches = open_batches(trial, written)
+    if trial.rate:
+        await arrive(trial, batches, sender.send)
+    elif trial.in_flight:
+        await keep_up(trial, engine, batches, sender.send)
+    else:
+        for batch in batches:
+            await sender.send(batch)
+            await asyncio.sleep(trial.pace)
 
 
 class Sender:
@@ -114,21 +119,3 @@ class Sender:
                 for seq, job in jobs.items()
             )
         )
-
-
-def open_batches(trial: Trial, written: Iterable[Entry]) -> Iterator[Batch]:
-    """Every batch of the trial that was not wholly answered for, in order."""
-    known: dict[int, str] = {}
-    answered: set[int] = set()
-    for entry in written:
-        match entry.record:
-            case SubmitCalled() as called:
-                known[called.seq] = called.job
-            case SubmitAcknowledged() as answer:
-                answered.add(answer.seq)
-            case _:
-                pass
-    for number, first in enumerate(range(0, trial.jobs, trial.batch)):
-        orders = range(first, min(first + trial.batch, trial.jobs))
-        if not answered.issuperset(orders):
-            yield Batch(number, orders, {seq: known[seq] for seq in orders if seq in known})

@@ -10,15 +10,15 @@ from longshore_lab.checkers import CHECKERS
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict
 
-__all__ = ["show"]
+__all__ = ["examples", "promises", "show"]
 
 
 def show(console: Console, trial: Trial, verdict: Verdict) -> None:
     """Print the verdict for someone who has never heard of the queue before."""
     console.print()
     console.print(_figures(trial, verdict))
-    console.print(_promises(verdict))
-    _examples(console, verdict)
+    console.print(promises(verdict))
+    examples(console, verdict)
     console.print(_conclusion(trial, verdict))
     console.print()
 
@@ -76,7 +76,8 @@ def _rows(trial: Trial, verdict: Verdict) -> list[tuple[str, str, str]]:
     ]
 
 
-def _promises(verdict: Verdict) -> Table:
+def promises(verdict: Verdict) -> Table:
+    """What was promised, how much was looked at, and how often it was broken."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
     table.add_column("what was promised")
     table.add_column("checked", justify="right", no_wrap=True, style="dim")
@@ -90,7 +91,8 @@ def _promises(verdict: Verdict) -> Table:
     return table
 
 
-def _examples(console: Console, verdict: Verdict) -> None:
+def examples(console: Console, verdict: Verdict) -> None:
+    """Print one counterexample of each promise that was broken."""
     for finding in verdict.findings.values():
         if not finding.holds:
             console.print(Padding(f"{finding.name}, for example:", (0, 2)), style="red")

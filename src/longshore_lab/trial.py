@@ -21,6 +21,15 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs per submit call."""
     pace: float = 0.0
     """Seconds the producer waits between two calls."""
+    rate: float = 0.0
+    """Open loop: so many jobs arrive per second, whether or not the queue keeps up; 0 for one
+    call after the other."""
+    in_flight: int = 0
+    """Closed loop: a call is made while fewer jobs than this have not ended; 0 for no limit."""
+    begins: int = 0
+    """Open loop: when the first job is meant to arrive, on the clock of the ledgers."""
+    ends: int = 0
+    """Closed loop: when to send no more, on the same clock; 0 for all jobs."""
     keyed_every: int = 10
     """Every so many calls, the jobs carry idempotency keys; 0 for never."""
     lease_seconds: float = 5.0
@@ -29,6 +38,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     slow_scale: float = 0.1
     long_share: float = 0.0005
+    has_keepers: bool = False
+    """Beside each worker a process reports its death, as `longshore worker` has it."""
     sabotage: str | None = None
     """A fault to plant in the workers; see `sabotage`."""
 
@@ -41,6 +52,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             long_share=self.long_share,
             long_seconds=self.lease_seconds * 4 / 3,
         )
+
+    def due(self, seq: int) -> int:
+        """Open loop: when the order is meant to arrive. Orders of one call arrive together."""
+        return self.begins + round(seq // self.batch * self.batch * 1_000_000 / self.rate)
 
     @property
     def ledgers(self) -> Path:

@@ -15,7 +15,7 @@ from longshore_lab.records import Fault, FaultKind, Outcome
 from longshore_lab.survey import Seen, Store, Survey, survey
 from longshore_lab.trial import Trial
 
-__all__ = ["Figures", "Verdict", "judge"]
+__all__ = ["Case", "Figures", "Verdict", "collect", "decide", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +87,38 @@ class Verdict:
         }
 
 
-async def judge(trial: Trial, store: Store) -> Verdict:
-    """Read the ledgers, ask the store and the world, and compare."""
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that a judgement rests on."""
+
+    history: History
+    survey: Survey
+    torn: list[str]
+    """The actors whose last line was cut off by their death."""
+
+
+async def collect(trial: Trial, store: Store) -> Case:
+    """Read the ledgers, and ask the store and the world."""
     pages = ledger.read(trial.ledgers)
     history = gather(pages.entries)
     world = Effects(trial.world)
+    sent = max((one.seq for one in history.submissions.values()), default=-1) + 1
     try:
-        found = await survey(store, world, range(trial.jobs))
+        found = await survey(store, world, range(max(sent, world.size)))
     finally:
         world.close()
-    return Verdict(check(history, found), _figures(trial, history, found, torn=pages.torn))
+    return Case(history, found, pages.torn)
+
+
+def decide(trial: Trial, case: Case) -> Verdict:
+    """Compare what the ledgers say with what store and world show."""
+    figures = _figures(trial, case.history, case.survey, torn=case.torn)
+    return Verdict(check(case.history, case.survey), figures)
+
+
+async def judge(trial: Trial, store: Store) -> Verdict:
+    """Collect and decide."""
+    return decide(trial, await collect(trial, store))
 
 
 def _figures(trial: Trial, history: History, found: Survey, *, torn: list[str]) -> Figures:

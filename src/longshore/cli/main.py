@@ -37,6 +37,8 @@ COMMANDS = {
     "migrate": "Bring the store's schema up to date.",
     "doctor": "Check everything that is usually wrong.",
     "bench": "Measure an engine end to end.",
+    "chaos": "Kill, stop and flap your own workers, or poison a queue.",
+    "prove": "Kill workers under load, on a store like yours, and count.",
     "version": "Print the versions of Longshore and what it runs on.",
 }
 

@@ -3,5 +3,10 @@
 __all__ = ["noop"]
 
 
-async def noop(seq: int = 0, padding: str = "") -> None:
-    """Succeeds at once. `seq` tells jobs apart, `padding` gives the payload a size."""
+async def noop(seq: int = 0, padding: str = "", fail: str = "") -> None:
+    """Succeeds at once, or with `fail` raises these words, at every attempt.
+
+    `seq` tells jobs apart, `padding` gives the payload a size.
+    """
+    if fail:
+        raise RuntimeError(fail)

@@ -20,9 +20,10 @@ from longshore.scheduler.service import Scheduler
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
+from longshore_lab.batch import open_batches
 from longshore_lab.clerk import TYPE, keeping_book
 from longshore_lab.handlers import mixed
-from longshore_lab.producer import Sender, open_batches
+from longshore_lab.producer import Sender
 from longshore_lab.sim.loop import ACTOR, Actor
 from longshore_lab.sim.stage import Chronicle, Line, SimBook, SimClock, SimWorld
 from longshore_lab.trial import Trial

@@ -14,11 +14,11 @@ from random import Random
 
 from longshore.core.schedule import CatchUp, Schedule, declared
 from longshore.engine import Engine
+from longshore_lab.batch import open_batches
 from longshore_lab.checkers import Finding, check
 from longshore_lab.clerk import TYPE
 from longshore_lab.firing import Beaten, judge
 from longshore_lab.history import History, gather
-from longshore_lab.producer import open_batches
 from longshore_lab.records import (
     Claimed,
     DueRan,

@@ -1,0 +1,86 @@
+"""`longshore prove`: load and kills on a store like yours, and a verdict."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longshore.cli import render, wiring
+from longshore.cli.exits import Exit
+from longshore.cli.shared import Command, Shared
+from longshore.errors import ConfigError
+
+_LAB = "longshore_lab"
+_BREAKS = ("fence", "loss", "effects")
+
+
+@click.command("prove", cls=Command)
+@click.option("--minutes", type=float, default=1.0, show_default=True, help="Of load.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of load and faults.")
+@click.option(
+    "--rate", type=float, default=300.0, show_default=True, help="Jobs that arrive per second."
+)
+@click.option(
+    "--in-flight",
+    type=int,
+    metavar="JOBS",
+    help="Closed loop instead: so many jobs are always under way.",
+)
+@click.option("--workers", type=int, default=3, show_default=True, help="Worker processes.")
+@click.option(
+    "--every", type=float, default=3.0, show_default=True, help="Seconds between two faults."
+)
+@click.option(
+    "--break",
+    "sabotage",
+    type=click.Choice(_BREAKS),
+    help="Plant a fault, which must be found: exit code 1.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Keep the evidence, the ledgers and the store, in a new folder.",
+)
+@click.pass_context
+def command(context: click.Context, keep: Path | None, **asked: Any) -> None:
+    """Put load on a store like yours, kill workers, and count what became of every job.
+
+    The store is a scratch one: a temporary SQLite file, or with --url a file beside yours, or a
+    database of its own on your PostgreSQL server. It is removed in the end. Worker processes
+    are killed with -9, stopped past their lease and asked to leave; producer and handlers write
+    ledgers outside of the queue, and the verdict comes from those, with the query behind each
+    count. Exit code 1 if a promise was broken. With --json the only output is one line.
+    """
+    shared = context.ensure_object(Shared)
+    if sys.platform == "win32":
+        raise ConfigError("a proof needs signals, which Windows does not have")
+    plan_kind, run, report = (_part(name) for name in ("plan", "run", "report"))
+    plan = plan_kind.Plan(url=wiring.address(shared), **asked)
+    from rich.console import Console  # rich only where it prints
+
+    console = Console(stderr=shared.as_json, no_color=context.color is False)
+    scene = run.scene_of(plan)
+    if not shared.as_json:
+        report.introduce(console, plan)
+    board = run.board_for(console, scene, is_silent=shared.as_json)
+    proof = run.prove(plan, board, scene, keep=keep)
+    if shared.as_json:
+        render.document(proof.document())
+    else:
+        report.show(console, proof)
+    context.exit(Exit.DONE if proof.holds else Exit.PROBLEM)
+
+
+def _part(name: str) -> Any:
+    # By name: the queue does not depend on the programs that try to break it.
+    try:
+        return import_module(f"{_LAB}.proof.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != _LAB:
+            raise
+        raise ConfigError(
+            "the package longshore_lab is missing; it comes with `pip install longshore`"
+        ) from error

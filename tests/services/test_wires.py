@@ -1,0 +1,125 @@
+"""The wire that misbehaves does what it says, and is whole again when it is healed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from longshore_lab.chaos import Harm, plan
+from longshore_lab.wires import Wire
+
+PATIENCE = 30.0
+
+
+class Echo:
+    """A server that says back what it hears, and remembers it."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self.came = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while some := await reader.read(100):
+                self.heard.append(some)
+                self.came.set()
+                writer.write(some)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+@pytest.fixture
+async def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def wire(echo: Echo) -> AsyncIterator[Wire]:
+    server = await asyncio.start_server(echo.serve, "127.0.0.1", 0)
+    async with Wire(server.sockets[0].getsockname()) as wire:
+        yield wire
+    server.close()
+
+
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def connected(wire: Wire) -> Line:
+    line = await asyncio.open_connection("127.0.0.1", wire.port)
+    assert await said_back(line, b"hello") == b"hello"
+    return line
+
+
+async def said_back(line: Line, words: bytes) -> bytes:
+    reader, writer = line
+    writer.write(words)
+    async with asyncio.timeout(PATIENCE):
+        return await reader.read(100)
+
+
+async def test_a_reset_ends_every_connection_and_new_ones_work(wire: Wire):
+    line = await connected(wire)
+
+    wire.reset()
+
+    with pytest.raises(ConnectionResetError):
+        await said_back(line, b"anyone?")
+    await connected(wire)
+
+
+async def test_a_wire_that_refuses_resets_new_connections_until_it_is_healed(wire: Wire):
+    wire.refuse()
+
+    with pytest.raises(ConnectionResetError):
+        await said_back(await asyncio.open_connection("127.0.0.1", wire.port), b"anyone?")
+    wire.heal()
+    await connected(wire)
+
+
+async def test_what_is_swallowed_arrives_when_the_wire_is_healed(wire: Wire, echo: Echo):
+    line = await connected(wire)
+    wire.swallow()
+    line[1].write(b"late")
+    # Another connection through the same loop has been waited for, and stands still as well.
+    other = asyncio.create_task(connected(wire))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert echo.heard == [b"hello"]
+
+    wire.heal()
+
+    async with asyncio.timeout(PATIENCE):
+        assert await line[0].read(100) == b"late"
+        await other
+
+
+async def test_an_answer_is_lost_after_the_server_has_heard(wire: Wire, echo: Echo):
+    line = await connected(wire)
+    wire.lose_answers()
+
+    with pytest.raises(ConnectionResetError):
+        await said_back(line, b"do it")
+
+    assert echo.heard == [b"hello", b"do it"]
+    await connected(wire)
+
+
+async def test_half_open_is_silence_for_the_client_and_new_connections_work(
+    wire: Wire, echo: Echo
+):
+    line = await connected(wire)
+    wire.leave_half_open()
+    line[1].write(b"anyone?")
+
+    await connected(wire)
+
+    assert not line[0].at_eof()
+    assert b"anyone?" not in echo.heard
+    line[1].close()
+
+
+def test_a_plan_of_chaos_is_the_same_for_its_seed_and_has_every_kind():
+    assert plan(7, 180) == plan(7, 180) != plan(8, 180)
+    assert {one.harm for one in plan(7, 180)} == set(Harm)
