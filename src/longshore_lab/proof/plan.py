@@ -44,6 +44,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two faults, on average."""
     lease: float = 3.0
     """Seconds. Ten times shorter than usual, so that a minute sees it end often."""
+    concurrency: int = 128
+    """Slots of each worker."""
+    only: tuple[FaultKind, ...] = ()
+    """Nothing but this is done, and to workers only; empty for everything."""
     sabotage: str | None = None
 
     def __post_init__(self) -> None:
@@ -82,6 +86,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             begins=begins,
             ends=begins + int(self.seconds * _SECOND),
             lease_seconds=self.lease,
+            concurrency=self.concurrency,
             slow_scale=1.0,
             has_keepers=sys.platform == "linux",
             sabotage=self.sabotage,
@@ -90,9 +95,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def blows(self) -> list[Blow]:
         """The faults, the same for the same seed: one of each kind first, then by weight."""
         random = Random(self.seed)
+        count = int(self.seconds / self.every)
+        kinds = random.sample(_FIRST, len(_FIRST))
+        if self.only:
+            kinds = random.choices(self.only, k=count)
         first = [
             Blow(self.every * (0.5 + random.random()), "worker", kind, random.random())
-            for kind in random.sample(_FIRST, len(_FIRST))
+            for kind in kinds
         ]
-        more = max(0, int(self.seconds / self.every) - len(first))
+        more = max(0, count - len(first))
         return [*first, *plan(self.seed, more, every=self.every)]

@@ -36,8 +36,15 @@ _GLANCES = 40
 _RHYTHM = 5.0
 
 
-def prove(plan: Plan, board: Board, scene: Scene, *, keep: Path | None = None) -> Proof:
-    """Run load and faults, and judge. Leaves nothing behind, unless it is told to keep it.
+def prove(
+    plan: Plan,
+    board: Board,
+    scene: Scene,
+    *,
+    keep: Path | None = None,
+    keeps_store: bool = True,
+) -> Proof:
+    """Run load and faults, and judge. Leaves nothing behind, unless it is told to `keep` it.
 
     What a broken promise left is kept all the same, in a folder that the proof names.
     """
@@ -46,7 +53,8 @@ def prove(plan: Plan, board: Board, scene: Scene, *, keep: Path | None = None) -
         if keep is None:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
         try:
-            proof = asyncio.run(_prove(plan, board, scene, folder, is_kept=keep is not None))
+            is_kept = keep is not None and keeps_store
+            proof = asyncio.run(_prove(plan, board, scene, folder, is_kept=is_kept))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         except ActorFailedError as error:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 import msgspec
 
+from longshore.engines.sqlite.wake import wake_folder
 from longshore.errors import ConfigError, EngineUnavailableError
 
 __all__ = ["Scratch", "scratch"]
@@ -45,16 +46,9 @@ class Scratch(msgspec.Struct, frozen=True):
 async def scratch(url: str | None, folder: Path, *, is_kept: bool) -> AsyncGenerator[Scratch]:
     """A store that is removed at the end of the block, unless it is kept."""
     scheme = (url or "sqlite").partition(":")[0].lower()
-    if url is None:
-        place = f"sqlite:///{quote(str(folder / 'jobs.db'))}"
-        yield Scratch(place, "a SQLite file in a temporary folder", f"rm -r {folder}")
-    elif scheme == "sqlite":
-        with_file = _beside(url)
-        try:
-            yield with_file[0]
-        finally:
-            if not is_kept:
-                shutil.rmtree(with_file[1], ignore_errors=True)
+    if scheme == "sqlite":
+        async with _file(url, folder, is_kept=is_kept) as found:
+            yield found
     elif scheme in {"postgresql", "postgres"}:
         async with _database(url, is_kept=is_kept) as found:
             yield found
@@ -67,8 +61,25 @@ async def scratch(url: str | None, folder: Path, *, is_kept: bool) -> AsyncGener
         raise ConfigError(f"a proof knows sqlite:/// and postgresql://, not {scheme}://")
 
 
-def _beside(url: str) -> tuple[Scratch, Path]:
-    place, _, options = url.partition("?")
+@asynccontextmanager
+async def _file(url: str | None, folder: Path, *, is_kept: bool) -> AsyncGenerator[Scratch]:
+    options = "" if url is None else url.partition("?")[2]
+    home = folder if url is None else _beside(url)
+    path = home / "jobs.db"
+    words = "a SQLite file" + (f" ({options})" if options else "")
+    query = f"?{options}" if options else ""
+    try:
+        yield Scratch(f"sqlite:///{quote(str(path))}{query}", words, f"rm -r {home}")
+    finally:
+        # A process that was killed leaves the socket behind by which it was woken.
+        shutil.rmtree(wake_folder(str(path)), ignore_errors=True)
+        if not is_kept and home != folder:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _beside(url: str) -> Path:
+    """A new folder beside the file that the URL names."""
+    place = url.partition("?")[0]
     path = Path(unquote(place.partition(":///")[2]))
     if ":memory:" in place or not path.name:
         raise ConfigError(
@@ -79,10 +90,7 @@ def _beside(url: str) -> tuple[Scratch, Path]:
         folder.mkdir()
     except OSError as error:
         raise ConfigError(f"no folder can be made beside {path}: {error.strerror}") from error
-    query = f"?{options}" if options else ""
-    words = f"a SQLite file beside {path.name}{f' ({options})' if options else ''}"
-    target = f"sqlite:///{quote(str(folder / 'jobs.db'))}{query}"
-    return Scratch(target, words, f"rm -r {folder}"), folder
+    return folder
 
 
 @asynccontextmanager

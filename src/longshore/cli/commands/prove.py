@@ -79,7 +79,7 @@ def _part(name: str) -> Any:
     try:
         return import_module(f"{_LAB}.proof.{name}")
     except ModuleNotFoundError as error:
-        if error.name != _LAB:
+        if (error.name or "").partition(".")[0] != _LAB:
             raise
         raise ConfigError(
             "the package longshore_lab is missing; it comes with `pip install longshore`"
