@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -47,10 +48,35 @@ async def wire(echo: Echo) -> AsyncIterator[Wire]:
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def connected(wire: Wire) -> Line:
-    line = await asyncio.open_connection("127.0.0.1", wire.port)
-    assert await said_back(line, b"hello") == b"hello"
-    return line
+class Phone:
+    """Opens connections through the wire, and closes them in the end."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def dial(self) -> Line:
+        line = await asyncio.open_connection("127.0.0.1", self._wire.port)
+        self._writers.append(line[1])
+        return line
+
+    async def connect(self) -> Line:
+        line = await self.dial()
+        assert await said_back(line, b"hello") == b"hello"
+        return line
+
+    async def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+@pytest.fixture
+async def phone(wire: Wire) -> AsyncIterator[Phone]:
+    phone = Phone(wire)
+    yield phone
+    await phone.close()
 
 
 async def said_back(line: Line, words: bytes) -> bytes:
@@ -60,31 +86,35 @@ async def said_back(line: Line, words: bytes) -> bytes:
         return await reader.readexactly(len(words))
 
 
-async def test_a_reset_ends_every_connection_and_new_ones_work(wire: Wire):
-    line = await connected(wire)
+async def test_a_reset_ends_every_connection_and_new_ones_work(wire: Wire, phone: Phone):
+    line = await phone.connect()
 
     wire.reset()
 
     with pytest.raises(CUT):
         await said_back(line, b"anyone?")
-    await connected(wire)
+    await phone.connect()
 
 
-async def test_a_wire_that_refuses_resets_new_connections_until_it_is_healed(wire: Wire):
+async def test_a_wire_that_refuses_resets_new_connections_until_it_is_healed(
+    wire: Wire, phone: Phone
+):
     wire.refuse()
 
     with pytest.raises(CUT):
-        await said_back(await asyncio.open_connection("127.0.0.1", wire.port), b"anyone?")
+        await said_back(await phone.dial(), b"anyone?")
     wire.heal()
-    await connected(wire)
+    await phone.connect()
 
 
-async def test_what_is_swallowed_arrives_when_the_wire_is_healed(wire: Wire, echo: Echo):
-    line = await connected(wire)
+async def test_what_is_swallowed_arrives_when_the_wire_is_healed(
+    wire: Wire, echo: Echo, phone: Phone
+):
+    line = await phone.connect()
     wire.swallow()
     line[1].write(b"late")
     # Another connection through the same loop has been waited for, and stands still as well.
-    other = asyncio.create_task(connected(wire))
+    other = asyncio.create_task(phone.connect())
     for _ in range(20):
         await asyncio.sleep(0)
     assert b"".join(echo.heard) == b"hello"
@@ -96,29 +126,30 @@ async def test_what_is_swallowed_arrives_when_the_wire_is_healed(wire: Wire, ech
         await other
 
 
-async def test_an_answer_is_lost_after_the_server_has_heard(wire: Wire, echo: Echo):
-    line = await connected(wire)
+async def test_an_answer_is_lost_after_the_server_has_heard(
+    wire: Wire, echo: Echo, phone: Phone
+):
+    line = await phone.connect()
     wire.lose_answers()
 
     with pytest.raises(CUT):
         await said_back(line, b"do it")
 
     assert b"".join(echo.heard) == b"hellodo it"
-    await connected(wire)
+    await phone.connect()
 
 
 async def test_half_open_is_silence_for_the_client_and_new_connections_work(
-    wire: Wire, echo: Echo
+    wire: Wire, echo: Echo, phone: Phone
 ):
-    line = await connected(wire)
+    line = await phone.connect()
     wire.leave_half_open()
     line[1].write(b"anyone?")
 
-    await connected(wire)
+    await phone.connect()
 
     assert not line[0].at_eof()
     assert b"anyone?" not in b"".join(echo.heard)
-    line[1].close()
 
 
 def test_a_plan_of_chaos_is_the_same_for_its_seed_and_has_every_kind():
