@@ -46,7 +46,7 @@ class Scratch(msgspec.Struct, frozen=True):
 async def scratch(url: str | None, folder: Path, *, is_kept: bool) -> AsyncGenerator[Scratch]:
     """A store that is removed at the end of the block, unless it is kept."""
     scheme = (url or "sqlite").partition(":")[0].lower()
-    if scheme == "sqlite":
+    if url is None or scheme == "sqlite":
         async with _file(url, folder, is_kept=is_kept) as found:
             yield found
     elif scheme in {"postgresql", "postgres"}:
