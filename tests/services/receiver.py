@@ -85,16 +85,18 @@ async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver
 
 
 @contextmanager
-def running(claim: Claim, *, deadline: float = 9e9) -> Iterator[None]:
+def running(
+    claim: Claim, *, deadline: float = 9e9, clock: ManualClock | None = None
+) -> Iterator[None]:
     """The claim's handler is running: `current_job()` answers."""
     slot = SimpleNamespace(claim=claim, deadline=deadline, cancel_requested=False)
     token = CURRENT.set(slot)
-    clock = REPORTER.set(SimpleNamespace(now=ManualClock().now))
+    told = REPORTER.set(SimpleNamespace(now=(clock or ManualClock()).now))
     try:
         yield
     finally:
         CURRENT.reset(token)
-        REPORTER.reset(clock)
+        REPORTER.reset(told)
 
 
 def a_task(*, resolve: Resolver | None = None, **settings: object) -> HttpTask:

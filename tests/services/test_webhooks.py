@@ -19,12 +19,14 @@ from longshore.core.view import JobFilter
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.engine import Engine
+from longshore.engines import open_engine
 from longshore.errors import ConfigError
+from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.notify import CONSUMER, Notifier
 from longshore.tasks.settings import WebhookSettings
 from longshore.tasks.webhook import WebhookTask
-from longshore.testing.factories import a_claim, a_job
+from longshore.testing.factories import SECOND, a_claim, a_job
 from longshore.testing.flaky import FlakyEngine
 from longshore.testing.harness import eventually
 
@@ -141,6 +143,37 @@ async def test_of_deliveries_nothing_is_told_and_nobody_leaves_no_consumer(engin
     assert len(found) == 1
 
 
+async def test_every_endpoint_hears_once_whoever_reads_for_them():
+    clock = ManualClock()
+    engine = open_engine("sqlite://:memory:", clock=clock)
+    await engine.migrate()
+    for _ in range(2):
+        await webhooks.create(engine, tenant="default", url="https://example.com/")
+    first, second = (Notifier(engine, IdSource(clock)) for _ in range(2))
+
+    async def heard(notifier: Notifier, jobs: int) -> int:
+        """How many deliveries there are once this one has looked."""
+        for _ in range(jobs):
+            await engine.submit([a_job()])
+        for _ in range(5):
+            if await notifier.tick() > 0:
+                break
+        return sum(one.ready for one in await engine.counts() if one.queue == webhook.QUEUE)
+
+    # More than are read at once.
+    by_first = await heard(first, 210)
+    standing_by = await heard(second, 1)
+    clock.advance(16 * SECOND)
+    by_second = await heard(second, 1)
+    lost = await heard(first, 1)
+    clock.advance(16 * SECOND)
+    by_first_again = await heard(first, 1)
+    await engine.close()
+
+    assert (by_first, standing_by, by_second) == (420, 420, 424)
+    assert (lost, by_first_again) == (424, 428)
+
+
 @asynccontextmanager
 async def delivering(
     engine: Engine, url: str, failures: int = 0, **settings: object
@@ -201,6 +234,27 @@ async def test_an_endpoint_that_is_gone_or_fails_for_long_is_disabled(
     assert (await engine.get_webhook(made.id)).disabled == "it answered 410"
     assert "5 days" in ((await engine.get_webhook(other.id)).disabled or "")
     assert len(receiver.requests) == 2
+
+
+async def test_one_success_makes_good_what_failed_before(engine: Engine, receiver: Receiver):
+    async with delivering(engine, receiver.url) as (task, made):
+
+        async def fail(times: int) -> None:
+            receiver.answer = replies(500)
+            for _ in range(times):
+                with pytest.raises(Retry):
+                    await task.deliver(made.id, "msg_1", "job.dead", "{}")
+
+        await fail(4)
+        failing = await engine.get_webhook(made.id)
+        receiver.answer = replies(204)
+        await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        good = await engine.get_webhook(made.id)
+        # It would rest after the fifth in a row.
+        await fail(5)
+
+    assert failing.failing_since is not None
+    assert good.failing_since is None
 
 
 async def test_no_url_leads_inward(engine: Engine, receiver: Receiver):
@@ -306,3 +360,26 @@ async def test_an_endpoint_has_so_many_slots_and_rests_when_it_keeps_failing(
 
     assert sorted(type(one).__name__ for one in outcomes) == ["Retry", "Snooze", "Snooze"]
     assert receiver.connections == 5
+
+
+async def test_when_its_rest_is_over_one_delivery_goes_first(
+    engine: Engine, receiver: Receiver
+):
+    clock = ManualClock()
+    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    task = WebhookTask(lambda: engine, replace_settings(timeout=timedelta(seconds=0.2)))
+    receiver.answer = replies(500)
+    with running(CLAIM, clock=clock):
+        for _ in range(5):
+            with pytest.raises(Retry):
+                await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        with pytest.raises(Snooze):
+            await task.deliver(made.id, "msg_1", "job.dead", "{}")
+        clock.advance(31 * SECOND)
+        receiver.answer = drip
+        outcomes = await asyncio.gather(
+            *(task.deliver(made.id, f"msg_{n}", "job.dead", "{}") for n in range(3)),
+            return_exceptions=True,
+        )
+
+    assert sorted(type(one).__name__ for one in outcomes) == ["Retry", "Snooze", "Snooze"]

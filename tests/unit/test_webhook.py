@@ -55,6 +55,20 @@ def test_secrets_overlap_for_as_long_as_was_said():
     assert webhook.rotated(ENDPOINT, other, grace=0, now=1_000).secrets == (Secret(other),)
 
 
+def test_no_secret_outlives_what_was_promised_of_it():
+    texts = [webhook.secret_text(bytes([number]) * 32) for number in range(9)]
+    first = webhook.rotated(ENDPOINT, texts[0], grace=50, now=1_000)
+    second = webhook.rotated(first, texts[1], grace=500, now=1_010)
+    third = webhook.rotated(second, texts[2], grace=500, now=1_100)
+    many = ENDPOINT
+    for text in texts:
+        many = webhook.rotated(many, text, grace=500, now=1_000)
+
+    assert second.secrets == (Secret(texts[1]), Secret(texts[0], 1_510), Secret(SECRET, 1_050))
+    assert [one.text for one in third.secrets] == [texts[2], texts[1], texts[0]]
+    assert [one.text for one in many.secrets] == texts[:3:-1]
+
+
 @pytest.mark.parametrize(
     ("filters", "changes", "is_told"),
     [

@@ -72,7 +72,8 @@ async def cut(connection: Connection, *, now: int, before: int, limit: int) -> i
         return 0
     anchor = Mark(found["number"], found["hash"])
     await _append(connection, Standing(anchor, standing.head), [audit.cut(anchor, at=now)])
-    return await connection.fetchval(SQL.audit_cut, anchor.number)
+    ends = (standing.anchor.number, anchor.number)
+    return await connection.fetchval(SQL.audit_cut, *ends)
 
 
 async def _chain(

@@ -34,6 +34,8 @@ async def test_an_endpoint_is_kept_as_it_was_stored(engine: Engine, clock: Manua
     assert found == replace(first, created_at=created_at)
     assert [one.id for one in await engine.webhooks()] == [first.id, second.id]
     assert [one.id for one in await engine.webhooks(tenant="acme")] == [second.id]
+    # Nobody can have another tenant's secret sign for them.
+    assert not await engine.put_webhook(replace(found, tenant="acme"), seen=found)
     with pytest.raises(WebhookNotFoundError):
         await engine.get_webhook(first.id, tenant="acme")
     with pytest.raises(WebhookNotFoundError):

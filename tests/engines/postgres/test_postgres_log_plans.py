@@ -1,0 +1,56 @@
+"""What the audit log and webhooks look at, when there are many entries and endpoints."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from plans import Plans, forget_statistics, tell_plans, unbounded
+
+from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.sql import SQL
+
+FILL = (
+    """insert into longshore.webhook (id, tenant, created_at, definition)
+       select 'wh_' || n, 'tenant' || n % 500, n, repeat('x', 200)
+         from generate_series(1, 5000) n""",
+    """insert into longshore.audit
+       (number, at, kind, tenant, actor, action, subject, body, hash)
+       select n, n, case when n % 100 = 0 then 'action' else 'transitions' end, '', '', '', '',
+              decode(repeat('ab', 200), 'hex'), decode(repeat('00', 32), 'hex')
+         from generate_series(1, 5000) n""",
+)
+LOOKS = (
+    (SQL.webhook_get, "wh_7", "tenant7"),
+    (SQL.webhook_lock, "wh_7"),
+    (SQL.webhook_set, "wh_7", "{}"),
+    (SQL.webhook_delete, "wh_7", None),
+    (SQL.audit_after, 4_000, 100),
+    (SQL.audit_before, 4_000, 100),
+    (SQL.audit_actions_before, 4_000, 10),
+    (SQL.audit_oldest, 0, 100, 1_000),
+    (SQL.audit_cut, 0, 100),
+)
+
+
+@pytest.fixture(params=["never looked at", "vacuumed"])
+async def connection(
+    request: pytest.FixtureRequest, empty_postgres_url: str
+) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(empty_postgres_url)
+    await forget_statistics(connection, then=request.param)
+    yield connection
+    await connection.close()
+
+
+async def test_a_look_into_the_log_or_at_an_endpoint_reads_no_table_whole(
+    connection: Connection,
+):
+    await tell_plans(connection)
+    plans = Plans(connection)
+    for statement in FILL:
+        await connection.execute(statement)
+
+    told = {look: await plans.of(look, *given) for look, *given in LOOKS}
+
+    assert [look for look, plan in told.items() if "Seq Scan" in plan] == []
+    assert [look for look, plan in told.items() if unbounded(plan)] == []
