@@ -347,3 +347,33 @@ async def test_a_worker_that_was_busy_hears_of_the_next_job_at_once(shop: Worksh
             await eventually(
                 lambda burst=burst: worker.stats.succeeded == burst * 5, every=0.001
             )
+
+
+class FastPace(Pace):
+    """Of a worker that ends two thousand jobs a second, for ever."""
+
+    @property
+    def ahead(self) -> int:
+        return 100
+
+
+async def test_a_worker_that_has_enough_takes_what_became_due_at_once(shop: Workshop):
+    waiting = Waiting(shop)
+    await shop.submit("wait", priority=1)
+    await shop.engine.submit([a_job(type="wait") for _ in range(200)])
+    due = await shop.submit("wait", delay=1_000)
+    worker = shop.worker(concurrency=1)
+    worker._fetcher._pace = FastPace()
+
+    async with shop.working(worker):
+        await within(waiting.entered.wait())
+        await eventually(lambda: worker.stats.claimed == 101)
+        shop.clock.advance(1_000)
+        await shop.engine.promote(limit=10)
+        for _ in range(5):
+            worker.nudge()
+            await eventually(lambda: worker.stats.claimed > 101)
+            await asyncio.sleep(0.01)
+
+        assert (await shop.job(due)).state is State.RUNNING
+        assert worker.stats.claimed == 117  # however often it is nudged

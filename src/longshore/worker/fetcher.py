@@ -30,6 +30,9 @@ _SHARE = 4
 is then a bounded share of the work, however slow it is."""
 _LONGEST_FLUSH = 0.025
 _PROMOTED = 1_000
+_DUE = 16
+"""Jobs that a worker asks for beyond its buffer when some became due. They are a small part of
+what it has ahead: a worker whose jobs are slow asks for none."""
 _UNHEARD = 1 << 30
 
 
@@ -42,6 +45,9 @@ class Fetcher:
     The rhythm of the exchanges is the event loop's time. The worker's clock, which a test may
     hold still, is for what jobs are promised: leases, timeouts, starts.
     """
+
+    _has_due = False
+    """Jobs became due since the last look."""
 
     def __init__(
         self,
@@ -101,6 +107,11 @@ class Fetcher:
         self._is_woken = True
         self._settler.bell.set()
 
+    def nudge(self) -> None:
+        """Jobs became due, or came back: as `look`, and they need not wait for the others."""
+        self._has_due = True
+        self.look()
+
     def lose(self, token: int) -> None:
         """Drop everything that was held under this session, and stop its handlers."""
         if self._standing.lose(token):
@@ -146,8 +157,11 @@ class Fetcher:
             return 0
         ahead = self._pace.ahead
         want = self._slots.spare + ahead
-        # A claim of two or three to keep the buffer brimful is not worth its commit.
-        return min(want, self._claim_batch) if want >= max(ahead // 2, 1) else 0
+        # A claim of two or three to keep the buffer brimful is not worth its commit, unless
+        # some became due: they go before what waits here.
+        if want < max(ahead // 2, 1):
+            want = _DUE if self._has_due and ahead >= 4 * _DUE and want > -_DUE else 0
+        return min(want, self._claim_batch)
 
     def _request(self, order: tuple[str, ...] | None = None) -> Request:
         room, now = self._slots.lanes.child_room, self._loop.time()
@@ -243,6 +257,7 @@ class Fetcher:
         if want:
             # Those who were not asked may be why it was woken.
             self._is_woken = request.is_partial and self._is_woken
+            self._has_due = False
             # Before the look: what arrives just after it must ring.
             if self._look_after and not is_heard:
                 self._listen()

@@ -227,7 +227,7 @@ class Worker:
 
     def nudge(self) -> None:
         """Look for work now."""
-        self._fetcher.look()
+        self._fetcher.nudge()
 
     def _wear_out(self) -> None:
         self._leave(Ending.WORN_OUT, self._settings.drain_timeout.total_seconds())
