@@ -95,10 +95,13 @@ class Runner:
     async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> None:
         """Wait, hit, and leave to `chores` that what was hit comes back."""
         await asyncio.sleep(blow.after)
-        if blow.role == "worker":
+        if blow.kind is FaultKind.TERMINATE:
             targets = await self._at_work(blow.role)
         else:
-            targets = self._targets(blow.role)
+            busy = await self._busy()
+            alive = self._targets(blow.role)
+            # To hit one that has nothing to do would show little.
+            targets = [one for one in alive if one.name in busy] or alive
         if not targets:
             return
         target = targets[int(blow.choice * len(targets))]
@@ -146,7 +149,7 @@ class Runner:
         return [one for one in alive if not one.is_stopped and not one.was_ended]
 
     async def _at_work(self, role: str) -> list[Actor]:
-        """Targets that hold jobs: to hit the others would show little.
+        """Targets that hold jobs: to ask the others to leave would show little.
 
         Waits for one, as long as there is work; empty when that is done.
         """
