@@ -72,6 +72,9 @@ def watch_producer() -> None:
 def watch_worker() -> None:
     """The way of a claim."""
     watch_engine("worker")
+    # What an idle worker claims with a wake-up is written in the loop's own thread.
+    watch(connection.Store, "begin_now", "worker: asks for the lock", "worker: has the lock")
+    watch(writer.Writer, "_carry_out", "worker: begins its statements", "worker: committed")
     watch(wake.Waker, "_receive", "worker: hears the wake-up")
     watch(fetcher.Fetcher, "look", "worker: fetcher is rung")
     watch(slots.Slots, "accept", "worker: claims accepted")
