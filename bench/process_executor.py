@@ -26,6 +26,7 @@ from typing import Any, cast
 
 from longshore import Longshore
 from longshore.core.job import Claim, Settlement
+from longshore.core.traits import Traits
 from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
@@ -67,6 +68,15 @@ def _spin(rounds: int) -> int:
 class _Source:
     """Hands out what it was given, and takes back what was released."""
 
+    traits = Traits(
+        transactional_submit=False,
+        transactional_completion=False,
+        pushes_wakeups=True,
+        claims_at_wakeup=False,
+        ordering_keys=False,
+        survives_power_loss=False,
+        shared_between_processes=False,
+    )
     token = 1
     lease = 30_000_000
 

@@ -32,6 +32,7 @@ import msgspec
 
 from longshore import tracing
 from longshore.core.job import Claim, Settlement
+from longshore.core.traits import Traits
 from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.process import settle_in
@@ -93,6 +94,15 @@ RUNS = {
 class _Source:
     """Hands out what it was given; both the engine and its one session."""
 
+    traits = Traits(
+        transactional_submit=False,
+        transactional_completion=False,
+        pushes_wakeups=True,
+        claims_at_wakeup=False,
+        ordering_keys=False,
+        survives_power_loss=False,
+        shared_between_processes=False,
+    )
     token = 1
     lease = 30_000_000
 

@@ -227,8 +227,10 @@ class Fetcher:
             self._receive(answer.claims, request)
             self._slots.stop(answer.cancel, Stop.CANCEL)
             self._found(len(answer.claims), request, answer.look_in)
-            # What was claimed begins first.
+            # What was claimed begins first. Then others may come while it runs.
             await asyncio.sleep(0)
+            if answer.claims:
+                self._listen()
 
     async def _pause(self, delay: float) -> None:
         self._settler.ring_at = self._flush_batch if len(self._settler) else 1
@@ -281,9 +283,7 @@ class Fetcher:
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
             self._found(len(answer.claims), request, answer.look_in)
-            if self._look_after and not (self._is_listening or is_heard):
-                # Nobody listened beside this look: what came just after it would ring for none.
-                self._is_woken = True
+            self._mind(answer.claims, is_heard=is_heard)
             if request.is_partial:
                 self._standing.fed = self._standing.clock.monotonic()
             is_idle = not (
@@ -325,6 +325,14 @@ class Fetcher:
         # What children's queues lack says nothing of the others.
         known = self._look_after if request.is_for_children else self._poll
         self._look_after = min(look_after, known)
+
+    def _mind(self, claims: Sequence[Claim], *, is_heard: bool) -> None:
+        """See to it that what came beside a look, or comes now, rings for someone."""
+        if is_heard and claims:
+            self._listen()
+        elif self._look_after and not (self._is_listening or is_heard):
+            # Nobody listened: what came just after the look rang for no one.
+            self._is_woken = True
 
     async def _leave_if_idle(self, horizon: float) -> None:
         promoted = await self._standing.promote(_PROMOTED)
