@@ -1,5 +1,6 @@
 """What a migration says of itself, and who may work on which schema."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,22 @@ def test_a_folder_with_a_faulty_migration_cannot_be_loaded(
 
     with pytest.raises(ImportError, match="0001_odd says 'works-with everything'"):
         read_migrations("faulty_steps")
+
+
+@pytest.mark.parametrize("names", [("0001_a", "0001_b"), ("0001_a", "0003_b"), ("0002_a",)])
+def test_a_folder_with_a_number_missing_or_twice_cannot_be_loaded(
+    names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "uneven_steps"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name in names:
+        (folder / f"{name}.sql").write_text("select 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "uneven_steps", raising=False)
+
+    with pytest.raises(ImportError, match="not numbered one after the other"):
+        read_migrations("uneven_steps")
 
 
 def test_code_goes_on_where_every_newer_migration_works_with_it():

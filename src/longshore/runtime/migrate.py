@@ -102,7 +102,7 @@ class Remembered:
 
 
 def read_migrations(package: str) -> list[Migration]:
-    """The package's `NNNN_name.sql` files, in order, each with a number of its own."""
+    """The package's `NNNN_name.sql` files, in order, numbered without a gap."""
     found = sorted(
         (entry for entry in files(package).iterdir() if entry.name.endswith(".sql")),
         key=lambda entry: entry.name,
@@ -113,8 +113,8 @@ def read_migrations(package: str) -> list[Migration]:
         )
         for entry in found
     ]
-    if len({one.number for one in migrations}) < len(migrations):
-        raise ImportError(f"{package}: two migrations have the same number")
+    if [one.number for one in migrations] != [*range(1, len(migrations) + 1)]:
+        raise ImportError(f"{package}: the migrations are not numbered one after the other")
     for one in migrations:
         if fault := one.fault():
             raise ImportError(f"{package}: {one.name} {fault}")
