@@ -16,6 +16,7 @@ from longshore import (
     State,
     current_job,
 )
+from longshore.core.answer import Promoted
 from longshore.settings import EngineSettings
 from longshore.worker.settings import WorkerSettings
 
@@ -95,6 +96,28 @@ async def test_a_task_decides_how_it_is_retried(app: Longshore):
     assert (await jobs[1].get()).failures == 2
     with pytest.raises(JobFailedError, match="no such user"):
         await jobs[2].result(timeout=0)
+
+
+async def test_what_another_made_ready_just_before_is_run_too(
+    app: Longshore, monkeypatch: pytest.MonkeyPatch
+):
+    """Between the look that finds nothing and the one for what is due."""
+    promote = app.engine.promote
+
+    async def promote_second(*, limit: int) -> Promoted:
+        await promote(limit=limit)
+        return await promote(limit=limit)
+
+    monkeypatch.setattr(app.engine, "promote", promote_second)
+
+    @app.task(max_attempts=2, retry_base=0.001)
+    async def fails() -> None:
+        raise ValueError("never")
+
+    job = await fails.submit()
+    await app.work(until_idle=True, horizon=timedelta(seconds=5))
+
+    assert (await job.get()).failures == 2
 
 
 async def test_a_result_that_nobody_wants_is_not_stored(app: Longshore):

@@ -48,6 +48,8 @@ class Fetcher:
 
     _has_due = False
     """Jobs became due since the last look."""
+    _is_clear = False
+    """Nothing is due. What others made ready just before is found by one more look."""
 
     def __init__(
         self,
@@ -289,8 +291,8 @@ class Fetcher:
             is_idle = not (
                 answer.claims or answer.look_in or request.is_partial or self._holds()
             )
-            if is_idle and self.until_idle is not None:
-                await self._leave_if_idle(self.until_idle)
+            if self.until_idle is not None:
+                await self._leave_if(is_idle, self.until_idle)
 
     def _receive(self, claims: list[Claim], request: Request) -> None:
         self._standing.stats.claimed += len(claims)
@@ -334,13 +336,19 @@ class Fetcher:
             # Nobody listened: what came just after the look rang for no one.
             self._is_woken = True
 
-    async def _leave_if_idle(self, horizon: float) -> None:
+    async def _leave_if(self, is_idle: bool, horizon: float) -> None:
+        if not is_idle:
+            self._is_clear = False
+            return
+        if self._is_clear:
+            self._departure.ask(Ending.IDLE, self._standing.clock.monotonic())
+            return
         promoted = await self._standing.promote(_PROMOTED)
         due_in = NEVER if promoted.next_due_in is None else promoted.next_due_in / SECOND
         if promoted.count:
             self._is_woken = True
         elif due_in > horizon:
-            self._departure.ask(Ending.IDLE, self._standing.clock.monotonic())
+            self._is_clear = self._is_woken = True
         else:
             self._look_after = min(max(due_in, self._flush_after), self._poll)
 
