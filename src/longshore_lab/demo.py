@@ -181,7 +181,8 @@ def _run(trial: Trial, console: Console, *, is_silent: bool) -> int:
         document = {"seed": trial.seed, "sabotage": trial.sabotage, **verdict.document()}
         print(msgspec.json.encode(document).decode())
     else:
-        report.show(console, trial, verdict)
+        step = "See what a fault looks like: make demo BREAK=fence"
+        report.show(console, trial, verdict, next_step=step)
     return 0 if verdict.holds else 1
 
 

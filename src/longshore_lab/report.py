@@ -13,13 +13,16 @@ from longshore_lab.verdict import Verdict
 __all__ = ["examples", "promises", "show"]
 
 
-def show(console: Console, trial: Trial, verdict: Verdict) -> None:
-    """Print the verdict for someone who has never heard of the queue before."""
+def show(console: Console, trial: Trial, verdict: Verdict, *, next_step: str = "") -> None:
+    """Print the verdict for someone who has never heard of the queue before.
+
+    `next_step` is what to try when every promise held.
+    """
     console.print()
     console.print(_figures(trial, verdict))
     console.print(promises(verdict))
     examples(console, verdict)
-    console.print(_conclusion(trial, verdict))
+    console.print(_conclusion(trial, verdict, next_step))
     console.print()
 
 
@@ -101,13 +104,10 @@ def examples(console: Console, verdict: Verdict) -> None:
         console.print()
 
 
-def _conclusion(trial: Trial, verdict: Verdict) -> Text:
+def _conclusion(trial: Trial, verdict: Verdict, next_step: str) -> Text:
     broken = [name for name, finding in verdict.findings.items() if not finding.holds]
     if verdict.holds and trial.sabotage is None:
-        return Text.assemble(
-            ("  Every promise held. ", "bold green"),
-            ("See what a fault looks like: make demo BREAK=fence", "dim"),
-        )
+        return Text.assemble(("  Every promise held. ", "bold green"), (next_step, "dim"))
     if verdict.holds:
         return Text(
             "  The planted fault was not found. That is a fault in the lab.", "bold red"
