@@ -92,6 +92,8 @@ async def test_a_session_that_waited_past_its_lease_claims_nothing(
     engine: Engine, clock: ManualClock
 ) -> None:
     worker = await a_worker(engine)
+    async with asyncio.timeout(10):
+        assert await _next(worker, 0.3) is None  # from here on it looks when it is told to
     waiting = asyncio.ensure_future(_next(worker))
     await heard(engine)
     clock.advance(LEASE)
