@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-KEYS = {"jobs_per_s", "p50_ms", "p99_ms", "submit_p50_ms", "submit_p99_ms", "cpu_us_per_job"}
+KEYS = {
+    "jobs_per_s",
+    "p50_ms",
+    "p99_ms",
+    "submit_p50_ms",
+    "submit_p99_ms",
+    "cpu_us_per_job",
+    "stolen",
+}
 
 
 def bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

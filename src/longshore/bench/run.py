@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from longshore.bench.board import Board
+from longshore.bench.machine import Hours
 from longshore.bench.plan import Mode, Plan
 from longshore.bench.server import server_of
 from longshore.core.state import State
@@ -56,6 +57,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     cpu_us_per_job: CpuPerJob
     depth: int
     """Jobs that waited when the measurement ended."""
+    stolen: float | None
+    """The share of the wanted processor time that the host gave to others, from 0 to 1."""
 
 
 def run(plan: Plan, report: Report = lambda _, __: None) -> Figures:
@@ -102,6 +105,7 @@ class _Stage:
         self._board = Board(folder / "board")
         self._workers = range(1, plan.processes + 1)
         self._server = asyncio.run(server_of(plan.url))
+        self._hours: tuple[Hours | None, Hours | None] = None, None
         roles = ["producer"] + ["worker"] * plan.processes
         self._processes = [self._start(role, number) for number, role in enumerate(roles)]
 
@@ -125,6 +129,7 @@ class _Stage:
             submit_p99_ms=_percentile(submits, 99),
             cpu_us_per_job=cpu,
             depth=max(depth, 0),
+            stolen=_stolen(*self._hours),
         )
 
     def end(self) -> None:
@@ -150,9 +155,11 @@ class _Stage:
         self._board.phase = _GO
         warm_up = self._plan.seconds / 4
         self._sleep("warming up", warm_up)
+        hours = Hours.now()
         began, first, used = time.perf_counter(), self._finished(), self._cpu()
         self._sleep("measuring", self._plan.seconds)
         seconds, jobs = time.perf_counter() - began, self._finished() - first
+        self._hours = hours, Hours.now()
         return jobs, seconds, self._cpu_per_job(used, jobs)
 
     def _to_the_end(self) -> tuple[int, float, CpuPerJob]:
@@ -164,9 +171,10 @@ class _Stage:
         if is_drain:
             used[0] = 0  # what the producer used, it used before
         self._board.phase = _GO
-        began = time.perf_counter()
+        hours, began = Hours.now(), time.perf_counter()
         self._wait("running", _STALLED_SECONDS, lambda: self._finished() / goal)
         seconds = time.perf_counter() - began
+        self._hours = hours, Hours.now()
         return goal, seconds, self._cpu_per_job(used, goal)
 
     def _finished(self) -> int:
@@ -219,6 +227,10 @@ class _Stage:
             if file.exists():
                 found.frombytes(file.read_bytes())
         return sorted(found)
+
+
+def _stolen(before: Hours | None, after: Hours | None) -> float | None:
+    return after.stolen_since(before) if before is not None and after is not None else None
 
 
 def _percentile(ordered: list[float], percent: int) -> float:
