@@ -192,7 +192,9 @@ async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, 
 
     between = await yard.jobs(job_ids)
     yard.worker()
-    done = await eventually(lambda: yard.succeeded(job_ids), within=PATIENCE, every=0.1)
+    done = await eventually(
+        lambda: yard.succeeded(job_ids), within=PATIENCE * (1 + rounds), every=0.1
+    )
 
     assert {job.state for job in between} == {State.SUCCEEDED, State.READY}
     assert {job.attempt for job in between if job.state is State.READY} == {0}
