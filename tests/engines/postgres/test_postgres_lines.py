@@ -69,6 +69,54 @@ async def test_a_job_that_ends_in_its_handlers_transaction_lets_the_next_one_in(
 
 
 @pytest.mark.parametrize("is_buried", [False, True])
+async def test_a_job_that_was_deleted_since_its_handlers_transaction_leaves_its_line(
+    engine: PostgresEngine, empty_postgres_url: str, *, is_buried: bool
+) -> None:
+    jobs = [a_job(ordering_key="k") for _ in range(3)]
+    await engine.submit(jobs)
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim(9)
+    assert isinstance(worker.session, PostgresSession)
+    async with worker.session.transaction(reference(claim), started_at=1):
+        pass
+
+    await engine.purge([claim.id], who="somebody")
+    if is_buried:
+        await engine.bury(worker.session.token, [])
+        worker = await a_worker(engine)
+
+    assert [one.id for one in await worker.claim(9)] == [jobs[1].id]
+    assert await worker.claim(9) == []
+    await _is_sound(empty_postgres_url)
+
+
+async def test_a_span_whose_first_job_was_deleted_leaves_its_lines(
+    engine: PostgresEngine, empty_postgres_url: str
+) -> None:
+    jobs = [a_job(ordering_key=key) for key in "abc" for _ in range(2)]
+    await engine.submit(jobs)
+    worker = await a_worker(engine)
+    first, *others = sorted(await worker.claim(9), key=lambda one: one.id)
+    await worker.succeed(first)
+    await engine.purge([first.id], who="somebody")
+
+    ends = [settle.succeeded(one, started_at=1, finished_at=2) for one in others]
+    await engine.bury(worker.session.token, ends)
+    worker = await a_worker(engine)
+
+    assert {one.id for one in await worker.claim(9)} == {one.id for one in jobs[1::2]}
+    await _is_sound(empty_postgres_url)
+
+
+async def _is_sound(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        assert await connection.fetch("select * from longshore.misplaced()") == []
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("is_buried", [False, True])
 async def test_jobs_that_share_a_span_leave_their_lines_one_by_one_and_once(
     engine: PostgresEngine, empty_postgres_url: str, *, is_buried: bool
 ) -> None:

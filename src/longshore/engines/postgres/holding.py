@@ -14,7 +14,7 @@ from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
 
 __all__ = ["ENDED", "STARTED", "SUCCEEDED", "Book", "HeldSpan", "Row"]
 
-STARTED, SUCCEEDED, ENDED = 0, 1, 2
+STARTED, SUCCEEDED, ENDED, PURGED = 0, 1, 2, 3
 """The kinds of a journal entry."""
 
 _attributes = msgspec.json.Decoder(dict[int, dict[str, Any]])
@@ -68,6 +68,8 @@ class HeldSpan(msgspec.Struct, eq=False):
     """The journal entries that tell of this span."""
     lines: dict[int, str] | None = None
     """The ordering keys of its jobs, if they have any."""
+    purged: set[int] = set()
+    """Ordinals that succeeded and were deleted, and have not left their lines."""
 
     def id(self, place: int) -> JobId:
         """The id of one job."""
@@ -169,7 +171,8 @@ class Book:
             else:
                 self.forgettable.append(entry)
         self.emptied = [span for span in self.spans.values() if not span.out]
-        self.lagging = [span for span in self.spans.values() if span.lines and span.done]
+        lined = [span for span in self.spans.values() if span.lines]
+        self.lagging = [span for span in lined if span.done or span.purged]
 
     def take_over(self, other: "Book") -> None:
         """Go on where a book ended that was not read back from the store."""
@@ -202,6 +205,8 @@ class Book:
         span.has_ended = True
         if kind == SUCCEEDED:
             span.done[place] = times
+        elif kind == PURGED and span.lines:
+            span.purged.add(place)
 
     def still_out(self, span: HeldSpan) -> list[int]:
         """The ordinals of a span that have not ended."""

@@ -189,6 +189,7 @@ class Plan:
         span.stored_mask = mask_bytes(mask_of(out), span.hi)
         span.size = len(out)
         span.done.clear()
+        span.purged.clear()
         span.has_ended = False
         span.since = self._moment
         book.unmention(span, keep=self._entry if span in self._mentioned else 0)
@@ -260,8 +261,8 @@ class Plan:
             finished = [one.finished_at or 0 for one in plain]
         if places:
             self._changes.succeed(span, places, (started, finished))
-            if span.lines:
-                self._changes.leave(span, places, State.SUCCEEDED)
+        if span.lines and (gone := {*places, *span.purged}):
+            self._changes.leave(span, sorted(gone), State.SUCCEEDED)
 
     def _tell(self, span: HeldSpan, plain: list[Settlement]) -> None:
         tell = self._changes.tell
