@@ -25,6 +25,8 @@ class Exchanged(msgspec.Struct, frozen=True):
     look_in: int | None = None
     """A limit held jobs back: microseconds after which it pays to ask again, if no wake-up
     comes before."""
+    fair: tuple[str, ...] = ()
+    """Of the queues that the claims are from, those whose tenants take turns."""
     waited: float = 0.0
     """Seconds that passed before the exchange began: see `Session.claim_at_wakeup`."""
 

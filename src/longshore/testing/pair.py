@@ -242,6 +242,7 @@ class PairedSession:
         assert sorted(there.stale) == sorted(self.pair.there(here.stale))
         assert sorted(there.cancel) == sorted(self.pair.there(here.cancel))
         assert (there.now, there.look_in) == (here.now, here.look_in)
+        assert there.fair == here.fair
         return here
 
 

@@ -177,6 +177,8 @@ class ExchangeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Every wanted queue is paused."""
     look_in_us: int | None = None
     """A limit held jobs back: after so long it pays to ask again."""
+    fair: tuple[str, ...] = ()
+    """Of the queues that the claims are from, those whose tenants take turns."""
 
 
 class RenewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

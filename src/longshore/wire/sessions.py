@@ -187,6 +187,7 @@ def exchange_answer(answer: Exchanged) -> ExchangeAnswer:
         cancel=names_of(answer.cancel),
         is_paused=answer.is_paused,
         look_in_us=answer.look_in,
+        fair=answer.fair,
     )
 
 
@@ -199,6 +200,7 @@ def exchanged(answer: ExchangeAnswer) -> Exchanged:
         references_of(answer.cancel),
         answer.is_paused,
         answer.look_in_us,
+        answer.fair,
     )
 
 

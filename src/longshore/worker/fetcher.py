@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from longshore.core.answer import Exchanged
 from longshore.core.job import Claim
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import SECOND
@@ -226,7 +227,7 @@ class Fetcher:
             bell.on_ring = None
         if answer is not None:
             self._last = self._loop.time()
-            self._receive(answer.claims, request)
+            self._receive(answer, request)
             self._slots.stop(answer.cancel, Stop.CANCEL)
             self._found(len(answer.claims), request, answer.look_in)
             # What was claimed begins first. Then others may come while it runs.
@@ -281,7 +282,7 @@ class Fetcher:
         self._settler.accepted(batch, answer.stale)
         self._guard.started(starts)
         self._pace.ended(batch.attempts, self._last)
-        self._receive(answer.claims, request)
+        self._receive(answer, request)
         self._slots.stop(answer.cancel, Stop.CANCEL)
         if want:
             self._found(len(answer.claims), request, answer.look_in)
@@ -294,10 +295,13 @@ class Fetcher:
             if self.until_idle is not None:
                 await self._leave_if(is_idle, self.until_idle)
 
-    def _receive(self, claims: list[Claim], request: Request) -> None:
+    def _receive(self, answer: Exchanged, request: Request) -> None:
+        claims = answer.claims
+        if claims:
+            self._pace.by_turns = bool(answer.fair)
         self._standing.stats.claimed += len(claims)
         if self._departure.ending is None:
-            surplus = self._slots.accept(self._guard.sort(claims))
+            surplus = self._slots.accept(self._guard.sort(claims), answer.fair)
             self._settler.release(surplus)
             self._learn(claims, surplus, request)
             if claims:

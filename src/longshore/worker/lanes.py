@@ -147,7 +147,7 @@ class Lanes:
         self.isolation.open(loop, reporter)
 
     def take_in(
-        self, claims: Sequence[Claim], now: float
+        self, claims: Sequence[Claim], now: float, by_turns: Sequence[str]
     ) -> tuple[Sequence[Claim], Sequence[Claim]]:
         """Let those wait here that belong here; the others, and what is too much for children.
 
@@ -159,7 +159,7 @@ class Lanes:
             claims = [one for one in claims if one.type not in lane.handlers]
             if lane.executor is self.processes and (room := self.child_room) is not None:
                 mine, surplus = mine[: max(room, 0)], mine[max(room, 0) :]
-            lane.buffer.add(mine, now)
+            lane.buffer.add(mine, now, by_turns)
         return claims, surplus
 
     def isolate(self, claim: Claim, now: float) -> bool:

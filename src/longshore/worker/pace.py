@@ -5,6 +5,8 @@ __all__ = ["Pace"]
 _AHEAD = 0.05
 """Seconds of work a worker may hold in its buffer: enough to bridge an exchange, and little
 enough that a neighbour with idle slots is not kept waiting."""
+_AHEAD_BY_TURNS = 0.02
+"""Where tenants take turns: whoever comes waits until the buffer is worth another claim."""
 _WINDOW = 0.01
 _MEMORY = 0.25
 """Seconds after which a rate that has ended counts for nothing."""
@@ -21,6 +23,8 @@ class Pace:
         self._since = 0.0
         self._ended = 0
         self._rate = 0.0
+        self.by_turns = False
+        """The jobs are from queues whose tenants take turns."""
 
     def ended(self, count: int, now: float) -> None:
         """`count` jobs have ended since the last call."""
@@ -37,5 +41,5 @@ class Pace:
 
     @property
     def ahead(self) -> int:
-        """How many jobs the slots take up in the next 50 ms, at the current rate."""
-        return int(self._rate * _AHEAD)
+        """How many jobs to hold ready, at the current rate."""
+        return int(self._rate * (_AHEAD_BY_TURNS if self.by_turns else _AHEAD))

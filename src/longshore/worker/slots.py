@@ -144,11 +144,11 @@ class Slots:
         self.bulletin.open(self._loop)
         self.lanes.open(self._loop, self._context, self.bulletin)
 
-    def accept(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+    def accept(self, claims: Sequence[Claim], by_turns: Sequence[str] = ()) -> Sequence[Claim]:
         """Run these as soon as there is room; those that would wait for long come back."""
         now = self._clock.monotonic()
-        claims, surplus = self.lanes.take_in(claims, now)
-        self._buffer.add(claims, now)
+        claims, surplus = self.lanes.take_in(claims, now, by_turns)
+        self._buffer.add(claims, now, by_turns)
         self._fill()
         return surplus
 

@@ -18,7 +18,7 @@ from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import configured, observe
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.exchanging import read_meta
+from longshore.engines.postgres.exchanging import read_meta, turns
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
@@ -208,7 +208,8 @@ class AttachedSession:
         if is_waiting and not (self._is_waiting and meta.clear):
             self._look_again(_SECOND_LOOK if meta.clear else _NEXT_LOOK)
         self._is_waiting = is_waiting
-        return Exchanged(meta.now, claims, stale, _unwanted(book), meta.paused, meta.look_in)
+        told = meta.paused, meta.look_in, turns(meta, claims)
+        return Exchanged(meta.now, claims, stale, _unwanted(book), *told)
 
     async def _check_in(self, connection: Connection) -> None:
         """Go on in this era. Nothing was lost: what it claims waits for the disk."""

@@ -8,7 +8,7 @@ from longshore.core.job import Claim
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.planning import Plan
 
-__all__ = ["Meta", "Told", "read_meta"]
+__all__ = ["Meta", "Told", "read_meta", "turns"]
 
 
 class Meta(msgspec.Struct):
@@ -24,6 +24,8 @@ class Meta(msgspec.Struct):
     clear: bool
     limited: list[str] | None
     """Queues of which only so many jobs may run; None unless the exchange was applied."""
+    fair: list[str] | None
+    """Queues whose tenants take turns; None unless the exchange was applied."""
     look_in: int | None
     breakers: list[str] | None
     """Types that have a breaker; None unless the exchange was applied."""
@@ -39,6 +41,14 @@ _meta = msgspec.json.Decoder(Meta)
 def read_meta(rows: Sequence[Row]) -> Meta:
     """What an exchange's answer begins with."""
     return _meta.decode(rows[0]["attributes"])
+
+
+def turns(meta: Meta, claims: Sequence[Claim]) -> tuple[str, ...]:
+    """Of the queues that these claims are from, those whose tenants take turns."""
+    if not meta.fair:
+        return ()
+    queues = {one.queue for one in claims}
+    return tuple(queue for queue in sorted(meta.fair) if queue in queues)
 
 
 class Told:

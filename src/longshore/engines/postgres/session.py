@@ -15,7 +15,7 @@ from longshore.engines.postgres.breaking import Hearing
 from longshore.engines.postgres.completing import Completer
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.eras import check_in
-from longshore.engines.postgres.exchanging import Meta, Told, read_meta
+from longshore.engines.postgres.exchanging import Meta, Told, read_meta, turns
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
@@ -240,7 +240,8 @@ class PostgresSession:
         elif want:
             self._look_again(_NEXT_LOOK)
         unwanted = self._unwanted()
-        return Exchanged(meta.now, claims, plan.stale, unwanted, meta.paused, meta.look_in)
+        told = meta.paused, meta.look_in, turns(meta, claims)
+        return Exchanged(meta.now, claims, plan.stale, unwanted, *told)
 
     async def _ask(
         self, number: int, plan: Plan, holds: dict[str, int], want: int, queues: list[str]

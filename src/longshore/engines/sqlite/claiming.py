@@ -44,6 +44,8 @@ class Taken(msgspec.Struct, gc=False):
     """Which jobs, in order, and when each was or became due."""
     pasts: dict[int, _Past]
     """Of those that were delivered before."""
+    fair: tuple[str, ...] = ()
+    """The queues of these whose tenants took turns, by name."""
 
     def __len__(self) -> int:
         return len(self.run_ats)
@@ -209,6 +211,8 @@ class _Claiming:
             self._limits.took(queue, len(taken))
             self.taken.run_ats.update(taken.run_ats)
             self.taken.pasts.update(taken.pasts)
+            if taken:
+                self.taken.fair = tuple(sorted((*self.taken.fair, queue)))
         if room < left and self._ready(queue):
             self._limits.hold_back(queue)
         return len(taken) < left and self._weight < _MOST_BYTES

@@ -189,7 +189,7 @@ class SqliteSession:
         def answer(db: sqlite3.Connection) -> Exchanged:
             claims = claimed(db, taken) if taken else []
             self._hold(claims)
-            return Exchanged(now, claims, stale, unwanted, is_paused, look_in)
+            return Exchanged(now, claims, stale, unwanted, is_paused, look_in, taken.fair)
 
         if len(taken) > _FEW:
             return AfterCommit(answer)

@@ -54,6 +54,19 @@ async def test_a_flood_only_lengthens_its_own_line(engine: Engine) -> None:
     assert _served(claims) == {"flood": 2 * QUANTUM - 5, "quiet": 5}
 
 
+async def test_an_answer_says_which_of_its_claims_are_turns(engine: Engine) -> None:
+    await _fair(engine)
+    await engine.submit([a_job(queue="plain")])
+    worker = await a_worker(engine, queues=("default", "plain"))
+
+    plain = await worker.session.exchange(1, want=10)
+    await engine.submit([a_job(), a_job(queue="plain")])
+    both = await worker.session.exchange(2, want=10)
+
+    assert (len(plain.claims), plain.fair) == (1, ())
+    assert (len(both.claims), both.fair) == (2, ("default",))
+
+
 async def test_a_fair_queue_hands_out_all_it_has(engine: Engine) -> None:
     await _fair(engine, a=2)
     await _submit(engine, a=40, b=3, c=70)

@@ -48,7 +48,8 @@ class ModelSession:
         lease = self._live_lease()
         wanted = tuple(dict.fromkeys(queues or lease.queues))
         look_in = None
-        if number != lease.number or number < 1:
+        is_new = number != lease.number or number < 1
+        if is_new:
             self._apply(number, started, progress, settlements)
             look_in = self._claim(number, wanted, max(want, 0))
             self._store.commit(wakes=False)
@@ -61,6 +62,7 @@ class ModelSession:
             is_paused=bool(wanted)
             and all((queue, None) in self._store.pauses for queue in wanted),
             look_in=look_in,
+            fair=self._fair({row.job.queue for row in claimed}) if is_new else (),
         )
 
     async def renew(
@@ -194,6 +196,10 @@ class ModelSession:
             if want and len(waiting) > room:
                 looks.append(self._store.look_in(queue))
         return min(looks, default=None)
+
+    def _fair(self, queues: set[str]) -> tuple[str, ...]:
+        orders = {queue: self._store.effective(queue).order for queue in sorted(queues)}
+        return tuple(queue for queue, order in orders.items() if order is Order.FAIR)
 
     def _next(self, queue: str, waiting: list[Row], want: int) -> list[Row]:
         """The first of these; in a fair queue tenants take turns."""

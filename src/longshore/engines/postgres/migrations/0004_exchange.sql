@@ -426,7 +426,7 @@ begin
                            'paused', v_open is null,
                            'missed', v_got = 0 and v_missed is not null,
                            'clear', coalesce(v_clear, true),
-                           'limited', v_limited, 'look_in', v_look,
+                           'limited', v_limited, 'fair', v_fair, 'look_in', v_look,
                            'breakers', v_breakers, 'due', v_due, 'probed', v_probed)::text;
     if v_got > 0 or v_status = 'repeated' then
         return query select * from longshore.claimed(p_token, p_number);
@@ -515,7 +515,7 @@ begin
                    jsonb_build_object('now', v_now, 'status', 'applied', 'last', null,
                                       'refused', null, 'cancel', '[]'::jsonb, 'paused', false,
                                       'missed', false, 'clear', true, 'limited', null,
-                                      'look_in', null, 'breakers', null, 'due', null,
+                                      'fair', null, 'look_in', null, 'breakers', null, 'due', null,
                                       'probed', null)::text
               from come
             union all
