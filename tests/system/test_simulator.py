@@ -19,6 +19,8 @@ FOUND = [
     "checked, then stored",
     "answer forgotten",
 ]
+HIDDEN = ["no fence", "released by anyone"]
+"""Workers defend themselves against these: they stop before their lease is over."""
 
 
 def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
@@ -26,7 +28,7 @@ def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
         [sys.executable, "-m", "longshore_lab.sim", *arguments],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1_200,
     )
     lines = run.stdout.splitlines()
     assert lines, run.stderr
@@ -45,7 +47,7 @@ def test_a_seed_means_one_world():
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["model", "sqlite"])
 def test_no_world_breaks_a_promise(engine: str):
-    code, figures, _ = simulated("--seeds", "0:1000", "--seconds", "20", "--engine", engine)
+    code, figures, _ = simulated("--seeds", "0:1000", "--seconds", "30", "--engine", engine)
 
     assert (code, figures["broken"]) == (0, [])
     assert figures["worlds"] > 2
@@ -55,6 +57,14 @@ def test_no_world_breaks_a_promise(engine: str):
 @pytest.mark.parametrize("mutant", FOUND)
 def test_an_engine_that_is_wrong_is_found(mutant: str):
     code, figures, _ = simulated("--seeds", "0:10", "--mutant", mutant)
+
+    assert (code, len(figures["broken"])) == (1, 1)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("mutant", HIDDEN)
+def test_an_engine_whose_fault_hardly_shows_is_found_too(mutant: str):
+    code, figures, _ = simulated("--seeds", "0:1000", "--mutant", mutant)
 
     assert (code, len(figures["broken"])) == (1, 1)
 
