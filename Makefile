@@ -9,6 +9,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 # Pyright runs from its pinned wheel and asks no server for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Tests and demo start many processes: none has to compile again what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo dev test slow lint check prove bench compare format docs clean
 
