@@ -3,8 +3,9 @@
     python -m longshore_lab.bus_trial --kills 50 --outage 60
     python -m longshore_lab.bus_trial --kills 0 --outage 600
 
-prints what the topic holds against what the outbox told. A kill takes some three seconds on
-an idle machine: the start of a process, a lease of a second, and two sends.
+prints what the topic holds against what the outbox told, and what callers of the API met
+meanwhile. A kill takes some three seconds on an idle machine: the start of a process, a lease
+of a second, and two sends.
 """
 
 import argparse
@@ -13,15 +14,17 @@ import json
 import secrets
 import signal
 import sys
+import time
 from asyncio.subprocess import Process
 from itertools import count
 
+from longshore.core import settle
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.errors import LongshoreError
-from longshore.testing.factories import DAY, a_job
+from longshore.testing.factories import DAY
 from longshore.testing.manual import a_worker
 from longshore_lab.bus import Ledger, balance, read_outbox, read_topic
+from longshore_lab.bus_api import Counter, Desk
 from longshore_lab.kafka import KafkaServer, kafka_jars
 from longshore_lab.servers import PostgresServer
 
@@ -32,7 +35,7 @@ MOST_AT_ONCE = 5_000 + 500
 
 
 class Yard:
-    """A load, two relays that are killed and started again, and a broker that hangs."""
+    """Callers of an API, two relays that are killed and started again, a broker that hangs."""
 
     def __init__(self, url: str, kafka: KafkaServer, topic: str) -> None:
         self._url = url
@@ -40,8 +43,12 @@ class Yard:
         self._topic = topic
         self._is_over = False
         self._started: list[Process] = []
-        self.errors = 0
-        self.jobs = 0
+        self.counter = Counter()
+        """What callers met, from the first kill to the end of the outage."""
+        self.waiting = 0
+        """Batches that the topic lacked when the broker went on."""
+        self.drain_seconds = 0.0
+        """From then until it lacked none."""
 
     async def trial(self, *, kills: int, outage: float) -> Ledger:
         """Kill relays so often, then let the broker hang so many seconds; the ledger."""
@@ -49,15 +56,19 @@ class Yard:
         try:
             async with asyncio.timeout(120 + 20 * kills + 3 * outage):
                 # Without load no relay ever sends, and none is killed: what ends it ends all.
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._load(engine))
+                async with Desk(self._url) as desk, asyncio.TaskGroup() as group:
+                    self.counter = desk.counter
+                    group.create_task(self._load(engine, desk))
                     await self._kill(kills)
                     first, second = await self._start(0), await self._start(0)
                     self._kafka.pause()
                     await asyncio.sleep(outage)
+                    self.waiting = await _behind(engine)
                     self._kafka.resume()
+                    resumed = time.monotonic()
                     self._is_over = True
                 await _caught_up(engine)
+                self.drain_seconds = time.monotonic() - resumed
                 for one in (first, second):
                     one.send_signal(signal.SIGTERM)
                     await one.wait()
@@ -95,24 +106,23 @@ class Yard:
         self._started.append(process)
         return process
 
-    async def _load(self, engine: Engine) -> None:
+    async def _load(self, engine: Engine, desk: Desk) -> None:
         worker = await a_worker(engine, lease=DAY)  # nobody renews it
         while not self._is_over:
-            jobs = [a_job() for _ in range(20)]
-            try:
-                await engine.submit(jobs)
-            except LongshoreError:
-                self.errors += 1
-            self.jobs += len(jobs)
-            for claim in await worker.claim(20):
-                await worker.succeed(claim)
+            await desk.submit()
+            claims, now = await worker.claim(20), await engine.now()
+            done = [settle.succeeded(one, started_at=now, finished_at=now) for one in claims]
+            await worker.settle(*done)
             await asyncio.sleep(0.02)
+
+
+async def _behind(engine: Engine) -> int:
+    return sum(known.behind for known in await engine.consumers())
 
 
 async def _caught_up(engine: Engine) -> None:
     for _ in count():
-        (known,) = await engine.consumers()
-        if not known.behind:
+        if not await _behind(engine):
             return
         await asyncio.sleep(0.1)
 
@@ -132,8 +142,13 @@ async def _run(kills: int, outage: float) -> int:
     figures = {
         "kills": kills,
         "outage_seconds": outage,
-        "jobs": yard.jobs,
-        "submit_errors": yard.errors,
+        "jobs": yard.counter.jobs,
+        "api_requests": len(yard.counter.took),
+        "api_errors": yard.counter.errors,
+        "api_p99_ms": yard.counter.p99_ms,
+        "api_max_ms": round(max(yard.counter.took) * 1e3, 1),
+        "batches_waiting": yard.waiting,
+        "drain_seconds": round(yard.drain_seconds, 1),
         "events": ledger.told,
         "records": ledger.records,
         "missing": len(ledger.missing),
@@ -142,7 +157,7 @@ async def _run(kills: int, outage: float) -> int:
         "doubles": ledger.doubles,
     }
     print(json.dumps(figures))
-    return 0 if ledger.is_sound and not yard.errors else 1
+    return 0 if ledger.is_sound and not yard.counter.errors else 1
 
 
 def main() -> int:

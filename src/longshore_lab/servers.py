@@ -121,7 +121,7 @@ class PostgresServer:
         deadline = time.monotonic() + _START_SECONDS
         is_new = self._port == 0
         while True:
-            self._port = _free_port() if is_new else self._port
+            self._port = free_port() if is_new else self._port
             said = len(self.log)
             if self._launch(deadline):
                 return
@@ -314,7 +314,8 @@ def _new_folder(uid: int | None) -> Path:
     return folder
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -102,7 +102,7 @@ async def test_relays_are_killed_and_the_broker_stops_under_load(
 
     ledger = await yard.trial(kills=3, outage=3.0)
 
-    assert yard.errors == 0
+    assert yard.counter.errors == 0
     assert ledger.is_sound, ledger
     assert ledger.doubles <= 3 * MOST_AT_ONCE
     assert ledger.told > 500
@@ -116,6 +116,6 @@ async def test_fifty_kills_and_a_minute_without_a_broker_lose_nothing(
 
     ledger = await yard.trial(kills=50, outage=60.0)
 
-    assert yard.errors == 0
+    assert yard.counter.errors == 0
     assert ledger.is_sound, ledger
     assert ledger.doubles <= 50 * MOST_AT_ONCE
