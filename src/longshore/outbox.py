@@ -65,6 +65,18 @@ class Outbox(Protocol):
         """Forget a consumer, so that nothing is kept for it; whether there was one."""
         ...
 
+    async def mute(self, is_muted: bool) -> bool:
+        """Store no `job.progress` from now on, or store it again; whether that is news.
+
+        Every other event is stored at any time, and jobs tell how far they are as ever.
+        Sessions of other processes may hear of it some seconds later.
+        """
+        ...
+
+    async def is_muted(self) -> bool:
+        """Whether `job.progress` is left out."""
+        ...
+
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What consumers set aside, newest first."""
         ...

@@ -26,11 +26,10 @@ import msgspec
 
 from longshore.api.settings import ApiSettings
 from longshore.core import quantity
-from longshore.engine import Retention
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
 from longshore.relay.settings import KafkaSettings, RelaySettings
-from longshore.scheduler.settings import AuditSettings, Keeping
+from longshore.scheduler.settings import AuditSettings, Keeping, SchedulerSettings
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, WebhookSettings
 from longshore.tracing.settings import TracingSettings
 from longshore.worker.settings import WorkerSettings
@@ -85,36 +84,6 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerSettings:
-    """How long finished things are kept."""
-
-    keep_succeeded: timedelta = timedelta(days=1)
-    """Succeeded jobs, with their results and history, are deleted after this long."""
-    keep_cancelled: timedelta = timedelta(days=1)
-    """Cancelled jobs are deleted after this long."""
-    keep_dead: timedelta = timedelta(days=14)
-    """Dead jobs are deleted after this long; a `job.purged` event keeps their payload."""
-    keep_idempotency: timedelta = timedelta(days=1)
-    """Idempotency keys are remembered for this long."""
-    keep_outbox: timedelta = timedelta(hours=1)
-    """Events are deleted when they are this old and every consumer has passed them."""
-    keep_unread: timedelta = timedelta(days=7)
-    """Events are kept no longer for a consumer that nobody has read for in this long."""
-
-    @property
-    def retention(self) -> Retention:
-        """As the engine takes it."""
-        return Retention(
-            succeeded=quantity.microseconds(self.keep_succeeded),
-            cancelled=quantity.microseconds(self.keep_cancelled),
-            dead=quantity.microseconds(self.keep_dead),
-            idempotency=quantity.microseconds(self.keep_idempotency),
-            outbox=quantity.microseconds(self.keep_outbox),
-            consumer=quantity.microseconds(self.keep_unread),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """What a worker or a scheduler writes to standard error."""
 
@@ -152,7 +121,11 @@ class Settings:
         """As the scheduler takes it."""
         kept = quantity.microseconds(self.audit.keep)
         retention = msgspec.structs.replace(self.scheduler.retention, audit=kept)
-        return Keeping(retention=retention, transitions=self.audit.transitions)
+        return Keeping(
+            retention=retention,
+            transitions=self.audit.transitions,
+            most_unread=self.scheduler.most_unread,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,17 @@ import signal
 import sys
 import time
 from asyncio.subprocess import Process
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 from longshore.core import settle
+from longshore.core.consumer import Consumer
 from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.errors import EngineUnavailableError
 from longshore.testing.factories import DAY
-from longshore.testing.manual import a_worker
+from longshore.testing.manual import ManualWorker, a_worker
 from longshore_lab.bus import Ledger, balance, read_outbox, read_topic
 from longshore_lab.bus_api import Counter, Desk
 from longshore_lab.kafka import KafkaServer, kafka_jars
@@ -61,13 +65,15 @@ class Yard:
                     group.create_task(self._load(engine, desk))
                     await self._kill(kills)
                     first, second = await self._start(0), await self._start(0)
+                    await _until(engine, lambda known: known.position > 0)
                     self._kafka.pause()
                     await asyncio.sleep(outage)
-                    self.waiting = await _behind(engine)
+                    (known,) = await engine.consumers()
+                    self.waiting = known.behind
                     self._kafka.resume()
                     resumed = time.monotonic()
                     self._is_over = True
-                await _caught_up(engine)
+                await _until(engine, lambda known: not known.behind)
                 self.drain_seconds = time.monotonic() - resumed
                 for one in (first, second):
                     one.send_signal(signal.SIGTERM)
@@ -110,19 +116,21 @@ class Yard:
         worker = await a_worker(engine, lease=DAY)  # nobody renews it
         while not self._is_over:
             await desk.submit()
-            claims, now = await worker.claim(20), await engine.now()
-            done = [settle.succeeded(one, started_at=now, finished_at=now) for one in claims]
-            await worker.settle(*done)
+            with suppress(EngineUnavailableError):  # if this process was stopped meanwhile
+                await _work(engine, worker)
             await asyncio.sleep(0.02)
 
 
-async def _behind(engine: Engine) -> int:
-    return sum(known.behind for known in await engine.consumers())
+async def _work(engine: Engine, worker: ManualWorker) -> None:
+    claims, now = await worker.claim(20), await engine.now()
+    done = [settle.succeeded(one, started_at=now, finished_at=now) for one in claims]
+    await worker.settle(*done)
 
 
-async def _caught_up(engine: Engine) -> None:
+async def _until(engine: Engine, is_so: Callable[[Consumer], bool]) -> None:
+    """Return when the one consumer stands so. Who waits has a deadline."""
     for _ in count():
-        if not await _behind(engine):
+        if any(is_so(known) for known in await engine.consumers()):
             return
         await asyncio.sleep(0.1)
 
@@ -147,6 +155,7 @@ async def _run(kills: int, outage: float) -> int:
         "api_errors": yard.counter.errors,
         "api_p99_ms": yard.counter.p99_ms,
         "api_max_ms": round(max(yard.counter.took) * 1e3, 1),
+        "standstills": yard.counter.standstills,
         "batches_waiting": yard.waiting,
         "drain_seconds": round(yard.drain_seconds, 1),
         "events": ledger.told,

@@ -10,6 +10,7 @@ from longshore.engine import Engine, JobFilter, Retention
 from longshore.engines import open_engine
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
+from longshore.runtime.watch import Standing, Watch
 from longshore.scheduler.prune import Batch, Pruner
 from longshore.scheduler.service import Scheduler
 from longshore.testing.factories import DAY, HOUR, MINUTE, a_job, a_schedule
@@ -147,3 +148,36 @@ async def test_with_nothing_to_prune_it_looks_again_within_a_minute(engine: Engi
     delay = await Pruner(engine, Retention()).tick()
 
     assert 30 <= delay <= 60
+
+
+async def test_over_its_bound_the_outbox_loses_progress_until_half_of_it_is_read(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+):
+    looks: list[Standing] = []
+    watches = [Watch(engine, most=4, on_look=looks.append) for _ in range(2)]
+    cursor = await engine.take_cursor("kafka", holder="a", lease=HOUR)
+    assert cursor is not None
+
+    async def look(behind: int) -> bool:
+        span = await engine.span()
+        for _ in range(behind - (span.last - position)):
+            await engine.submit([a_job()])
+        for watch in watches:
+            await watch.tick()
+        return await engine.is_muted()
+
+    position = 0
+    seen = [await look(4), await look(5)]
+    for read in (2, 1):
+        position += read
+        await engine.advance(cursor, position=position)
+        seen.append(await look(5 - position))
+    await look(5)
+    assert await engine.delete_consumer("kafka")
+    seen += [await look(0)]
+
+    assert seen == [False, True, True, False, False]
+    assert [(one.behind, one.is_muted) for one in looks[2:4]] == [(5, True)] * 2
+    told = [one.message for one in caplog.records if one.name == "longshore.outbox"]
+    # Whoever is second has nothing to tell.
+    assert told == ["outbox over its bound, progress is left out"] * 2

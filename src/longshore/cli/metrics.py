@@ -3,7 +3,7 @@
 import logging
 import socket
 import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,9 @@ from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview
 from longshore.observe.serving import listen, serving
 from longshore.observe.settings import MetricsSettings
+from longshore.runtime.watch import Standing
 
-__all__ = ["Port", "at", "neighbours", "opened", "told"]
+__all__ = ["Port", "at", "neighbours", "noting", "opened", "told"]
 
 log = logging.getLogger("longshore.cli")
 
@@ -65,6 +66,18 @@ def at(app: Longshore, port: Port) -> None:
     """Have the app count where the port looks. Before it is open."""
     if port.folder is not None:
         app.metrics = Metrics(port.folder)
+
+
+def noting(app: Longshore) -> Callable[[Standing], None]:
+    """Who writes down how consumers of the outbox stand."""
+
+    def note(found: Standing) -> None:
+        app.metrics.outbox_lag.set(found.lag_seconds)
+        app.metrics.outbox_depth.set(found.behind)
+        if found.is_muted is not None:
+            app.metrics.outbox_muted.set(int(found.is_muted))
+
+    return note
 
 
 @asynccontextmanager

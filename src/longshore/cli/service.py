@@ -177,10 +177,12 @@ def _lookout(settings: Settings, signs: Sequence[Sign]) -> Lookout:
 def _scheduler(
     app: Longshore, settings: Settings, on_ready: Callable[[int], None] | None = None
 ) -> Scheduler:
-    return Scheduler(
+    scheduler = Scheduler(
         app.engine,
         keeping=settings.keeping,
         lease=quantity.microseconds(settings.worker.lease),
         clock=wiring.CLOCK,
         on_ready=on_ready,
     )
+    scheduler.watch.on_look = metrics.noting(app)
+    return scheduler

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from longshore.app import Longshore
-from longshore.cli import wiring
+from longshore.cli import metrics, wiring
 from longshore.errors import ConfigError
 from longshore.relay.service import RelayService
 from longshore.relay.sink import Sink
@@ -26,11 +26,7 @@ def sinks(settings: Settings) -> list[Sink]:
 
 def service(app: Longshore, settings: Settings, found: Sequence[Sink]) -> RelayService:
     """A relay to these, which counts where the app does."""
-
-    def note(lag: float, behind: int) -> None:
-        app.metrics.outbox_lag.set(lag)
-        app.metrics.outbox_depth.set(behind)
-
+    note = metrics.noting(app)
     return RelayService(app.engine, found, settings.relay, clock=wiring.CLOCK, on_look=note)
 
 

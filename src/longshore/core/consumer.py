@@ -1,11 +1,13 @@
 """Who reads the outbox, how far each has come, and what nobody would take."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from longshore.core.event import Name
 from longshore.core.job import JobId
 
-__all__ = ["Consumer", "Cursor", "Quarantined"]
+__all__ = ["Consumer", "Cursor", "Quarantined", "is_over"]
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -50,3 +52,12 @@ class Consumer(msgspec.Struct, frozen=True):
     """When somebody last read for it, to within its lease."""
     gone_at: int | None = None
     """Since when nobody waits for it: it was absent for too long."""
+
+
+def is_over(found: Iterable[Consumer], most: int, *, was_over: bool) -> bool:
+    """Whether more than `most` batches are kept for a consumer; once so, more than half of it.
+
+    For one that is gone nothing is kept.
+    """
+    bound = most // 2 if was_over else most
+    return any(one.behind > bound for one in found if one.gone_at is None)

@@ -94,10 +94,14 @@ class _OfCalls(_OfJobs):
             "rate_limited_total", "Requests answered with 429, by the reason.", ("reason",)
         )
         self.outbox_lag = Gauge(
-            "outbox_lag_seconds", "The age of the oldest event that a relay has not shipped."
+            "outbox_lag_seconds", "The age of the oldest event that a consumer has not read."
         )
         self.outbox_depth = Gauge(
-            "outbox_depth", "Batches of events that a relay has not shipped."
+            "outbox_depth", "Batches of events that the slowest consumer has not read."
+        )
+        self.outbox_muted = Gauge(
+            "outbox_muted",
+            "1 while job.progress is left out, because too many events wait for a consumer.",
         )
         self.http_request = Histogram(
             "http_request_seconds",

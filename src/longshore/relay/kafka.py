@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -40,6 +41,8 @@ _DEFAULTS: dict[str, object] = {
     "log_level": 3,
 }
 _POISON = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD}
+_BROKEN = (KafkaException, SystemError)
+"""What the client raises after a fatal error: the second when callbacks were still to come."""
 _EVERY = 1.0
 _PATIENCE = 10.0
 """Seconds until a broker that does not answer is told of as one that is down."""
@@ -106,7 +109,7 @@ class KafkaSink:
                     log.warning("kafka does not answer", extra={"error": self._trouble})
         except BaseException as error:
             self._drop()
-            if isinstance(error, KafkaException):
+            if isinstance(error, _BROKEN):
                 raise SinkError(str(error.args[0])) from error
             raise
         if is_told:
@@ -128,7 +131,9 @@ class KafkaSink:
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.purge()
-            producer.flush(_LAST_WORDS)
+            # What was in flight leaves a gap now, which is fatal to a producer without gaps.
+            with suppress(*_BROKEN):
+                producer.flush(_LAST_WORDS)
 
     def _produce(
         self, producer: Producer, events: Sequence[Event], refused: list[Refused]

@@ -19,7 +19,7 @@ from longshore.runtime.beat import Beat
 from longshore.runtime.beside import beside
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
-from longshore.runtime.watch import Watch
+from longshore.runtime.watch import Standing, Watch
 
 __all__ = ["RelayService"]
 
@@ -48,9 +48,9 @@ class RelayService:
         settings: RelaySettings,
         *,
         clock: Clock | None = None,
-        on_look: Callable[[float, int], None] | None = None,
+        on_look: Callable[[Standing], None] | None = None,
     ) -> None:
-        """`on_look` hears how many seconds, and batches, the slowest consumer is behind."""
+        """`on_look` hears how the slowest consumer stands."""
         clock = clock or SystemClock()
         holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._relays = [

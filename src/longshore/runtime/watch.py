@@ -2,12 +2,12 @@
 
 import logging
 import random
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
-from longshore.core.consumer import Consumer
+from longshore.core.consumer import Consumer, is_over
 
-__all__ = ["Watch", "alarm"]
+__all__ = ["Standing", "Watch", "alarm"]
 
 log = logging.getLogger("longshore.outbox")
 
@@ -28,6 +28,24 @@ class Store(Protocol):
         """The engine's clock, microseconds since the epoch."""
         ...
 
+    async def mute(self, is_muted: bool) -> bool:
+        """Leave progress out, or not; whether that is news."""
+        ...
+
+    async def is_muted(self) -> bool:
+        """Whether it is left out."""
+        ...
+
+
+class Standing(NamedTuple):
+    """How the slowest consumer stands."""
+
+    lag_seconds: float
+    behind: int
+    """Batches."""
+    is_muted: bool | None
+    """Whether progress is left out on that account; None from who does not decide it."""
+
 
 def alarm(one: Consumer, now: int, *, after: float) -> str | None:
     """What is wrong with a consumer, if anything; `after` is in seconds."""
@@ -39,34 +57,53 @@ def alarm(one: Consumer, now: int, *, after: float) -> str | None:
 
 
 class Watch:
-    """Logs what is wrong with consumers, again every minute, and when it is over."""
+    """Logs what is wrong with consumers, again every minute, and when it is over.
+
+    Given the `most` batches that may wait for one, it has progress left out beyond that, until
+    half of them are shipped.
+    """
 
     def __init__(
         self,
         engine: Store,
         *,
         after: float = _AFTER,
+        most: int | None = None,
         rng: random.Random | None = None,
-        on_look: Callable[[float, int], None] | None = None,
+        on_look: Callable[[Standing], None] | None = None,
     ) -> None:
-        """`on_look` hears how many seconds, and batches, the slowest consumer is behind."""
+        """`on_look` hears of every look."""
         self._engine = engine
         self._after = after
+        self._most = most
         self._rng = rng or random.Random()
-        self._on_look = on_look
+        self.on_look = on_look
         self._told: dict[str, int] = {}
 
     async def tick(self) -> float:
         """Look at every consumer."""
         consumers = await self._engine.consumers()
-        if consumers:
-            now = await self._engine.now()
-            for one in consumers:
-                self._look_at(one, now)
-            if self._on_look is not None:
-                lag = max(now - (one.waits_since or now) for one in consumers)
-                self._on_look(lag / _SECOND, max(one.behind for one in consumers))
+        now = await self._engine.now() if consumers else 0
+        for one in consumers:
+            self._look_at(one, now)
+        behind = max((one.behind for one in consumers), default=0)
+        is_muted = None if self._most is None else await self._bound(self._most, consumers)
+        if self.on_look is not None:
+            lag = max((now - (one.waits_since or now) for one in consumers), default=0)
+            self.on_look(Standing(lag / _SECOND, behind, is_muted))
         return _EVERY * self._rng.uniform(0.75, 1.0)
+
+    async def _bound(self, most: int, consumers: Sequence[Consumer]) -> bool:
+        """Whether progress is left out from now on. All who decide find the same."""
+        was_over = await self._engine.is_muted()
+        now_over = is_over(consumers, most, was_over=was_over)
+        if now_over is not was_over and await self._engine.mute(now_over):
+            facts = {"behind": max((one.behind for one in consumers), default=0), "most": most}
+            if now_over:
+                log.error("outbox over its bound, progress is left out", extra=facts)
+            else:
+                log.info("outbox within its bound, progress is told again", extra=facts)
+        return now_over
 
     def _look_at(self, one: Consumer, now: int) -> None:
         wrong = alarm(one, now, after=self._after)

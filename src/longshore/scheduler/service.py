@@ -50,6 +50,7 @@ class Scheduler:
         reclaimer = Reclaimer(engine, lease=lease, clock=clock, rng=rng, on_reclaimed=on_ready)
         firer = Firer(engine, IdSource(clock), clock=clock, rng=rng, on_fired=on_ready)
         pruner = Pruner(engine, keeping.retention, rng=rng)
+        self.watch = Watch(engine, most=keeping.most_unread, rng=rng)
         self._outlook = Outlook(engine.ping, on_refused=self.drain, rng=rng)
         self._beats = [
             Beat("promote", promoter.tick),
@@ -57,7 +58,7 @@ class Scheduler:
             Beat("fire", firer.tick),
             Beat("prune", pruner.tick),
             Beat("breakers", BreakerWatch(engine).tick),
-            Beat("outbox", Watch(engine, rng=rng).tick),
+            Beat("outbox", self.watch.tick),
             Beat("notify", Notifier(engine, IdSource(clock)).tick),
             Beat("audit", Chainer(engine, transitions=keeping.transitions).tick),
             Beat("schema", self._outlook.tick),

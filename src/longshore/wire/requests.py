@@ -1,4 +1,4 @@
-"""The parameters of calls that are about webhooks and the audit log, and what all have."""
+"""The parameters of calls that are about webhooks, the audit log and the outbox's bound."""
 
 from typing import Annotated
 
@@ -14,6 +14,7 @@ __all__ = [
     "EntriesAfter",
     "EntriesBefore",
     "Limit",
+    "Mute",
     "OfWebhook",
     "PutWebhook",
     "Request",
@@ -24,6 +25,12 @@ Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parameters of a method."""
+
+
+class Mute(Request, frozen=True):
+    """Whether progress is left out of the outbox."""
+
+    is_muted: bool
 
 
 class PutWebhook(Request, frozen=True):

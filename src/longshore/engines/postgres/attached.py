@@ -87,13 +87,14 @@ class AttachedSession:
         for one in settlements:
             after(State.RUNNING, one.verb)
         wanted = list(dict.fromkeys(queues or self._queues))
+        tells = await self._database.muting.lets_through(progress)
 
         async def body(connection: Connection) -> Exchanged | None:
             await self._check_in(connection)
             book = await read_book(connection, self._token)
             plan = Plan(book, _moment())
             plan.start(started)
-            plan.report(progress)
+            plan.report(progress, tells=tells)
             plan.settle(settlements)
             types = await configured(connection)
             said = breaker.verdicts(plan.settled(settlements), types) if types else {}

@@ -139,12 +139,13 @@ class Changes:
         """A delivery that did not succeed goes into the job's history."""
         self._attempts.append({**facts, "outcome": outcome, "failure": one.failure})
 
-    def report(self, span: HeldSpan, one: Report) -> None:
+    def report(self, span: HeldSpan, one: Report, *, tells: bool) -> None:
         """A running job said how far it is."""
         place = ordinal(one.handle)
         where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
         self._reports[one.handle] = one
-        self._told_reports.append(Group(Name.PROGRESS, *where, [event.progress(one)]))
+        if tells:
+            self._told_reports.append(Group(Name.PROGRESS, *where, [event.progress(one)]))
 
     def put_back(self, span: HeldSpan, key: Respan, mask: int) -> None:
         """These jobs of a span will run again."""

@@ -19,6 +19,7 @@ from longshore.engines.postgres.faults import (
     is_unsent,
     translated,
 )
+from longshore.engines.postgres.muting import Muting
 from longshore.engines.postgres.pool import Pool
 from longshore.engines.postgres.transaction import fetch_on, transact_on
 from longshore.engines.postgres.wake import Waker
@@ -48,6 +49,7 @@ class Database:
     ) -> None:
         self.connector = Connector(dsn, is_pooled=not statement_cache)
         self.waker = Waker(self.connector, listens=listens)
+        self.muting = Muting(self.fetch)
         self._clock = clock
         self.size = size
         """Connections of a pool."""

@@ -94,6 +94,16 @@ class PostgresOutbox:
         database = recording(self._open, "delete_consumer", name=name)
         return bool(await database.fetch(SQL.consumer_delete, name))
 
+    async def mute(self, is_muted: bool) -> bool:
+        """Store no progress, or store it again."""
+        database = self._open
+        ((now,),) = await database.fetch(SQL.clock, database.now())
+        return await database.muting.set(is_muted, now)
+
+    async def is_muted(self) -> bool:
+        """Whether progress is left out."""
+        return await self._open.muting.ask()
+
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""
         return [

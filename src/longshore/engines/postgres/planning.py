@@ -71,15 +71,15 @@ class Plan:
                 self._book.starting.add(handle)
                 self._changes.tell(span, [place], Name.STARTED)
 
-    def report(self, progress: Sequence[Report]) -> None:
-        """Keep how far held jobs say they are; one that reports has started."""
+    def report(self, progress: Sequence[Report], *, tells: bool) -> None:
+        """Keep how far held jobs say they are, and perhaps tell; who reports has started."""
         self.start([(one.handle, one.delivery) for one in progress])
         held, under_way = self._book.held, self._book.completions.under_way
         for one in progress:
             span = held.get(one.handle)
             is_held = span is not None and span.delivery == one.delivery
             if span is not None and is_held and (one.handle, one.delivery) not in under_way:
-                self._changes.report(span, one)
+                self._changes.report(span, one, tells=tells)
 
     def settle(self, settlements: Iterable[Settlement]) -> None:
         """End claims. What is not held is stale."""

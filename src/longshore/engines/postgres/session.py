@@ -103,6 +103,7 @@ class PostgresSession:
         for one in settlements:
             after(State.RUNNING, one.verb)
         wanted = list(dict.fromkeys(queues or self._queues))
+        tells = await self._database.muting.lets_through(progress)
         if want:
             self._vigil.look()
         while True:
@@ -119,7 +120,7 @@ class PostgresSession:
                 self._last, self._was_idle = number, False
                 plan = Plan(self._book, _moment())
                 plan.start(started)
-                plan.report(progress)
+                plan.report(progress, tells=tells)
                 plan.settle(settlements)
                 self._hearing.hear(plan, settlements)
                 plan.finish()

@@ -49,6 +49,14 @@ class RemoteOutbox:
         """Forget a consumer."""
         return await self._ask("delete_consumer", name=name)
 
+    async def mute(self, is_muted: bool) -> bool:
+        """Store no progress, or store it again."""
+        return await self._ask("mute", is_muted=is_muted)
+
+    async def is_muted(self) -> bool:
+        """Whether progress is left out."""
+        return await self._ask("is_muted")
+
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""
         return await self._ask("quarantined", limit=limit)

@@ -15,9 +15,12 @@ from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
 
-__all__ = ["SqliteOutbox", "advance"]
+__all__ = ["SqliteOutbox", "advance", "is_muted"]
 
 T = TypeVar("T")
+
+_MUTED = "outbox.muted"
+"""The fact that progress is left out, and since when."""
 
 
 class SqliteOutbox:
@@ -81,6 +84,14 @@ class SqliteOutbox:
 
         return await self._writer.call(recorded("delete_consumer", body, name=name))
 
+    async def mute(self, is_muted: bool) -> bool:
+        """Store no progress, or store it again."""
+        return await self._writer.call(partial(_mute, is_muted))
+
+    async def is_muted(self) -> bool:
+        """Whether progress is left out."""
+        return await self._read(is_muted)
+
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""
         scope = {"limit": limit}
@@ -133,6 +144,22 @@ def advance(
             "at": now,
         }
         db.execute(SQL.quarantine_add, facts)
+
+
+def is_muted(db: sqlite3.Connection) -> bool:
+    """Whether progress is left out."""
+    return db.execute(SQL.fact_get, {"name": _MUTED}).fetchone() is not None
+
+
+def _mute(is_to_be: bool, transaction: Transaction) -> bool:
+    db = transaction.db
+    if is_muted(db) is is_to_be:
+        return False
+    if is_to_be:
+        db.execute(SQL.fact_put, {"name": _MUTED, "value": str(transaction.now)})
+    else:
+        db.execute(SQL.fact_delete, {"name": _MUTED})
+    return True
 
 
 def _quarantined(row: tuple[str, str, str, bytes, str, bytes, int]) -> Quarantined:

@@ -17,6 +17,7 @@ from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
 from longshore.engines.sqlite.herald import CANCEL
+from longshore.engines.sqlite.outbox import is_muted
 from longshore.engines.sqlite.settling import Known
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
@@ -282,6 +283,8 @@ class SqliteSession:
             for one in said
         }
         _report.run(transaction.db, list(rows.values()), self._token)
+        if said and is_muted(transaction.db):
+            return
         told: dict[tuple[str, str, str], list[Report]] = {}
         for one in said:
             job = self._held[one.handle, one.delivery]

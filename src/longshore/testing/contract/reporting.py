@@ -57,6 +57,28 @@ async def test_the_last_report_of_a_running_job_is_seen(
     assert await told_of(engine, busy.id) == [0.25, 1 / 3]
 
 
+async def test_while_the_outbox_is_muted_reports_are_kept_and_not_told(engine: Engine) -> None:
+    worker, claim = await a_claim_that_reported(engine)
+    other = await a_worker(engine, name="worker-2")
+
+    news = [await engine.mute(True), await engine.mute(True), await engine.is_muted()]
+    await worker.report(claim, 0.6)
+    kept = await fraction_of(engine, claim.id)
+    await engine.submit([a_job()])
+    (late,) = await other.claim()
+    await other.report(late, 0.1)
+    await other.succeed(late)
+    news += [await engine.mute(False), await engine.mute(False), await engine.is_muted()]
+    await worker.report(claim, 0.8)
+
+    assert news == [True, False, True, True, False, False]
+    assert kept == 0.6
+    assert await told_of(engine, claim.id) == [0.4, 0.8]
+    # Not a word is missing of what happened to it, but for how far it was.
+    names = [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
+    assert await events_of(engine, late.id) == names
+
+
 async def test_an_event_tells_what_was_reported_and_in_which_delivery(engine: Engine) -> None:
     _, claim = await a_claim_that_reported(engine)
 

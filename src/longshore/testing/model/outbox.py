@@ -89,6 +89,17 @@ class ModelOutbox:
         self._store.now()
         return self._store.consumers.pop(name, None) is not None
 
+    async def mute(self, is_muted: bool) -> bool:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        was_muted, self._store.is_muted = self._store.is_muted, is_muted
+        return was_muted is not is_muted
+
+    async def is_muted(self) -> bool:
+        """See `longshore.outbox.Outbox`."""
+        self._store.now()
+        return self._store.is_muted
+
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """See `longshore.outbox.Outbox`."""
         self._store.now()

@@ -161,7 +161,8 @@ class ModelSession:
             if row.reference == (report.handle, report.delivery):
                 told = Progress(report.fraction, report.message, self._store.now())
                 row.change(progress=told)
-                self._store.emit(Name.PROGRESS, row.job, **event.progress(report))
+                if not self._store.is_muted:
+                    self._store.emit(Name.PROGRESS, row.job, **event.progress(report))
 
     def _claim(self, number: int, queues: Sequence[str], want: int) -> int | None:
         """Take what may be taken, probes before all else; when it pays to ask again."""

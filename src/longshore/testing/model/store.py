@@ -108,7 +108,7 @@ class Store:
         """Who waits for a job of theirs to be cancelled."""
         self.endpoints: dict[str, Endpoint] = {}
         self.last_handle = self.last_arrival = self.last_token = self.last_position = 0
-        self.is_closed = False
+        self.is_closed = self.is_muted = False
         self.preferred: dict[JobId, int] = {}
         """Who goes first among jobs of one rank, when someone else has decided that."""
         self._groups: list[Group] = []

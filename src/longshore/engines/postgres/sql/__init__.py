@@ -58,6 +58,9 @@ class Statements:
     exchanged_add: str
     expire: str
     expire_dead: str
+    fact_delete: str
+    fact_get: str
+    fact_put: str
     firing_add: str
     flow_delete: str
     flow_hold: str

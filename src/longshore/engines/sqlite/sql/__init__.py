@@ -59,6 +59,7 @@ class Statements:
     depths: str
     due: str
     expired: str
+    fact_delete: str
     fact_get: str
     fact_put: str
     fair_prune: str

@@ -1,0 +1,3 @@
+-- fact_delete: it is no longer so.
+-- :name
+delete from longshore_fact where name = :name
