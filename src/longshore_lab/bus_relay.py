@@ -43,7 +43,8 @@ async def main(url: str, servers: str, topic: str, sends: str) -> None:
     sink = Fragile(KafkaSettings(servers=servers, topic=topic), source="/test")
     sink.sends = int(sends)
     engine = open_engine(url)
-    settings = RelaySettings(lease=timedelta(seconds=1))
+    # Whoever is about to die shall not be waited for.
+    settings = RelaySettings(lease=timedelta(seconds=1)) if sink.sends else RelaySettings()
     service = RelayService(engine, [sink], settings)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, service.drain)
     await service.run()
