@@ -27,6 +27,8 @@ class Callers:
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.waiting = 0
+        self.under_way = 0
+        self.is_plenty = False
         self.commits: list[int] = []
         self._gathering = Gathering(self._go)
 
@@ -35,7 +37,8 @@ class Callers:
         self.loop.turn()
         for _ in range(count):
             self.waiting += 1
-            self._gathering.plan(self.loop, self.waiting)
+            callers = self.waiting + self.under_way
+            self._gathering.plan(self.loop, self.waiting, callers, is_plenty=self.is_plenty)
         self.loop.turn()
 
     def _go(self) -> None:
@@ -75,6 +78,19 @@ def test_who_comes_when_he_likes_shares_a_commit_every_four_milliseconds(callers
     assert callers.commits[0] == 8
     assert len(callers.commits) == 11
     assert set(callers.commits[1:]) <= {3, 4, 5}
+
+
+@pytest.mark.parametrize(("is_plenty", "commits"), [(True, [4]), (False, [])])
+def test_half_of_those_who_bring_plenty_do_not_wait_for_the_other_half(
+    callers: Callers, is_plenty: bool, commits: list[int]
+):
+    callers.call(8)
+    callers.commits.clear()
+    callers.is_plenty = is_plenty
+
+    callers.call(4, at=0.001)
+
+    assert callers.commits == commits
 
 
 def test_a_crowd_is_forgotten(callers: Callers):

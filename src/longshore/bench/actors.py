@@ -62,7 +62,10 @@ class Producer:
             self._submitted += batch
             specs = [next(self._specs) for _ in range(batch)]
             began = time.perf_counter()
-            await app.submit_many(specs)
+            if batch == 1:
+                await app.submit_spec(specs[0])
+            else:
+                await app.submit_many(specs)
             ended = time.perf_counter()
             self.samples.append((ended - began) * 1e3)
             if ended >= self._show_at or is_drain:

@@ -67,6 +67,11 @@ class Depths:
             self.add(jobs)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether there is a maximum nowhere, by a count that is not too old."""
+        return not self._queues and monotonic() < self._until
+
+    @property
     def is_stale(self) -> bool:
         """Whether the count is too old to go by."""
         return monotonic() >= self._until

@@ -77,8 +77,9 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
-        await self._depths.admit(jobs)
-        return await self._submitter.submit(jobs)
+        if not self._depths.is_idle:
+            await self._depths.admit(jobs)
+        return await self._submitter.submit(jobs) if jobs else []
 
     def submit_on(
         self, connection: object, jobs: Sequence[NewJob]

@@ -31,14 +31,28 @@ class Gathering:
         """The most callers at once, in this window and in the one before."""
         self._until = 0.0
 
-    def plan(self, loop: asyncio.AbstractEventLoop, callers: int) -> None:
-        """Someone waits for a commit, and there is room; so many callers have no answer yet."""
+    def plan(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        waiting: int,
+        callers: int,
+        *,
+        is_plenty: bool = False,
+    ) -> None:
+        """Callers wait for a commit, and there is room.
+
+        `callers` have no answer yet, those included whose commit is under way. `is_plenty`:
+        what they bring is worth a commit.
+        """
         if callers > self._lately:
             self._lately = callers
         if self._is_due:
             return
         now = loop.time()
-        if callers >= max(self._before, self._lately) or now >= self._begins:
+        expected = max(self._before, self._lately)
+        # With half of them in each commit, one is made while the store works on the other.
+        is_half = is_plenty and 2 * waiting >= expected
+        if is_half or callers >= expected or now >= self._begins:
             self._is_due = True
             # Whoever calls in the same turn of the loop travels along.
             loop.call_soon(self._commit, now)

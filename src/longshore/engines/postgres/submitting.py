@@ -7,7 +7,7 @@ tried again: no job fails or waits for the fault of another.
 import asyncio
 from collections import Counter, deque
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from longshore.core.event import Group
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
@@ -32,6 +32,8 @@ MOST_JOBS = 2_000
 """Jobs of one commit, unless a single call brings more."""
 _LANES = 2
 """Commits under way at once: while one waits for the disk the next is made."""
+_PLENTY = 128
+"""Jobs for which a commit is worth its cost: half of the callers need not wait for the rest."""
 _PATIENCE = 10.0
 """Seconds that a job waits for a transaction that holds its key."""
 _LONERS = 2
@@ -48,14 +50,12 @@ class Submitter:
         self._plain = _Stream(database, is_keyed=False)
         self._keyed = _Stream(database, is_keyed=True)
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    def submit(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Submitted]]":
         """Store the jobs durably, and answer for each."""
-        if not jobs:
-            return []
-        is_keyed = any(
-            job.idempotency_key is not None or job.unique_key is not None for job in jobs
-        )
-        return await (self._keyed if is_keyed else self._plain).submit(jobs)
+        for job in jobs:
+            if job.idempotency_key is not None or job.unique_key is not None:
+                return self._keyed.submit(jobs)
+        return self._plain.submit(jobs)
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -106,8 +106,7 @@ async def submit_in(
 _Key = tuple[str, str, str]
 
 
-@dataclass(slots=True, frozen=True)
-class _Call:
+class _Call(NamedTuple):
     jobs: Sequence[NewJob]
     answer: "asyncio.Future[list[Submitted]]"
 
@@ -124,21 +123,25 @@ class _Stream:
         self._gathering = Gathering(self._go)
         self._sent = 0
         """Calls whose commit is under way."""
+        self._count = 0
+        """Jobs that wait for a commit."""
         self._held: Counter[_Key] = Counter()
         """The keys of calls that wait alone."""
         self._loners = asyncio.Semaphore(_LONERS)
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """Wait for the commit that stores these jobs."""
+    def submit(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Submitted]]":
+        """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
-        call = _Call(jobs, loop.create_future())
+        answer: asyncio.Future[list[Submitted]] = loop.create_future()
+        call = _Call(jobs, answer)
         if self._held and not self._held.keys().isdisjoint(_keys(jobs)):
             self._keep(self._wait_alone(call))
-            return await call.answer
+            return answer
         self._waiting.append(call)
+        self._count += len(jobs)
         if self._free:
-            self._gathering.plan(loop, len(self._waiting) + self._sent)
-        return await call.answer
+            self._plan(loop)
+        return answer
 
     async def close(self) -> None:
         """Wait for what is under way, and close the lanes."""
@@ -156,7 +159,13 @@ class _Stream:
                 calls.append(self._waiting.popleft())
                 count += len(calls[-1].jobs)
             self._sent += len(calls)
+            self._count -= count
             self._keep(self._run(self._free.pop(), calls))
+
+    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting = len(self._waiting)
+        is_plenty = self._count >= _PLENTY
+        self._gathering.plan(loop, waiting, waiting + self._sent, is_plenty=is_plenty)
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -173,8 +182,7 @@ class _Stream:
             self._free.append(lane)
             self._sent -= len(calls)
             if self._waiting:
-                loop = asyncio.get_running_loop()
-                self._gathering.plan(loop, len(self._waiting) + self._sent)
+                self._plan(asyncio.get_running_loop())
 
     async def _wait_alone(self, call: _Call) -> None:
         """Someone holds a key of this call in an open transaction: the others go on."""
