@@ -119,7 +119,12 @@ async def rotate(
 
 
 def delivery_job(
-    job_id: JobId, endpoint: Endpoint, message: Message, *, key: str | None = None
+    job_id: JobId,
+    endpoint: Endpoint,
+    message: Message,
+    *,
+    key: str | None = None,
+    trace: str | None = None,
 ) -> NewJob:
     """The job that brings a message to an endpoint; with a key, there is one such job."""
     job = NewJob(
@@ -132,6 +137,7 @@ def delivery_job(
         timeout=_TIMEOUT_US,
         idempotency_key=key,
         tags=(endpoint.id,),
+        trace=trace,
     )
     return job if key is None else replace(job, fingerprint=codec.fingerprint(job))
 
@@ -177,7 +183,8 @@ async def replay(engine: Engine, endpoint: Endpoint, job_id: JobId, ids: IdSourc
     if job.state is not State.SUCCEEDED:
         await engine.replay([job_id], tenant=endpoint.tenant)
         return job_id
-    (answer,) = await engine.submit([delivery_job(ids.make(), endpoint, found.message)])
+    again = delivery_job(ids.make(), endpoint, found.message, trace=job.trace)
+    (answer,) = await engine.submit([again])
     return answer.id
 
 

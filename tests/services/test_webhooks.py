@@ -106,6 +106,33 @@ async def test_a_message_arrives_signed_and_can_be_had_again(store: str, receive
     assert receiver.requests[0].target == "/hook?a=b"
 
 
+async def test_a_message_goes_on_with_the_trace_of_the_job_it_tells_of(
+    store: str, receiver: Receiver
+):
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    async with working(store) as app:
+        secret, _ = await webhooks.create(
+            app.engine,
+            tenant="default",
+            url=receiver.url + "/hook",
+            events=("job.submitted",),
+            types=("noop",),
+        )
+
+        await app.engine.submit([a_job(trace=trace)])
+        await app.engine.submit([a_job()])
+        await eventually(lambda: len(receiver.requests) == 2, within=30)
+
+    told = {
+        (
+            receiver.requests[number].headers.get("traceparent"),
+            verified(secret, receiver, number)["data"]["trace"],  # pyright: ignore[reportIndexIssue]  # a document
+        )
+        for number in (0, 1)
+    }
+    assert told == {(trace, trace), (None, None)}
+
+
 async def test_a_crash_between_submit_and_advance_doubles_nothing(engine: Engine):
     _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
     await engine.submit([a_job(), a_job()])

@@ -42,7 +42,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def test_events_are_cloudevents_by_job_and_one_too_large_holds_up_no_other(
     engine: Engine, kafka_server: KafkaServer, topic: str
 ) -> None:
-    large, small = a_job(payload=b'{"x": "%s"}' % (b"x" * 2_000_000)), a_job()
+    large = a_job(payload=b'{"x": "%s"}' % (b"x" * 2_000_000))
+    small = a_job(trace=f"00-{'a' * 32}-{'b' * 16}-01")
     await engine.submit([large, small])
     worker = await a_worker(engine)
     for claim in await worker.claim(2):
@@ -89,6 +90,7 @@ def _check(event: Event, job: NewJob, message: Message) -> None:
         job_id,
     )
     assert header(message, "ce_time") == cloudevent.time(event.at)
+    assert header(message, "ce_traceparent") == job.trace
     assert header(message, "content-type") == "application/json"
     body = msgspec.json.decode(message.value() or b"")
     assert (body["job"], body["queue"]) == (job_id, job.queue)

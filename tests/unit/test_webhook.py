@@ -49,7 +49,7 @@ def test_secrets_overlap_for_as_long_as_was_said():
     both = webhook.rotated(ENDPOINT, other, grace=50, now=1_000)
 
     def signatures(now: int) -> int:
-        return len(webhook.headers(both, "msg_1", "{}", now)["webhook-signature"].split())
+        return len(webhook.headers(both, "msg_1", "{}", now=now)["webhook-signature"].split())
 
     assert (signatures(1_049), signatures(1_050)) == (2, 1)
     assert webhook.rotated(ENDPOINT, other, grace=0, now=1_000).secrets == (Secret(other),)

@@ -91,7 +91,7 @@ SETTLED: dict[Verb, Name] = {
 
 
 class Group(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Transitions of one name in one queue."""
+    """Transitions of one name in one queue, of jobs with the same trace context or none."""
 
     name: Name
     queue: str
@@ -105,6 +105,8 @@ class Group(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One per job where they differ; `type` says nothing then."""
     tenants: list[str] = []
     """The same."""
+    trace: str | None = None
+    """The W3C traceparent of all of them."""
 
 
 class EventBatch(msgspec.Struct, frozen=True, gc=False):
@@ -136,6 +138,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     type: str
     tenant: str
     details: dict[str, object]
+    trace: str | None = None
+    """The W3C traceparent of whoever submitted the job."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -166,6 +170,7 @@ def expand(batch: EventBatch) -> Iterable[Event]:
                 group.types[offset] if group.types else group.type,
                 group.tenants[offset] if group.tenants else group.tenant,
                 group.details[offset] if group.details else {},
+                group.trace,
             )
             index += 1
 

@@ -212,6 +212,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     cancel_requested: bool
     alone: bool
     """The session held nothing else."""
+    trace: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):

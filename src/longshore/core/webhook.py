@@ -195,6 +195,7 @@ def body_of(event: Event) -> str:
         "type": event.type,
         "tenant": event.tenant,
         "details": event.details,
+        "trace": event.trace,
     }
     whole = _encode(_document(event.name, event.at, facts))
     if len(whole) >= _LARGEST:
@@ -215,11 +216,13 @@ def sign(text: str, message: str, timestamp: int, body: str) -> str:
     return f"v1,{base64.b64encode(made).decode('ascii')}"
 
 
-def headers(endpoint: Endpoint, message: str, body: str, now: int) -> dict[str, str]:
+def headers(
+    endpoint: Endpoint, message: str, body: str, *, now: int, trace: str | None = None
+) -> dict[str, str]:
     """What goes along: who sent it when, signed with every secret that holds."""
     timestamp = now // 1_000_000
     live = [one for one in endpoint.secrets if one.until is None or one.until > now]
-    return {
+    found = {
         "content-type": "application/json",
         "user-agent": "longshore",
         "accept-encoding": "identity",
@@ -227,6 +230,7 @@ def headers(endpoint: Endpoint, message: str, body: str, now: int) -> dict[str, 
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(sign(one.text, message, timestamp, body) for one in live),
     }
+    return found if trace is None else found | {"traceparent": trace}
 
 
 def delay(attempt: int, chance: float) -> timedelta:

@@ -193,7 +193,6 @@ class _Headers:
             ("ce_partitionkey", subject),
             ("ce_sequence", cloudevent.sequence(event)),
         ]
-        trace = event.details.get("traceparent")
-        if isinstance(trace, str):
-            headers.append(("ce_traceparent", trace))
+        if event.trace is not None:
+            headers.append(("ce_traceparent", event.trace))
         return headers

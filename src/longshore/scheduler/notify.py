@@ -93,6 +93,7 @@ class Notifier:
                         it,
                         webhooks.Message(it.id, message, one.name, body),
                         key=f"{webhook.TASK}:{it.id}:{one.id}",
+                        trace=one.trace,
                     )
                     for it in wanted
                 ]

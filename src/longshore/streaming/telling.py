@@ -37,6 +37,8 @@ class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     details: dict[str, object]
     """What else is known: attempt, error, reason, progress."""
+    trace: str | None = None
+    """The W3C traceparent of whoever submitted the job."""
 
     @property
     def is_last(self) -> bool:
@@ -70,6 +72,7 @@ class Told:
             type=found.type,
             tenant=found.tenant,
             details=found.details,
+            trace=found.trace,
         )
         cursor = Cursor(int(position), int(index))
         return cls(cursor, event, is_expendable=found.name in EXPENDABLE)
@@ -135,6 +138,7 @@ def snapshot(job: Job, cursor: Cursor, now: int) -> Told:
         type=job.type,
         tenant=job.tenant,
         details=details,
+        trace=job.trace,
     )
     return Told(cursor, event, is_expendable=False)
 

@@ -101,7 +101,9 @@ class WebhookTask:
     async def _sent(
         self, found: Endpoint, message: str, body: str, door: "_Door"
     ) -> HttpAnswer:
-        headers = webhook.headers(found, message, body, _micros(current_job().now()))
+        job = current_job()
+        now = _micros(job.now())
+        headers = webhook.headers(found, message, body, now=now, trace=job.trace)
         request = Request(method="POST", url=found.url, headers=headers, body=body.encode())
         seconds = self._settings.timeout.total_seconds()
         try:

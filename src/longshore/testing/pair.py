@@ -135,14 +135,14 @@ class Pair:
         there, here = self._story(self.engine), self._story(self.model)
         assert there == here, f"{there!r} instead of {here!r}"
 
-    def _story(self, engine: Engine) -> dict[JobId, list[tuple[str, int]]]:
+    def _story(self, engine: Engine) -> dict[JobId, list[tuple[str, int, str | None]]]:
         batches = self.run(engine.events(after=0, limit=EVERY))
         positions = [batch.position for batch in batches]
         assert positions == sorted(set(positions))
-        story: dict[JobId, list[tuple[str, int]]] = {}
+        story: dict[JobId, list[tuple[str, int, str | None]]] = {}
         for batch in batches:
             for one in event.expand(batch):
-                story.setdefault(one.job_id, []).append((one.name, one.at))
+                story.setdefault(one.job_id, []).append((one.name, one.at, one.trace))
         return story
 
     def _handle(self, handle: int) -> int:

@@ -55,6 +55,7 @@ job_options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "unique_until": st.sampled_from(UniqueUntil),
         "tags": st.sampled_from([("blue",), ("blue", "green")]),
         "ordering_key": st.sampled_from(KEYS),
+        "trace": st.sampled_from([f"00-{c * 32}-{c * 16}-01" for c in "ab"]),
     },
 )
 

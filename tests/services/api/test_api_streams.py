@@ -76,6 +76,22 @@ async def reading(
         yield Reader(answer)
 
 
+async def test_a_stream_tells_the_trace_of_a_job(engine: Engine):
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    await engine.submit([job := a_job(trace=trace)])
+    async with (
+        served(engine) as address,
+        reading(address, f"/v1/jobs/{ids.text(job.id)}/stream") as reader,
+    ):
+        first = await reader.next()
+        await engine.cancel([job.id], reason="no")
+        last = await reader.next()
+
+    assert first is not None
+    assert last is not None
+    assert (first["trace"], last["trace"]) == (trace, trace)
+
+
 async def test_a_job_is_followed_to_its_end(engine: Engine):
     worker = await a_worker(engine)
     async with served(engine) as address:

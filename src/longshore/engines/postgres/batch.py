@@ -67,6 +67,7 @@ class _Columns:
         if first.ordering_key is None:
             self._add_spans(segment, type_name)
         ids = b"".join([job.id for job in jobs])
+        extras = _extras(jobs)
         payloads = [job.payload for job in jobs]
         lengths = list(map(len, payloads))
         self.count += len(jobs)
@@ -78,9 +79,12 @@ class _Columns:
         names = (first.queue, type_name, tenant)
         limits = (first.priority, first.max_attempts, first.timeout)
         where = (start, self.count, max(lengths), ids)
-        self.segments.append((*names, *limits, *where, *_extras(jobs)))
-        mixed = ([] if type_name else types, [] if tenant else tenants)
-        self.groups.append(Group(Name.SUBMITTED, *names, ids, _details(jobs), *mixed))
+        self.segments.append((*names, *limits, *where, *extras))
+        if extras[1] is None:  # and so no trace context either
+            mixed = ([] if type_name else types, [] if tenant else tenants)
+            self.groups.append(Group(Name.SUBMITTED, *names, ids, _details(jobs), *mixed))
+            return
+        self.groups += [_submitted(names, *traced) for traced in _by_trace(jobs).items()]
 
     def _add_spans(self, segment: _Segment, type_name: str) -> None:
         number, lo = len(self.segments) + 1, 0
@@ -122,7 +126,7 @@ def alone(job: NewJob) -> tuple[object, ...]:
     """The arguments of `longshore.submit_one`, behind the clock."""
     names = (job.queue, job.type, job.tenant)
     limits = (job.priority, job.max_attempts, job.timeout)
-    body = encode([Group(Name.SUBMITTED, *names, job.id, _details([job]))])
+    body = encode([_submitted(names, job.trace, [job])])
     due = (job.run_at, job.delay)
     return (*names, *limits, *due, job.id, job.payload, *_extras([job]), body)
 
@@ -137,6 +141,22 @@ def sent(columns: Sequence[Any]) -> list[object]:
 def _common(names: list[str]) -> str:
     """What all of them are; empty when they differ."""
     return names[0] if names.count(names[0]) == len(names) else ""
+
+
+def _by_trace(jobs: Sequence[NewJob]) -> dict[str | None, list[NewJob]]:
+    found: dict[str | None, list[NewJob]] = {}
+    for job in jobs:
+        found.setdefault(job.trace, []).append(job)
+    return found
+
+
+def _submitted(names: tuple[str, str, str], trace: str | None, jobs: Sequence[NewJob]) -> Group:
+    """The first event of these jobs; of the names, type and tenant are empty where mixed."""
+    _, type_name, tenant = names
+    ids = b"".join([job.id for job in jobs])
+    types = [] if type_name else [job.type for job in jobs]
+    tenants = [] if tenant else [job.tenant for job in jobs]
+    return Group(Name.SUBMITTED, *names, ids, _details(jobs), types, tenants, trace)
 
 
 def _details(jobs: Sequence[NewJob]) -> list[dict[str, object]]:

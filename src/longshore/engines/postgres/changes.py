@@ -61,8 +61,8 @@ class Changes:
         """The last one of each job, by its handle."""
         self._told_reports: list[Group] = []
         self._groups: list[Group] = []
-        self._ids: dict[tuple[Name, str, str, str], list[bytes]] = {}
-        self._mixed: dict[tuple[Name, str], _Mixed] = {}
+        self._ids: dict[tuple[Name, str, str, str, str | None], list[bytes]] = {}
+        self._mixed: dict[tuple[Name, str, str | None], _Mixed] = {}
         self._lines: list[dict[str, object]] = []
         self._tally: Counter[tuple[str, str, str]] = Counter()
         """Jobs that finish, by queue, tenant and state."""
@@ -145,7 +145,8 @@ class Changes:
         where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
         self._reports[one.handle] = one
         if tells:
-            self._told_reports.append(Group(Name.PROGRESS, *where, [event.progress(one)]))
+            said, trace = [event.progress(one)], span.trace_of(place)
+            self._told_reports.append(Group(Name.PROGRESS, *where, said, trace=trace))
 
     def put_back(self, span: HeldSpan, key: Respan, mask: int) -> None:
         """These jobs of a span will run again."""
@@ -173,12 +174,21 @@ class Changes:
 
     def tell(self, span: HeldSpan, places: Sequence[int], *names: Name) -> None:
         """Events without details, of one job or of many."""
+        if span.traces is None:
+            self._tell(span, places, names, None)
+            return
+        for trace, some in span.by_trace(places).items():
+            self._tell(span, some, names, trace)
+
+    def _tell(
+        self, span: HeldSpan, places: Sequence[int], names: Sequence[Name], trace: str | None
+    ) -> None:
         if len(places) == span.hi - span.lo:
             places = range(span.lo, span.hi)
         ids = span.joined_ids(places)
         if span.types is None and span.tenants is None:
             for name in names:
-                key = (name, span.queue, span.type, span.tenant)
+                key = (name, span.queue, span.type, span.tenant, trace)
                 found = self._ids.get(key)
                 if found is None:
                     found = self._ids[key] = []
@@ -187,9 +197,9 @@ class Changes:
         types = [span.type_of(place) for place in places]
         tenants = [span.tenant_of(place) for place in places]
         for name in names:
-            mixed = self._mixed.get((name, span.queue))
+            mixed = self._mixed.get((name, span.queue, trace))
             if mixed is None:
-                mixed = self._mixed[name, span.queue] = _Mixed([], [], [])
+                mixed = self._mixed[name, span.queue, trace] = _Mixed([], [], [])
             mixed.ids.append(ids)
             mixed.types += types
             mixed.tenants += tenants
@@ -200,7 +210,8 @@ class Changes:
         """The events of one job's settlement."""
         details = [] if one.verb is Verb.SUCCEED else [event.details(one)]
         where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
-        self._groups += [Group(name, *where, details) for name in names]
+        trace = span.trace_of(place)
+        self._groups += [Group(name, *where, details, trace=trace) for name in names]
 
     def arguments(self, entry: int) -> tuple[object, ...]:
         """Everything behind token, clock and worker; the journal's row gets this number."""
@@ -237,10 +248,13 @@ class Changes:
         return _json.encode(found).decode() if found else None
 
     def _body(self) -> bytes | None:
-        groups = [Group(*key, b"".join(ids)) for key, ids in self._ids.items()]
+        groups = [
+            Group(name, queue, type_name, tenant, b"".join(ids), trace=trace)
+            for (name, queue, type_name, tenant, trace), ids in self._ids.items()
+        ]
         groups += [
-            Group(name, queue, "", "", b"".join(one.ids), [], one.types, one.tenants)
-            for (name, queue), one in self._mixed.items()
+            Group(name, queue, "", "", b"".join(one.ids), [], one.types, one.tenants, trace)
+            for (name, queue, trace), one in self._mixed.items()
         ]
         # A job's start stands before its end.
         groups.sort(key=lambda group: group.name is not Name.STARTED)

@@ -190,7 +190,8 @@ class Completer:
 def _told(span: HeldSpan, place: int) -> bytes:
     names = [Name.SUCCEEDED] if place in span.begun else [Name.STARTED, Name.SUCCEEDED]
     where = (span.queue, span.type_of(place), span.tenant_of(place), span.id(place))
-    return event.encode([Group(name, *where) for name in names])
+    trace = span.trace_of(place)
+    return event.encode([Group(name, *where, trace=trace) for name in names])
 
 
 async def _roll_back(connection: Connection, transaction: Transaction) -> None:

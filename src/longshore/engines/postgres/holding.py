@@ -12,7 +12,7 @@ from longshore.engine import Reference
 from longshore.engines.postgres.completions import Completions
 from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
 
-__all__ = ["ENDED", "STARTED", "SUCCEEDED", "Book", "HeldSpan", "Row"]
+__all__ = ["ENDED", "STARTED", "SUCCEEDED", "Book", "HeldSpan", "Row", "of_each"]
 
 STARTED, SUCCEEDED, ENDED, PURGED = 0, 1, 2, 3
 """The kinds of a journal entry."""
@@ -70,6 +70,8 @@ class HeldSpan(msgspec.Struct, eq=False):
     """The ordering keys of its jobs, if they have any."""
     purged: set[int] = set()
     """Ordinals that succeeded and were deleted, and have not left their lines."""
+    traces: dict[int, str] | None = None
+    """The trace contexts of its jobs, if they have any."""
 
     def id(self, place: int) -> JobId:
         """The id of one job."""
@@ -83,6 +85,17 @@ class HeldSpan(msgspec.Struct, eq=False):
     def tenant_of(self, place: int) -> str:
         """The tenant of one job."""
         return self.tenant if self.tenants is None else self.tenants[place - self.lo]
+
+    def trace_of(self, place: int) -> str | None:
+        """The trace context of one job."""
+        return None if self.traces is None else self.traces.get(place)
+
+    def by_trace(self, places: Sequence[int]) -> dict[str | None, list[int]]:
+        """The same jobs, by their trace contexts."""
+        found: dict[str | None, list[int]] = {}
+        for place in places:
+            found.setdefault(self.trace_of(place), []).append(place)
+        return found
 
     def joined_ids(self, places: Sequence[int]) -> bytes:
         """The ids of these jobs, one behind the other."""
@@ -255,6 +268,7 @@ class Book:
             span.max_attempts,
             (handle, span.delivery) in self.requests,
             alone,
+            span.trace_of(place),
         )
 
 
@@ -284,16 +298,18 @@ def _held_span(number: int, row: Row, since: float) -> HeldSpan:
         row["ids"],
         since,
         row["size"],
-        lines=None if row["attributes"] is None else _lines(row),
+        lines=of_each(row, "line"),
+        traces=of_each(row, "trace"),
     )
 
 
-def _lines(row: Row) -> dict[int, str] | None:
-    """The ordering keys: all jobs of a segment have one, or none."""
-    if '"line"' not in row["attributes"]:
+def of_each(row: Row, name: str) -> dict[int, str] | None:
+    """What single jobs of the segment have under this name, by ordinal."""
+    text: str | None = row["attributes"]
+    if text is None or f'"{name}"' not in text:
         return None
-    own = _attributes.decode(row["attributes"])
-    return {place: facts["line"] for place, facts in own.items() if "line" in facts} or None
+    own = _attributes.decode(text)
+    return {place: facts[name] for place, facts in own.items() if name in facts} or None
 
 
 def _claims(span: HeldSpan, row: Row, held: Mapping[int, HeldSpan]) -> Iterator[Claim]:

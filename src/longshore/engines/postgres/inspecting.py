@@ -373,5 +373,5 @@ def _alone(job: Record) -> Mapping[str, object]:
 
 
 def _event(name: Name, job: Record, details: dict[str, object]) -> Group:
-    where = (job["queue"], job["type"], job["tenant"])
-    return Group(name, *where, job["id"], [details] if details else [])
+    where = (job["queue"], job["type"], job["tenant"], job["id"])
+    return Group(name, *where, [details] if details else [], trace=job["trace"])

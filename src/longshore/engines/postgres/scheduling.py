@@ -98,7 +98,8 @@ def _told(firing: Firing, shot: Shot) -> Group:
     if shot.job is None:
         return Group(Name.SCHEDULE_SKIPPED, "", "", firing.tenant, bytes(16), [details])
     job = shot.job
-    return Group(Name.SCHEDULE_FIRED, job.queue, job.type, firing.tenant, job.id, [details])
+    where = (job.queue, job.type, firing.tenant, job.id)
+    return Group(Name.SCHEDULE_FIRED, *where, [details], trace=job.trace)
 
 
 def _read(row: Row) -> Schedule:

@@ -11,7 +11,7 @@ from longshore.engine import Lapsed, Promoted, Renewed, Retention
 from longshore.engines.postgres import auditing
 from longshore.engines.postgres.booking import apply, read_book
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.holding import Row, of_each
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.spans import ordinals, read_mask
 from longshore.engines.postgres.sql import SQL
@@ -140,11 +140,16 @@ def _promoted(count: int, look: Row) -> Promoted:
 
 
 def _ready(spans: Sequence[Row]) -> list[Group]:
-    ids: dict[tuple[str, str, str], list[bytes]] = {}
+    ids: dict[tuple[tuple[str, str, str], str | None], list[bytes]] = {}
     for span in spans:
+        traces, lo = of_each(span, "trace") or {}, span["lo"]
         for place, job_id in zip(_places(span), _own_ids(span), strict=True):
-            ids.setdefault(_where(span, place), []).append(job_id)
-    return [Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()]
+            key = (_where(span, place), traces.get(lo + place))
+            ids.setdefault(key, []).append(job_id)
+    return [
+        Group(Name.READY, *where, b"".join(found), trace=trace)
+        for (where, trace), found in ids.items()
+    ]
 
 
 def _where(span: Row, place: int) -> tuple[str, str, str]:
@@ -239,11 +244,13 @@ def _payload(span: Row, place: int) -> bytes:
 
 def _purged(span: Row) -> list[Group]:
     told: list[Group] = []
+    traces, lo = of_each(span, "trace") or {}, span["lo"]
     for place, job_id in zip(_places(span), _own_ids(span), strict=True):
         details: dict[str, object] = {
             "payload": _payload(span, place).decode(errors="replace"),
             "reason": span["reason"],
             "who": "retention",
         }
-        told.append(Group(Name.PURGED, *_where(span, place), JobId(job_id), [details]))
+        where = (*_where(span, place), JobId(job_id))
+        told.append(Group(Name.PURGED, *where, [details], trace=traces.get(lo + place)))
     return told

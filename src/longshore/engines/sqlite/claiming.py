@@ -81,6 +81,7 @@ class _Held(msgspec.Struct, array_like=True, gc=False):
     cancel_requested: bool
     alone: bool
     claimed_by: int
+    trace: str | None
 
 
 class _Front(msgspec.Struct, gc=False):
@@ -317,6 +318,7 @@ def held_by(db: sqlite3.Connection, token: int) -> list[tuple[Held, int]]:
                 row.max_attempts,
                 row.cancel_requested,
                 row.alone,
+                row.trace,
             ),
             row.claimed_by,
         )

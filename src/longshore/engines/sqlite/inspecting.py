@@ -228,7 +228,8 @@ def _leave(transaction: Transaction, job: Job) -> None:
 
 
 def _event(name: Name, job: Job, details: dict[str, object]) -> Group:
-    return Group(name, job.queue, job.type, job.tenant, job.id, [details] if details else [])
+    where = (job.queue, job.type, job.tenant, job.id)
+    return Group(name, *where, [details] if details else [], trace=job.trace)
 
 
 def _array(seqs: list[int]) -> str:

@@ -77,8 +77,9 @@ def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
         if taken:
             details: dict[str, object] = {"schedule": firing.name, "due": shot.due}
             where = (shot.job.queue, shot.job.type) if shot.job else ("", "")
+            trace = shot.job.trace if shot.job else None
             transaction.groups.append(
-                Group(name, *where, firing.tenant, job_id or bytes(16), [details])
+                Group(name, *where, firing.tenant, job_id or bytes(16), [details], trace=trace)
             )
     return answers
 

@@ -258,12 +258,14 @@ class SqliteSession:
             return self._started
         rows = [(handle, delivery, transaction.now) for handle, delivery in sorted(fresh)]
         _start.run(transaction.db, rows, self._token)
-        ids: dict[tuple[str, str, str], list[bytes]] = {}
+        ids: dict[tuple[tuple[str, str, str], str | None], list[bytes]] = {}
         for one in sorted(fresh):
             job = self._held[one]
-            ids.setdefault((job.queue, job.type, job.tenant), []).append(job.id)
+            where = (job.queue, job.type, job.tenant)
+            ids.setdefault((where, job.trace), []).append(job.id)
         transaction.groups += [
-            Group(Name.STARTED, *where, b"".join(found)) for where, found in ids.items()
+            Group(Name.STARTED, *where, b"".join(found), trace=trace)
+            for (where, trace), found in ids.items()
         ]
         self._started |= fresh
         transaction.undo.append(partial(self._started.difference_update, fresh))
@@ -285,18 +287,20 @@ class SqliteSession:
         _report.run(transaction.db, list(rows.values()), self._token)
         if said and is_muted(transaction.db):
             return
-        told: dict[tuple[str, str, str], list[Report]] = {}
+        told: dict[tuple[tuple[str, str, str], str | None], list[Report]] = {}
         for one in said:
             job = self._held[one.handle, one.delivery]
-            told.setdefault((job.queue, job.type, job.tenant), []).append(one)
+            where = (job.queue, job.type, job.tenant)
+            told.setdefault((where, job.trace), []).append(one)
         transaction.groups += [
             Group(
                 Name.PROGRESS,
                 *where,
                 b"".join(self._held[one.handle, one.delivery].id for one in found),
                 [event.progress(one) for one in found],
+                trace=trace,
             )
-            for where, found in told.items()
+            for (where, trace), found in told.items()
         ]
 
     def _unwanted(self, transaction: Transaction) -> list[Reference]:

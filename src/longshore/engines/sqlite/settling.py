@@ -188,12 +188,12 @@ def _events(
 
     Every job's events stand in their order, because a job's later event is in a later group.
     """
-    plain: dict[tuple[bool, str, str, str], list[bytes]] = {}
+    plain: dict[tuple[bool, str, str, str, str | None], list[bytes]] = {}
     groups: list[Group] = []
     for reference, one in pending.items():
         job, is_started = holding[reference], reference in started
         if one.verb is _SUCCEED:
-            key = (is_started, job.queue, job.type, job.tenant)
+            key = (is_started, job.queue, job.type, job.tenant, job.trace)
             found = plain.get(key)
             if found is None:
                 found = plain[key] = []
@@ -201,12 +201,12 @@ def _events(
             continue
         facts = [details(one)]
         groups += [
-            Group(name, job.queue, job.type, job.tenant, job.id, facts)
+            Group(name, job.queue, job.type, job.tenant, job.id, facts, trace=job.trace)
             for name in names(one, start_is_known=is_started)
         ]
-    for (is_started, queue, type_name, tenant), found in plain.items():
-        ids = b"".join(found)
+    for (is_started, queue, type_name, tenant, trace), found in plain.items():
+        ids, where = b"".join(found), (queue, type_name, tenant)
         if not is_started:
-            groups.append(Group(Name.STARTED, queue, type_name, tenant, ids))
-        groups.append(Group(Name.SUCCEEDED, queue, type_name, tenant, ids))
+            groups.append(Group(Name.STARTED, *where, ids, trace=trace))
+        groups.append(Group(Name.SUCCEEDED, *where, ids, trace=trace))
     return groups

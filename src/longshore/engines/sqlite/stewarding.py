@@ -44,6 +44,7 @@ class _Due(msgspec.Struct, array_like=True):
     type: str
     tenant: str
     ordering_key: str | None
+    trace: str | None
 
 
 class _Expired(msgspec.Struct, array_like=True):
@@ -54,6 +55,7 @@ class _Expired(msgspec.Struct, array_like=True):
     tenant: str
     payload: str
     reason: str | None
+    trace: str | None
 
 
 _due_rows = msgspec.json.Decoder(list[_Due])
@@ -73,11 +75,13 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
         for statement in (SQL.promote, SQL.leave_scheduled):
             db.execute(statement, scope)
         sharing.settle_in(transaction, [row.seq for row in rows])
-        ids: dict[tuple[str, str, str], list[bytes]] = {}
+        ids: dict[tuple[tuple[str, str, str], str | None], list[bytes]] = {}
         for row in rows:
-            ids.setdefault((row.queue, row.type, row.tenant), []).append(bytes.fromhex(row.id))
+            where = (row.queue, row.type, row.tenant)
+            ids.setdefault((where, row.trace), []).append(bytes.fromhex(row.id))
         transaction.groups += [
-            Group(Name.READY, *key, b"".join(found)) for key, found in ids.items()
+            Group(Name.READY, *where, b"".join(found), trace=trace)
+            for (where, trace), found in ids.items()
         ]
         transaction.wakes = True
     next_due = db.execute(SQL.next_due).fetchone()[0]
@@ -221,4 +225,5 @@ def _purged(row: _Expired) -> Group:
         "who": "retention",
     }
     where = (row.queue, row.type, row.tenant)
-    return Group(Name.PURGED, *where, JobId(bytes.fromhex(row.id)), [details])
+    job_id = JobId(bytes.fromhex(row.id))
+    return Group(Name.PURGED, *where, job_id, [details], trace=row.trace)

@@ -291,13 +291,14 @@ def _filled(attributes: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _events(runs: Iterable[_Run]) -> list[Group]:
-    ids: dict[tuple[str, str, str, str | None], list[bytes]] = {}
+    ids: dict[tuple[str, str, str, str | None, str | None], list[bytes]] = {}
     for run in runs:
-        found = ids.setdefault((run[0].queue, run[0].type, run[0].tenant, run[0].by), [])
-        found += [job.id for job in run]
+        first = run[0]
+        key = (first.queue, first.type, first.tenant, first.by, first.trace)
+        ids.setdefault(key, []).extend([job.id for job in run])
     groups: list[Group] = []
-    for (queue, type_name, tenant, by), found in ids.items():
+    for (queue, type_name, tenant, by, trace), found in ids.items():
         details: list[dict[str, object]] = [] if by is None else [{"by": by}] * len(found)
         where = (queue, type_name, tenant)
-        groups.append(Group(Name.SUBMITTED, *where, b"".join(found), details))
+        groups.append(Group(Name.SUBMITTED, *where, b"".join(found), details, trace=trace))
     return groups

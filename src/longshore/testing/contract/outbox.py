@@ -6,10 +6,10 @@ from longshore.core import event, settle
 from longshore.core.event import Name
 from longshore.core.job import Failure
 from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine
+from longshore.engine import Engine, Retention
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events, events_of
-from longshore.testing.factories import MINUTE, SECOND, a_job, a_schedule
+from longshore.testing.factories import DAY, MINUTE, SECOND, a_job, a_schedule
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed, reference
 
 
@@ -94,6 +94,46 @@ async def test_jobs_settled_together_each_tell_their_own_story(
     }
     told = {job_id: (await events_of(engine, job_id))[1:] for job_id in expected}
     assert told == expected
+
+
+async def test_every_event_of_a_job_carries_the_trace_that_the_job_was_submitted_with(
+    engine: Engine, clock: ManualClock
+) -> None:
+    traces = [f"00-{c * 32}-{c * 16}-01" for c in "ab"]
+    one, other = (a_job(trace=trace, delay=SECOND, max_attempts=2) for trace in traces)
+    plain, odd = a_job(delay=SECOND), a_job(type="odd", trace=traces[0], delay=SECOND)
+    await engine.submit([one, plain, other, odd])
+    clock.advance(SECOND)
+    await engine.promote(limit=10)
+    worker = await a_worker(engine, types=["noop", "odd"])
+
+    claims = {claim.id: claim for claim in await worker.claim(4)}
+    await worker.start(*claims.values())
+    await worker.report(claims[other.id], 0.5)
+    await worker.fail(claims[one.id])
+    await worker.succeed(claims[plain.id])
+    await worker.succeed(claims[odd.id])
+    clock.advance(LEASE + SECOND)
+    await reclaim_lapsed(engine)
+    await engine.promote(limit=10)
+    second = await a_worker(engine, name="worker-2")
+    for claim in await second.claim(4):
+        await second.kill(claim)
+    await engine.replay([other.id])
+    await engine.cancel([other.id], reason="no use")
+    await engine.purge([other.id], who="anna")
+    clock.advance(60 * DAY)
+    await engine.prune(Retention(outbox=90 * DAY), limit=1_000)
+
+    expected = {one.id: traces[0], plain.id: None, other.id: traces[1], odd.id: traces[0]}
+    told = await all_events(engine)
+    names = {happened.name for happened in told}
+    assert {(happened.job_id, happened.trace) for happened in told} == set(expected.items())
+    assert names >= {
+        *(Name.SUBMITTED, Name.READY, Name.STARTED, Name.PROGRESS, Name.FAILED),
+        *(Name.RETRYING, Name.RECLAIMED, Name.DEAD, Name.REPLAYED, Name.CANCELLED),
+        *(Name.SUCCEEDED, Name.PURGED),
+    }
 
 
 @pytest.mark.parametrize("reported", [True, False], ids=["start known", "start unknown"])

@@ -134,7 +134,8 @@ class ModelSteward:
             return []
         answer = accept(self._store, shot.job)
         where = (shot.job.queue, shot.job.type, schedule.tenant, answer.id)
-        self._store.note(Group(Name.SCHEDULE_FIRED, *where, [details]))
+        trace = shot.job.trace
+        self._store.note(Group(Name.SCHEDULE_FIRED, *where, [details], trace=trace))
         return [answer]
 
     def _jobs_past(self, retention: Retention) -> list[Row]:

@@ -154,6 +154,7 @@ class Store:
                 max_attempts=row.job.max_attempts,
                 cancel_requested=row.job.cancel_requested,
                 alone=len(rows) == 1,
+                trace=row.job.trace,
             )
             for row in rows
         ]
@@ -247,7 +248,8 @@ class Store:
 
     def emit(self, name: Name, job: Job, **details: object) -> None:
         """Note a transition of a job."""
-        self.note(Group(name, job.queue, job.type, job.tenant, job.id, [details]))
+        where = (job.queue, job.type, job.tenant, job.id)
+        self.note(Group(name, *where, [details], trace=job.trace))
 
     def note(self, group: Group) -> None:
         """Keep events until `commit` writes all of them as one batch."""

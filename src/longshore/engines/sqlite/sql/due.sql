@@ -2,7 +2,7 @@
 -- :now :limit
 -- reads longshore_scheduled_due.
 select json_group_array(json_array(w.seq, hex(j.id), j.queue, j.type, j.tenant,
-                                   j.ordering_key))
+                                   j.ordering_key, j.trace))
   from (select seq from longshore_scheduled indexed by longshore_scheduled_due
          where run_at <= :now
          order by run_at, seq
