@@ -30,7 +30,7 @@ from longshore.core.job import (
 from longshore.core.retention import Retention
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.traits import Traits
-from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
 from longshore.endpoints import Endpoints
 from longshore.flow import Flow
 from longshore.outbox import Outbox
@@ -48,6 +48,7 @@ __all__ = [
     "JobFilter",
     "Keeper",
     "Lapsed",
+    "Losses",
     "Outbox",
     "Page",
     "Pause",
@@ -180,6 +181,10 @@ class Inspector(Protocol):
 
     async def sessions(self) -> list[SessionView]:
         """The sessions that hold a lease, oldest first."""
+        ...
+
+    async def losses(self) -> Losses:
+        """How many workers vanished with jobs: each is counted in the commit of its end."""
         ...
 
     async def cancel(

@@ -129,7 +129,7 @@ def metrics() -> str:
     ratio = ("worker_utilization_ratio", "gauge", (), "The share of slots that are busy.")
     up = ("engine_up", "gauge", (), "Whether the engine could be asked.")
     read = [
-        (one.name, "gauge", one.labels, one.words) for one in gauges(View(0, 0, (), (), ()))
+        (one.name, one.kind, one.labels, one.words) for one in gauges(View(0, 0, (), (), ()))
     ]
     rows = [
         [f"`{PREFIX}{name}`", kind, ", ".join(f"`{one}`" for one in labels), words]

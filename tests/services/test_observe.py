@@ -82,6 +82,7 @@ class Reluctant:
         self.is_away = False
         self.breaker_settings = engine.breaker_settings
         self.sessions = engine.sessions
+        self.losses = engine.losses
         self.now = engine.now
 
     async def counts(self, *, tenant: str | None = None):

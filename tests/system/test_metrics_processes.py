@@ -32,12 +32,14 @@ class Yard:
 
     def start(self, name: str, *words: str) -> "subprocess.Popen[bytes]":
         clean = {key: value for key, value in os.environ.items() if "LONGSHORE" not in key}
+        paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
         log = self._stack.enter_context((self.folder / name).open("wb"))
         process = self._stack.enter_context(
             subprocess.Popen(
                 [sys.executable, "-m", "longshore", "--url", self.url, *words, "--json"],
                 stderr=log,
-                env=clean,
+                env={**clean, "PYTHONPATH": paths},
+                cwd=self.folder,
             )
         )
         self._stack.callback(_end, process)
@@ -115,6 +117,26 @@ async def test_workers_of_one_machine_and_their_processes_count_every_job_once(y
     after = await asyncio.to_thread(read, one)
     assert after.get("jobs_succeeded_total", 0) == before.get("jobs_succeeded_total", 0)
     assert after["leases_renewed_total"] >= before["leases_renewed_total"]
+
+
+async def test_a_worker_that_is_killed_with_its_jobs_is_told_of_by_those_who_live(yard: Yard):
+    worker = yard.start("worker", "--app", "keeper_app:app", "worker", "--queues", "hold")
+    yard.start("scheduler", "scheduler")
+    address = await yard.address("scheduler", "metrics served")
+    runs = yard.folder / "runs"
+    async with Longshore(yard.url) as app:
+        await app.submit_many(app.spec("hold", {"n": n}, queue="hold") for n in range(5))
+    await eventually(lambda: runs.exists() and len(runs.read_text().splitlines()) == 5)
+    before = await asyncio.to_thread(read, address)
+
+    worker.kill()
+
+    def told() -> bool:
+        page = read(address)
+        return (page["workers_lost_total"], page["jobs_reclaimed_total"]) == (1, 5)
+
+    assert (before["workers_lost_total"], before["jobs_reclaimed_total"]) == (0, 0)
+    await eventually(lambda: asyncio.to_thread(told), within=PATIENCE)
 
 
 async def test_processes_of_the_http_service_tell_what_all_were_asked(yard: Yard):

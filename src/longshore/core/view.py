@@ -5,7 +5,7 @@ import msgspec
 from longshore.core.job import Job
 from longshore.core.state import State
 
-__all__ = ["JobFilter", "Page", "Pause", "QueueCounts", "SessionView"]
+__all__ = ["JobFilter", "Losses", "Page", "Pause", "QueueCounts", "SessionView"]
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +49,15 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
     cancelled: int = 0
     oldest_ready_at: int | None = None
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """What vanished since the store was made."""
+
+    workers: int = 0
+    """Sessions that ended in a crash, or in silence, and held jobs."""
+    jobs: int = 0
+    """That were taken back from them."""
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):

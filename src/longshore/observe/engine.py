@@ -88,16 +88,10 @@ class _Observed(_Companion):
         self.metrics.leases_renewed.add()
         return answer
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        jobs = await self._engine.bury(token, settlements)
-        self.metrics.jobs_reclaimed.add(jobs)
-        return jobs
-
     async def reclaim(
         self, token: int, settlements: Sequence[Settlement], *, grace: int
     ) -> int:
         jobs = await self._engine.reclaim(token, settlements, grace=grace)
-        self.metrics.jobs_reclaimed.add(jobs)
         self.metrics.leases_expired.add(jobs > 0)
         return jobs
 

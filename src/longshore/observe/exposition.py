@@ -14,12 +14,13 @@ PREFIX = "longshore_"
 
 
 class Reading(NamedTuple):
-    """A gauge that is read when it is asked for, and kept nowhere."""
+    """A number that is read when it is asked for, and kept nowhere in this process."""
 
     name: str
     words: str
     labels: tuple[str, ...]
     values: Sequence[tuple[tuple[str, ...], float]]
+    kind: str = "gauge"
 
 
 def text(families: Iterable[Family], totals: Totals, readings: Iterable[Reading]) -> bytes:
@@ -36,7 +37,7 @@ def text(families: Iterable[Family], totals: Totals, readings: Iterable[Reading]
     lines += _utilization(found.get("worker_slots", []))
     for one in readings:
         if one.values:
-            lines += _head(one.name, one.words, "gauge")
+            lines += _head(one.name, one.words, one.kind)
             lines += [
                 _line(one.name, one.labels, labels, value) for labels, value in one.values
             ]

@@ -60,9 +60,6 @@ class _OfCalls(_OfJobs):
         self.leases_expired = Counter(
             "leases_expired_total", "Leases that ended with jobs in them and were reclaimed."
         )
-        self.jobs_reclaimed = Counter(
-            "jobs_reclaimed_total", "Jobs taken back from workers that vanished."
-        )
         self.stale_settles_rejected = Counter(
             "stale_settles_rejected_total",
             "Settlements refused because the job was no longer the worker's.",

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from longshore.core.flow import BreakerFlow, Phase
-from longshore.engine import QueueCounts, SessionView
+from longshore.engine import Losses, QueueCounts, SessionView
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
 
@@ -43,6 +43,10 @@ class Source(Protocol):
         """The sessions that hold a lease."""
         ...
 
+    async def losses(self) -> Losses:
+        """How many workers vanished with jobs."""
+        ...
+
     async def now(self) -> int:
         """The engine's clock."""
         ...
@@ -58,6 +62,7 @@ class View(NamedTuple):
     counts: Sequence[QueueCounts]
     breakers: Sequence[BreakerFlow]
     sessions: Sequence[SessionView]
+    losses: Losses = Losses()
 
 
 class Overview:
@@ -113,8 +118,8 @@ class Overview:
         engine = self._engine
         counts = await engine.counts()
         breakers, sessions = await engine.breaker_settings(), await engine.sessions()
-        now = await engine.now()
-        return View(monotonic(), now, counts, breakers, sessions)
+        losses, now = await engine.losses(), await engine.now()
+        return View(monotonic(), now, counts, breakers, sessions, losses)
 
 
 def gauges(view: View) -> list[Reading]:
@@ -144,6 +149,20 @@ def gauges(view: View) -> list[Reading]:
         Reading("queue_paused", "Whether it is paused.", queue, sorted(paused.items())),
         Reading("breaker_state", "0 closed, 1 half-open, 2 open.", ("type",), breakers),
         Reading("workers", "Sessions of workers that take jobs.", (), [((), float(workers))]),
+        Reading(
+            "workers_lost_total",
+            "Workers that vanished with jobs, whoever noticed it.",
+            (),
+            [((), float(view.losses.workers))],
+            "counter",
+        ),
+        Reading(
+            "jobs_reclaimed_total",
+            "Jobs taken back from workers that vanished.",
+            (),
+            [((), float(view.losses.jobs))],
+            "counter",
+        ),
         Reading(
             "overview_age_seconds",
             "How old the depths and ages are that stand here.",

@@ -26,7 +26,7 @@ from longshore.core.flow import (
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.line import Line
 from longshore.core.schedule import DueSchedule, Firing, Schedule
-from longshore.core.view import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
 from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 from longshore.wire.requests import (
@@ -341,6 +341,7 @@ METHODS = {
         _read("attempts", OfJob, list[Attempt]),
         _read("counts", OfTenant, list[QueueCounts]),
         _read("sessions", Empty, list[SessionView], fleetwide=True),
+        _read("losses", Empty, Losses, fleetwide=True),
         _read("owner_of", OfSession, str | None, fleetwide=True),
         _operate("cancel", Cancel, list[Job]),
         _operate("replay", OfJobs, list[Job]),

@@ -8,6 +8,7 @@ from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.engine import (
     JobFilter,
     Lapsed,
+    Losses,
     Page,
     Pause,
     Promoted,
@@ -197,6 +198,10 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
     async def sessions(self) -> list[SessionView]:
         """Live leases."""
         return await inspecting.sessions(self._open)
+
+    async def losses(self) -> Losses:
+        """How many workers vanished with jobs."""
+        return await stewarding.losses(self._open)
 
     async def cancel(
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None

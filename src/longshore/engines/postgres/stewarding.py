@@ -7,7 +7,7 @@ from longshore.core import event
 from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Lapsed, Promoted, Renewed, Retention
+from longshore.engine import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.engines.postgres import auditing
 from longshore.engines.postgres.booking import apply, read_book
 from longshore.engines.postgres.database import Connection, Database
@@ -17,7 +17,17 @@ from longshore.engines.postgres.spans import ordinals, read_mask
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import LeaseLostError
 
-__all__ = ["bury", "forget", "held", "lapsed", "promote", "prune", "reclaim", "renew"]
+__all__ = [
+    "bury",
+    "forget",
+    "held",
+    "lapsed",
+    "losses",
+    "promote",
+    "prune",
+    "reclaim",
+    "renew",
+]
 
 _FIRINGS_KEPT_US = 35 * 86_400_000_000
 """Longer than any schedule is set back: a due time that is forgotten could fire again."""
@@ -27,6 +37,9 @@ _NEVER = -(1 << 62)
 """An instant before which nothing happened."""
 MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
+
+_LOST = ("lost.workers", "lost.jobs")
+"""Facts of the store."""
 
 _Prune = Callable[[int], Awaitable[int]]
 """Deletes up to so many, and tells how many."""
@@ -78,9 +91,18 @@ async def reclaim(
         plan.settle(every)
         await apply(connection, token, buried["worker"], plan, buried["now"])
         await connection.execute(SQL.forget_session, token)
+        if every:
+            # Last, for all who bury meet at these rows.
+            await connection.execute(SQL.losses_add, *_LOST, len(every))
         return len(every)
 
     return await database.transact(body)
+
+
+async def losses(database: Database) -> Losses:
+    """How many workers vanished with jobs."""
+    (row,) = await database.fetch(SQL.losses, *_LOST)
+    return Losses(row["workers"], row["jobs"])
 
 
 async def bury(database: Database, token: int, settlements: Sequence[Settlement]) -> int:

@@ -14,6 +14,7 @@ from longshore.core.state import State, after
 from longshore.engine import (
     JobFilter,
     Lapsed,
+    Losses,
     Page,
     Pause,
     Promoted,
@@ -185,6 +186,10 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
     async def sessions(self) -> list[SessionView]:
         """Live leases."""
         return await self._ask("sessions")
+
+    async def losses(self) -> Losses:
+        """How many workers vanished with jobs."""
+        return await self._ask("losses")
 
     async def cancel(
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None

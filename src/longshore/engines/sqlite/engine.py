@@ -14,6 +14,7 @@ from longshore.core.state import Verb
 from longshore.engine import (
     JobFilter,
     Lapsed,
+    Losses,
     Page,
     Pause,
     Promoted,
@@ -234,6 +235,10 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         """Live leases."""
         now = self._store.clock.now()
         return await self._read(lambda db: inspecting.sessions(db, now))
+
+    async def losses(self) -> Losses:
+        """How many workers vanished with jobs."""
+        return await self._read(stewarding.losses)
 
     async def cancel(
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None

@@ -8,7 +8,7 @@ import msgspec
 from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
-from longshore.engine import Lapsed, Promoted, Renewed, Retention
+from longshore.engine import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.engines.sqlite import auditing, lining, settling, sharing
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL
@@ -21,6 +21,7 @@ __all__ = [
     "held",
     "is_set_back",
     "lapsed",
+    "losses",
     "promote",
     "prune",
     "reclaim",
@@ -35,6 +36,8 @@ _END_OF_TIME = 2**63 - 1
 """Every lease is over before it."""
 _MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
+_LOST_WORKERS, _LOST_JOBS = "lost.workers", "lost.jobs"
+"""Facts of the store."""
 
 
 class _Due(msgspec.Struct, array_like=True):
@@ -159,7 +162,16 @@ def _bury(
         {reference for reference, one in held.items() if one.started_at is not None},
     )
     db.execute(SQL.session_close, {"token": token, "now": transaction.now})
+    if every:
+        for name, number in ((_LOST_WORKERS, 1), (_LOST_JOBS, len(every))):
+            db.execute(SQL.fact_add, {"name": name, "number": number})
     return len(every)
+
+
+def losses(db: sqlite3.Connection) -> Losses:
+    """How many workers vanished with jobs."""
+    names = {"workers": _LOST_WORKERS, "jobs": _LOST_JOBS}
+    return Losses(*db.execute(SQL.losses, names).fetchone())
 
 
 def prune(retention: Retention, limit: int, transaction: Transaction) -> int:

@@ -5,7 +5,7 @@ import pytest
 from longshore.core import ids, poison, settle
 from longshore.core.job import Death, Held
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, Lapsed
+from longshore.engine import Engine, Lapsed, Losses
 from longshore.errors import IllegalTransitionError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
@@ -342,3 +342,26 @@ async def test_history_keeps_who_died_beside_a_job(engine: Engine, clock: Manual
         expected = Death(beside=1, victims=(ids.text(other.id),))
         assert poison.death_of(crash.failure) == expected
         assert poison.death_of((await engine.get(claim.id)).failure) == expected
+
+
+async def test_a_worker_that_vanished_with_jobs_is_counted_once_however_it_was_noticed(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job() for _ in range(6)])
+    lapsing = await a_worker(engine, name="lapsing")
+    await lapsing.claim(2)
+    crashed = await a_worker(engine, name="crashed")
+    await crashed.claim(3)
+    await a_worker(engine, name="idle")
+    leaving = await a_worker(engine, name="leaving")
+    await leaving.claim()
+    await leaving.session.close()
+
+    token = crashed.session.token
+    await engine.bury(token, [])
+    await engine.bury(token, [])
+    clock.advance(2 * LEASE)
+    await reclaim_lapsed(engine)
+    await reclaim_lapsed(engine)
+
+    assert await engine.losses() == Losses(workers=2, jobs=5)

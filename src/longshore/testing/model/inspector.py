@@ -9,7 +9,7 @@ from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engine import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
@@ -85,6 +85,11 @@ class ModelInspector:
             for lease in self._store.leases.values()
             if lease.expires_at > now
         ]
+
+    async def losses(self) -> Losses:
+        """See `longshore.engine.Inspector`."""
+        self._store.now()
+        return self._store.losses
 
     async def cancel(
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None

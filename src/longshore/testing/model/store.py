@@ -24,7 +24,7 @@ from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.core.webhook import Endpoint
-from longshore.engine import Reference
+from longshore.engine import Losses, Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.lines import Lines
@@ -80,6 +80,8 @@ class Used:
 
 class Store:
     """Everything the engine knows, in dictionaries."""
+
+    losses = Losses()
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -170,9 +172,11 @@ class Store:
                 if row.token and row.reference == (settlement.handle, settlement.delivery):
                     self.settle(row, settlement)
                     settled += 1
-        released = self.release(self.held_by(token))
+        jobs = settled + self.release(self.held_by(token))
+        if jobs:
+            self.losses = Losses(self.losses.workers + 1, self.losses.jobs + jobs)
         self.commit()
-        return settled + released
+        return jobs
 
     def rearrange(self, job_ids: Sequence[JobId]) -> None:
         """Let these jobs, which came in one call, have come in this order."""

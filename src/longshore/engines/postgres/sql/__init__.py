@@ -87,6 +87,8 @@ class Statements:
     line_up: str
     line_up_new: str
     lines_blocked: str
+    losses: str
+    losses_add: str
     migration_add: str
     migration_announce: str
     migration_behind: str

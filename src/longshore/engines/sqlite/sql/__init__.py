@@ -59,6 +59,7 @@ class Statements:
     depths: str
     due: str
     expired: str
+    fact_add: str
     fact_delete: str
     fact_get: str
     fact_put: str
@@ -120,6 +121,7 @@ class Statements:
     line_put: str
     lines: str
     lines_blocked: str
+    losses: str
     migration_add: str
     migration_announce: str
     migration_behind: str
