@@ -189,10 +189,10 @@ class Lanes:
         """Remove and return everything that waits for an executor."""
         return [claim for lane in self._lanes for claim in lane.buffer.take_all()]
 
-    def take_named(self, references: Container[Reference], now: float) -> list[Claim]:
+    def take_named(self, references: Container[Reference]) -> list[Claim]:
         """Remove and return these."""
         buffers = [*(lane.buffer for lane in self._lanes), self.aside]
-        found = (buffer.take_named(references, now) for buffer in buffers)
+        found = (buffer.take_named(references) for buffer in buffers)
         return [claim for claims in found for claim in claims]
 
     def take_unbegun(self) -> list[Claim]:

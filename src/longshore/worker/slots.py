@@ -185,7 +185,7 @@ class Slots:
         for attempt in self.attempts():
             if attempt.reference in named and attempt.stop < why:
                 attempt.tell(why, now)
-        for claim in self._buffer.take_named(named, now) + self.lanes.take_named(named, now):
+        for claim in self._buffer.take_named(named) + self.lanes.take_named(named):
             if why is Stop.CANCEL:
                 self._settler.settle(claim, settle.cancelled(claim, "cancel was requested"))
 
