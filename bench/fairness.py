@@ -1,13 +1,15 @@
 """How long a tenant waits behind another's flood, and how exact weights are.
 
-    python bench/fairness.py [--postgres] [--flood 1000000] [--jobs 100] [--handler-ms 0]
+    python bench/fairness.py [--postgres] [--flood 1000000] [--jobs 100]
+                             [--handler-ms 0 | --mix]
     python bench/fairness.py [--postgres] --weights [--seconds 60]
 
 The first measures how long jobs of a quiet tenant wait, from before their submit until they
 start, each 20 ms after the one before: with the worker idle, and then behind the flood. The
 second counts what tenants of the weights 3, 2 and 1 are served while all of them wait. One
 worker process, with as many slots as --slots says. With --handler-ms, handlers of the flood
-sleep up to so long, the longest of them every hundredth time.
+sleep up to so long, the longest of them every hundredth time. With --mix they are those of
+`longshore bench --profile mix`: 70 % take 1 to 5 ms, 20 % take 0.2 to 2 s, and 10 % fail.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import NewJob
 from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.running import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.worker.registry import Handler, Registry
@@ -37,6 +40,7 @@ from longshore_lab.servers import PostgresServer
 
 BATCH = 2_000
 SPACE_S = 0.02
+LONGEST_OF_MIX_MS = 2_000
 WEIGHTS = {"a": 3, "b": 2, "c": 1}
 make = IdSource(SystemClock()).make
 
@@ -54,13 +58,32 @@ def jobs(tenant: str, count: int, payload: bytes = b"null") -> list[NewJob]:
 
 
 async def fill(engine: Engine, tenant: str, count: int) -> None:
-    """So many jobs of a tenant."""
+    """So many jobs of a tenant, each with its number."""
     for begin in range(0, count, BATCH):
-        await engine.submit(jobs(tenant, min(BATCH, count - begin)))
+        await engine.submit(
+            [
+                NewJob(id=make(), type="work", tenant=tenant, payload=b"%d" % number)
+                for number in range(begin, min(begin + BATCH, count))
+            ]
+        )
 
 
-async def work(url: str, slots: int, handler_ms: float, expected: int, seconds: float) -> None:
-    """Run jobs until so many said when they were sent, or for so long; print what was seen."""
+async def mixed(number: int) -> None:
+    """As long, and with the end, that a job of the mix with this number has."""
+    share, spread = number % 100, (number * 7_919 % 1_000) / 1_000
+    if share >= 90 and current_job().failures < (1 if share < 95 else 99):
+        raise RuntimeError("as planned")
+    if share < 90:
+        await asyncio.sleep(0.001 + 0.004 * spread if share < 70 else 0.2 + 1.8 * spread)
+
+
+async def work(
+    url: str, slots: int, handler_ms: float | None, *, expected: int, seconds: float
+) -> None:
+    """Run jobs until so many said when they were sent, or for so long; print what was seen.
+
+    Without `handler_ms` handlers are those of the mix.
+    """
     waits: list[float] = []
     served: Counter[str] = Counter()
     chance = random.Random(7)
@@ -74,7 +97,9 @@ async def work(url: str, slots: int, handler_ms: float, expected: int, seconds: 
             return
         if isinstance(sent, str):
             served[sent] += 1
-        if handler_ms:
+        if handler_ms is None and isinstance(sent, int):
+            await mixed(sent)
+        elif handler_ms:
             longest = chance.random() < 0.01
             await asyncio.sleep(handler_ms / 1_000 * (1 if longest else chance.random() / 2))
 
@@ -114,7 +139,8 @@ class Crew:
     """A worker process."""
 
     def __init__(self, url: str, options: argparse.Namespace, *, expected: int = 0) -> None:
-        words = [url, options.slots, options.handler_ms, expected]
+        handlers = "mix" if options.mix else options.handler_ms
+        words = [url, options.slots, handlers, expected]
         words.append(options.seconds if options.weights else 0)
         command = [sys.executable, __file__, "--work", *map(str, words)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -164,7 +190,8 @@ async def behind_a_flood(url: str, options: argparse.Namespace) -> None:
     behind = await waits_of(engine, crew, options.jobs)
     left = sum(one.ready for one in await engine.counts())
     await engine.close()
-    bound = 2 * alone["p99_ms"] + 50 + options.handler_ms / options.slots
+    longest = LONGEST_OF_MIX_MS if options.mix else options.handler_ms
+    bound = 2 * alone["p99_ms"] + 50 + longest / options.slots
     figures = {
         "engine": url.partition(":")[0],
         "flood": options.flood,
@@ -217,14 +244,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100)
     parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--handler-ms", type=float, default=0)
+    parser.add_argument("--mix", action="store_true", help="the handlers of the mix profile")
     parser.add_argument("--late", action="store_true", help="fair only after the flood")
     parser.add_argument("--weights", action="store_true")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        url, slots, handler_ms, expected, seconds = options.work
-        asyncio.run(work(url, int(slots), float(handler_ms), int(expected), float(seconds)))
+        url, slots, handlers, expected, seconds = options.work
+        handler_ms = None if handlers == "mix" else float(handlers)
+        ends = int(expected), float(seconds)
+        asyncio.run(work(url, int(slots), handler_ms, expected=ends[0], seconds=ends[1]))
         return
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())

@@ -10,6 +10,7 @@ import pytest
 from workshop import Workshop, open_workshop, within
 
 from longshore.core.event import Name, expand
+from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.state import State
 from longshore.errors import ConfigError
 from longshore.running import current_job
@@ -377,3 +378,35 @@ async def test_a_worker_that_has_enough_takes_what_became_due_at_once(shop: Work
 
         assert (await shop.job(due)).state is State.RUNNING
         assert worker.stats.claimed == 117  # however often it is nudged
+
+
+async def test_a_worker_that_has_enough_of_a_flood_takes_another_tenants_job_with_the_next_end(
+    shop: Workshop,
+):
+    """Where tenants take turns, and without another exchange."""
+    gates = [asyncio.Event() for _ in range(4)]
+    entered: list[str] = []
+
+    async def wait(_: Any) -> None:
+        entered.append(current_job().tenant)
+        await within(gates[min(len(entered), 4) - 1].wait())
+
+    shop.task("wait", wait)
+    await shop.engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await shop.engine.submit([a_job(type="wait", tenant="flood") for _ in range(200)])
+    worker = shop.worker(concurrency=1)
+    worker._fetcher._pace = FastPace()
+
+    async with shop.working(worker):
+        await eventually(lambda: worker.stats.claimed == 101)
+        quiet = await shop.submit("wait", tenant="quiet")
+        gates[0].set()
+        await eventually(lambda: worker.stats.succeeded == 1)
+        is_claimed = (await shop.job(quiet)).state is State.RUNNING
+        gates[1].set()
+        gates[2].set()
+        await eventually(lambda: len(entered) == 4)
+        gates[3].set()
+
+    assert is_claimed
+    assert entered[:4] == ["flood", "flood", "flood", "quiet"]

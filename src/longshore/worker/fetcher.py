@@ -31,9 +31,9 @@ _SHARE = 4
 is then a bounded share of the work, however slow it is."""
 _LONGEST_FLUSH = 0.025
 _PROMOTED = 1_000
-_DUE = 16
-"""Jobs that a worker asks for beyond its buffer when some became due. They are a small part of
-what it has ahead: a worker whose jobs are slow asks for none."""
+_FEW = 16
+"""Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
+turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
 _UNHEARD = 1 << 30
 
 
@@ -154,26 +154,31 @@ class Fetcher:
         now = self._standing.clock.monotonic()
         return self._settler.hooks.is_busy and now < self._departure.stop_by
 
-    def _want(self) -> int:
-        """How many jobs to ask for: the free rooms, and a little work ahead."""
+    def _want(self, *, rides: bool = False) -> int:
+        """How many jobs to ask for: the free rooms, and a little work ahead.
+
+        `rides`: an exchange is made anyway, and asking costs no commit of its own.
+        """
         if self._departure.ending is not None or self._guard.is_shut:
             return 0
         ahead = self._pace.ahead
         want = self._slots.spare + ahead
-        # A claim of two or three to keep the buffer brimful is not worth its commit, unless
-        # some became due: they go before what waits here.
+        # A claim of two or three to keep the buffer brimful is not worth its commit. But what
+        # became due goes before what waits here, and so does who comes by turns.
         if want < max(ahead // 2, 1):
-            want = _DUE if self._has_due and ahead >= 4 * _DUE and want > -_DUE else 0
+            is_worth = self._has_due or (rides and self._pace.by_turns)
+            has_room = ahead >= 4 * _FEW and want > -_FEW
+            want = max(want, _FEW) if is_worth and has_room else 0
         return min(want, self._claim_batch)
 
-    def _request(self, order: tuple[str, ...] | None = None) -> Request:
+    def _request(self, want: int, order: tuple[str, ...] | None = None) -> Request:
         room, now = self._slots.lanes.child_room, self._loop.time()
-        return self._appetite.request(self._want(), room, order, now)
+        return self._appetite.request(want, room, order, now)
 
     def _delay(self) -> float:
         """Seconds until the next exchange is worth sending."""
         ended = len(self._settler)
-        want = self._request().want
+        want = self._request(self._want()).want
         is_last = ended and self._departure.ending is not None
         is_due = self._sweep.is_report_due or self._guard.is_start_due
         if ended >= self._flush_batch or is_last or is_due:
@@ -196,7 +201,7 @@ class Fetcher:
         gap = self._last + _GAP - self._loop.time()
         is_idle = self._is_idle()
         if is_idle and gap <= 0:
-            request = self._request(self._order.next())
+            request = self._request(self._want(), self._order.next())
             if request.want and not request.is_partial:
                 await self._hold(request, seconds)
                 return
@@ -253,7 +258,8 @@ class Fetcher:
             self._slots.rings_when_free = False
 
     async def _exchange(self) -> None:
-        request = self._request(self._order.next() if self._want() else None)
+        want = self._want(rides=True)
+        request = self._request(want, self._order.next() if want else None)
         want = request.want
         batch = self._settler.take()
         # What arrives after this look is then heard by `_hold`.

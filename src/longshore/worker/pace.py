@@ -6,7 +6,10 @@ _AHEAD = 0.05
 """Seconds of work a worker may hold in its buffer: enough to bridge an exchange, and little
 enough that a neighbour with idle slots is not kept waiting."""
 _AHEAD_BY_TURNS = 0.02
-"""Where tenants take turns: whoever comes waits until the buffer is worth another claim."""
+"""Where tenants take turns. Jobs that take no time are claimed as fast as exchanges go, and an
+exchange then takes about as long as what it claims was to last: whoever comes waits for two."""
+_BATCH_BY_TURNS = 256
+"""There, the least that is worth an exchange. Where commits are slow fewer would starve it."""
 _WINDOW = 0.01
 _MEMORY = 0.25
 """Seconds after which a rate that has ended counts for nothing."""
@@ -42,4 +45,7 @@ class Pace:
     @property
     def ahead(self) -> int:
         """How many jobs to hold ready, at the current rate."""
-        return int(self._rate * (_AHEAD_BY_TURNS if self.by_turns else _AHEAD))
+        ahead = int(self._rate * _AHEAD)
+        if not self.by_turns:
+            return ahead
+        return min(ahead, max(int(self._rate * _AHEAD_BY_TURNS), _BATCH_BY_TURNS))
