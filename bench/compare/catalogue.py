@@ -36,6 +36,8 @@ class Peer:
     """Jobs per second it reached on such a machine before; under half of it is a mistake."""
     poll_seconds: float = 0.04
     """Latency: pauses between pings are spread over this, so as not to meet a poll."""
+    has_real: bool = False
+    """Whether `longshore bench` can measure it with jobs that have all that real ones have."""
     redelivery: str = ""
     """What its documents say of the job of a killed worker, with the page."""
     wait_seconds: float = 45.0
@@ -53,12 +55,13 @@ _LONGSHORE_WORKERS = (
     ("python", "-m", "longshore", "--app", "bench.compare.peers.longshore:app", "scheduler"),
 )  # fmt: skip
 _LONGSHORE_KILL = (
-    "at the end of the lease, 30 s by default (docs/architecture/failure-modes.md)"
+    "at once, by the keeper beside each worker process (docs/experiments/e03-rescue.md); if "
+    "that is killed too, at the end of the lease (docs/architecture/failure-modes.md)"
 )
 
 _CELERY = (
     "celery", "-A", "bench.compare.peers.celery", "worker", "--pool", "solo",
-    "--loglevel", "WARNING", "--hostname",
+    "--loglevel", "WARNING", "--without-gossip", "--without-mingle", "--hostname",
 )  # fmt: skip
 
 PEERS = (
@@ -70,6 +73,7 @@ PEERS = (
         workers=_LONGSHORE_WORKERS,
         jobs=1_000_000,
         bulk="submit_many of 1,000",
+        has_real=True,
         redelivery=_LONGSHORE_KILL,
         note="the scheduler's processor time is counted too",
     ),
@@ -81,6 +85,7 @@ PEERS = (
         workers=_LONGSHORE_WORKERS,
         jobs=200_000,
         bulk="submit_many of 1,000",
+        has_real=True,
         redelivery=_LONGSHORE_KILL,
         note="the scheduler's processor time is counted too",
     ),
@@ -240,10 +245,9 @@ PEERS = (
         jobs=15_000,
         bulk="100 submits at a time",
         named=1_400,
-        poll_seconds=0.5,
         redelivery="after job_timeout and 10 s, 310 s (arq-docs.helpmanual.io)",
         wait_seconds=5.0,
-        note="it polls every 0.5 s",
+        note="it polls, every 20 ms here and every 0.5 s by default",
     ),
     Peer(
         name="Procrastinate",
@@ -270,6 +274,6 @@ PEERS = (
         redelivery="marked as failed by a later clean-up, not run again unless it was given a "
         "Retry (python-rq.org/docs/exceptions)",
         wait_seconds=5.0,
-        note="every job runs in a process forked for it",
+        note="its SimpleWorker runs jobs in the worker, not in a process forked for each",
     ),
 )

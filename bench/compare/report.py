@@ -1,5 +1,6 @@
 """The figures as a table for people."""
 
+import os
 import statistics
 from collections.abc import Callable
 
@@ -13,8 +14,9 @@ _QUIET = 0.1
 """Above this share of the machine for others, a figure says more about them."""
 _HEAD = """\
 | system | durable | submit one by one, /s | submit bulk, /s | drain, jobs/s \
-| idle p50 / p99, ms | CPU per 1,000 jobs, ms | job of a killed worker |
-|---|---|--:|--:|--:|--:|--:|---|
+| drain of real jobs, jobs/s | idle p50 / p99, ms | CPU per 1,000 jobs, ms | others had \
+| job of a killed worker |
+|---|---|--:|--:|--:|--:|--:|--:|--:|---|
 """
 
 
@@ -37,8 +39,10 @@ def _row(peer: Peer, runs: list[Figures]) -> str:
         _rate(_median(runs, lambda one: one.submit_one_per_s)),
         _rate(_median(runs, lambda one: one.submit_bulk_per_s)),
         _rate(_median(runs, lambda one: one.drain_per_s)),
+        _rate(_median(runs, lambda one: one.real_per_s)),
         "–" if p50 is None or p99 is None else f"{p50:,.1f} / {p99:,.1f}",
         _rate(_median(runs, lambda one: sum(one.cpu_ms_per_1000.values()) or None)),
+        f"{_median(runs, lambda one: one.others_share) or 0:.0%}",
         _rerun(peer, runs),
     ]
     return "| " + " | ".join(cells) + " |\n"
@@ -47,7 +51,8 @@ def _row(peer: Peer, runs: list[Figures]) -> str:
 def _rerun(peer: Peer, runs: list[Figures]) -> str:
     again = _median(runs, lambda one: one.rerun_after_s)
     if again is not None:
-        return f"runs again after {again:.1f} s"
+        shown = f"{again:.1f} s" if again >= 1 else f"{again * 1e3:.0f} ms"
+        return f"runs again after {shown}"
     waited = max(one.waited_s for one in runs)
     if not waited:
         return "not tried"
@@ -56,17 +61,31 @@ def _rerun(peer: Peer, runs: list[Figures]) -> str:
 
 def _notes(peers: list[Peer], groups: dict[str, list[Figures]]) -> str:
     lines = [f"- {store}: durable {text}." for store, text in DURABILITY.items()]
+    lines.append("- Real jobs: `longshore bench --mode drain --profile real --processes 2`.")
     for peer in peers:
         drain = _median(groups[peer.name], lambda one: one.drain_per_s)
         lines.append(f"- {peer.name}: bulk is {peer.bulk}.{_sentence(peer.note)}")
         if peer.named and (drain or 0) < peer.named / 2:
             lines.append(f"- {peer.name}: under half of the {peer.named:,.0f} it has reached.")
+            lines += _ceiling(peer, groups[peer.name])
         others = _median(groups[peer.name], lambda one: one.others_share) or 0
         if others > _QUIET:
             lines.append(f"- {peer.name}: others took {others:.0%} of the machine meanwhile.")
         problems = dict.fromkeys(text for one in groups[peer.name] for text in one.problems)
         lines += [f"- {peer.name}: {text}" for text in problems]
     return "\n".join(lines) + "\n"
+
+
+def _ceiling(peer: Peer, runs: list[Figures]) -> list[str]:
+    """What its own processor time allows: where that is little more, no setting was missed."""
+    used = _median(runs, lambda one: one.drain_cpu_ms_per_1000 or None)
+    if used is None:
+        return []
+    cores = os.cpu_count() or 1
+    return [
+        f"- {peer.name}: workers and server used {used / 1e3:.2f} ms of processor time per job "
+        f"in the drain, so {cores} cores allow {cores * 1e6 / used:,.0f} jobs/s."
+    ]
 
 
 def _sentence(text: str) -> str:

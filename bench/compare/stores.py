@@ -39,7 +39,7 @@ class Store:
 
 
 @contextmanager
-def fresh(kind: str, valkey: Path) -> Iterator[Store]:
+def fresh(kind: str, valkey: Path | None) -> Iterator[Store]:
     """An empty store; it ends with the block."""
     with tempfile.TemporaryDirectory(prefix="compare-store-") as name:
         if kind == "PostgreSQL":
@@ -47,9 +47,11 @@ def fresh(kind: str, valkey: Path) -> Iterator[Store]:
                 yield Store(server.url(tcp=True), (server.pid,))
         elif kind == "SQLite":
             yield Store(f"sqlite:///{name}/jobs.db", ())
-        else:
+        elif valkey is not None:
             with _valkey(valkey, name) as store:
                 yield store
+        else:
+            raise ValueError("a peer on Valkey needs its server")
 
 
 async def _vacuum(url: str) -> None:

@@ -22,6 +22,8 @@ _START_SECONDS = 30.0
 _LOOK_SECONDS = 0.005
 _SETTLE_SECONDS = 1.0
 """After the last handler: what is still to be settled counts as processor time of the drain."""
+_SETTLED_IN_SECONDS = 3.0
+"""A worker is killed when it has been up for a while, with all that it starts beside itself."""
 _SKIPPED_PINGS = 20
 
 Measuring = Callable[[], AbstractContextManager[object]]
@@ -36,7 +38,8 @@ class Sizes:
     share: float = 1.0
     """Of the jobs that the catalogue names."""
     pings: int = 250
-    kill: bool = True
+    kill_seconds: float = 75.0
+    """The longest that the job of a killed worker is waited for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +58,10 @@ class Figures:
     p99_ms: float | None = None
     cpu_ms_per_1000: dict[str, float] = field(default_factory=dict)
     """By producer, workers and server."""
+    drain_cpu_ms_per_1000: float = 0.0
+    """Of workers and server, in the drain alone: what its rate can be on so many cores."""
+    real_per_s: float | None = None
+    """The rate of a drain of jobs with queues, tenants, keys and results."""
     rerun_after_s: float | None = None
     waited_s: float = 0.0
     """How long the job of the killed worker was waited for."""
@@ -94,8 +101,7 @@ class Trial:
         with measuring():
             self._ping()
         self._crew.stop()
-        if self._sizes.kill:
-            self._kill()
+        self._kill()
 
     def _submit(self) -> int:
         planned = int(self._peer.jobs * self._sizes.share)
@@ -125,8 +131,10 @@ class Trial:
         self._figures.drained = done
         self._figures.drain_per_s = (done - first) / seconds
         time.sleep(_SETTLE_SECONDS)
-        self._add_cpu("workers", self._crew.cpu_seconds() - used, done - first)
-        self._add_cpu("server", self._server_cpu() - server, done)
+        worked, served = self._crew.cpu_seconds() - used, self._server_cpu() - server
+        self._add_cpu("workers", worked, done - first)
+        self._add_cpu("server", served, done)
+        self._figures.drain_cpu_ms_per_1000 = (worked + served) * 1e6 / max(done - first, 1)
         if done < submitted:
             left = f"{submitted - done} jobs left after {seconds:.0f} s"
             raise PeerError(f"{left}; what follows needs an empty queue")
@@ -144,16 +152,19 @@ class Trial:
             self._figures.p99_ms = ordered[len(ordered) * 99 // 100] / 1e6
 
     def _kill(self) -> None:
-        """Kill the worker that runs a job, start it anew at once, and wait for the job."""
+        """Kill the process that runs a job, and wait for the job; workers that end return."""
         self._crew.start()
         self._crew.call("hang", seconds=_START_SECONDS)
         self._await(lambda: len(self._starts()), "the job that hangs did not begin")
+        time.sleep(_SETTLED_IN_SECONDS)
         killed = time.monotonic_ns()
         self._crew.kill(self._starts()[0][0])
-        self._figures.waited_s = self._peer.wait_seconds
-        deadline = time.monotonic() + self._peer.wait_seconds
+        waited = min(self._peer.wait_seconds, self._sizes.kill_seconds)
+        self._figures.waited_s = waited
+        deadline = time.monotonic() + waited
         while len(self._starts()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+            self._crew.revive()
+            time.sleep(_LOOK_SECONDS)
         for _, started in self._starts()[1:2]:
             self._figures.rerun_after_s = (started - killed) / 1e9
 

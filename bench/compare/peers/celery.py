@@ -3,7 +3,8 @@
 Settings: https://docs.celeryq.dev/en/stable/userguide/optimizing.html (a large prefetch
 multiplier for short tasks), .../userguide/configuration.html (no results, no rate limits) and
 .../userguide/concurrency/index.html: two workers of the solo pool, one per core, which drained
-three times as fast as `--concurrency 2` of the prefork pool. Tasks are acknowledged before
+three times as fast as `--concurrency 2` of the prefork pool. Workers do not talk to each other
+(.../reference/cli.html, `--without-gossip`, `--without-mingle`). Tasks are acknowledged before
 they run, which is the default. It has no call for many jobs.
 """
 

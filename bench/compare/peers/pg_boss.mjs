@@ -1,9 +1,9 @@
 // pg-boss on PostgreSQL.
 //
-// Settings: docs/api/workers.md, docs/api/queues.md and docs/api/jobs.md of its repository
-// (timgit/pg-boss, 12): LISTEN/NOTIFY for idle queues (useListenNotify, notify), large batches
-// with burstWhenBatchFull for full ones, insert() for many jobs at once; two processes. pg-boss
-// does not migrate or supervise in the producer.
+// Settings: https://github.com/timgit/pg-boss/blob/master/docs/api/workers.md (LISTEN/NOTIFY for
+// idle queues, large batches with burstWhenBatchFull for full ones), .../docs/api/queues.md
+// (notify) and .../docs/api/jobs.md (insert() for many jobs at once); two processes. pg-boss does
+// not supervise in the producer.
 
 import { PgBoss } from "pg-boss";
 import { TEXT, drive } from "../drive.mjs";

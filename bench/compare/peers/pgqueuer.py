@@ -1,8 +1,9 @@
 """PgQueuer on PostgreSQL.
 
-Settings: docs/guides/performance-tuning.md and docs/comparisons/benchmarks.md of its
-repository (janbjorge/pgqueuer, 1.6): asyncpg and uvloop, a connection for each queue manager,
-a larger batch for short jobs, `pgq autovac`, durability `durable` since all others here are.
+Settings: https://github.com/janbjorge/pgqueuer/blob/main/docs/guides/performance-tuning.md and
+https://github.com/janbjorge/pgqueuer/blob/main/docs/comparisons/benchmarks.md: asyncpg and
+uvloop, a connection for each queue manager, a larger batch for short jobs, `pgq autovac`,
+durability `durable` since all others here are.
 """
 
 import asyncio
