@@ -1,5 +1,6 @@
 """`longshore bench` with real processes, kept short: what it prints, not how fast it is."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from longshore_lab.servers import PostgresServer
+
 KEYS = {
     "jobs_per_s",
     "p50_ms",
@@ -16,6 +19,7 @@ KEYS = {
     "submit_p50_ms",
     "submit_p99_ms",
     "cpu_us_per_job",
+    "wal_bytes_per_job",
     "stolen",
 }
 
@@ -78,6 +82,18 @@ def test_drain_runs_every_job_it_submitted(tmp_path: Path):
         timeout=60,
     )
     assert '"succeeded": 3000' in listed.stdout or '"succeeded":3000' in listed.stdout
+
+
+async def test_on_postgresql_it_says_what_a_job_takes_of_the_log(
+    postgres_server: PostgresServer,
+):
+    url = await asyncio.to_thread(postgres_server.create, "bench_log")
+
+    found = await asyncio.to_thread(
+        figures, *("--engine", url, "--mode", "drain", "--jobs", "2000"), "--profile", "noop"
+    )
+
+    assert 50 < found["wal_bytes_per_job"] < 5_000
 
 
 def test_latency_measures_an_idle_queue():

@@ -55,6 +55,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Of one submit call, durably committed."""
     submit_p99_ms: float
     cpu_us_per_job: CpuPerJob
+    wal_bytes_per_job: float | None
+    """What PostgreSQL wrote to its log, submit included; None where there is no such log."""
     depth: int
     """Jobs that waited when the measurement ended."""
     stolen: float | None
@@ -105,6 +107,7 @@ class _Stage:
         self._board = Board(folder / "board")
         self._workers = range(1, plan.processes + 1)
         self._server = asyncio.run(server_of(plan.url))
+        self._wal = self._server.wal()
         self._hours: tuple[Hours | None, Hours | None] = None, None
         roles = ["producer"] + ["worker"] * plan.processes
         self._processes = [self._start(role, number) for number, role in enumerate(roles)]
@@ -116,6 +119,7 @@ class _Stage:
         else:
             jobs, seconds, cpu = self._to_the_end()
         depth = self._board.count(0) - self._finished()
+        written = self._written(jobs)
         self.end()
         waits, submits = self._samples(*self._workers), self._samples(0)
         return Figures(
@@ -128,6 +132,7 @@ class _Stage:
             submit_p50_ms=_percentile(submits, 50),
             submit_p99_ms=_percentile(submits, 99),
             cpu_us_per_job=cpu,
+            wal_bytes_per_job=written,
             depth=max(depth, 0),
             stolen=_stolen(*self._hours),
         )
@@ -155,6 +160,7 @@ class _Stage:
         self._board.phase = _GO
         warm_up = self._plan.seconds / 4
         self._sleep("warming up", warm_up)
+        self._wal = self._server.wal()
         hours = Hours.now()
         began, first, used = time.perf_counter(), self._finished(), self._cpu()
         self._sleep("measuring", self._plan.seconds)
@@ -188,6 +194,11 @@ class _Stage:
         used = [now - then for now, then in zip(self._cpu(), before, strict=True)]
         producer, *workers, server = (round(one / max(jobs, 1), 2) for one in used)
         return CpuPerJob(producer, round(sum(workers), 2), server)
+
+    def _written(self, jobs: int) -> float | None:
+        """Of a drain the whole, of steady what was written since the warm-up."""
+        now, then = self._server.wal(), self._wal
+        return round((now - then) / max(jobs, 1), 1) if now and then else None
 
     def _all_ready(self) -> float:
         ready = sum(self._board.is_ready(one) for one in range(len(self._processes)))

@@ -1,5 +1,6 @@
-"""The processor time of an engine's server, where it runs on this machine."""
+"""What an engine's server used: processor time, where it runs on this machine, and its log."""
 
+import asyncio
 import os
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,10 +11,15 @@ _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """A process and its children. None stands for a server that cannot be looked at."""
+    """A process and its children. None stands for what cannot be looked at, or is not there."""
 
-    def __init__(self, pid: int | None) -> None:
+    def __init__(self, pid: int | None, url: str | None = None) -> None:
         self._pid = pid
+        self._url = url
+
+    def wal(self) -> int | None:
+        """Bytes of write-ahead log so far, of the whole server."""
+        return asyncio.run(_wal(self._url)) if self._url is not None else None
 
     def cpu(self) -> int:
         """Microseconds used so far, those of children that have ended included."""
@@ -37,7 +43,8 @@ async def server_of(url: str) -> Server:
         return Server(None)
     import asyncpg  # only where there is a server to ask
 
-    connection = await asyncpg.connect(url.partition("?")[0])
+    address = url.partition("?")[0]
+    connection = await asyncpg.connect(address)
     try:
         # A number from another machine would name another process here.
         is_here = await connection.fetchval(
@@ -47,7 +54,17 @@ async def server_of(url: str) -> Server:
         backend = _stat(await connection.fetchval("select pg_backend_pid()"))
     finally:
         await connection.close()
-    return Server(backend[3] if is_here and backend is not None else None)
+    return Server(backend[3] if is_here and backend is not None else None, address)
+
+
+async def _wal(url: str) -> int:
+    import asyncpg  # as above
+
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("select pg_current_wal_insert_lsn() - '0/0'"))
+    finally:
+        await connection.close()
 
 
 def _stat(pid: int) -> list[int] | None:

@@ -171,7 +171,9 @@ def _print_table(best: dict[str, Figures]) -> None:
         + _loss(best),
     )
     table.add_column("profile")
-    for heading in ("jobs/s", "wait ms p50", "p99", "submit ms p50", "p99", "CPU µs/job"):
+    headings = ["jobs/s", "wait ms p50", "p99", "submit ms p50", "p99", "CPU µs/job"]
+    has_log = any(one.wal_bytes_per_job is not None for one in best.values())
+    for heading in [*headings, *(["WAL bytes/job"] if has_log else [])]:
         table.add_column(heading, justify="right")
     for name, one in best.items():
         cpu = one.cpu_us_per_job
@@ -183,6 +185,7 @@ def _print_table(best: dict[str, Figures]) -> None:
             f"{one.submit_p50_ms:.2f}",
             f"{one.submit_p99_ms:.2f}",
             f"{cpu.producer:.1f} + {cpu.worker:.1f} + {cpu.server:.1f}",
+            *([f"{one.wal_bytes_per_job:,.0f}"] if one.wal_bytes_per_job is not None else []),
         )
     Console().print(table)
 
