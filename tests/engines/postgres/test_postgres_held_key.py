@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 
 from longshore.core.job import Submitted, Verdict
@@ -92,6 +93,33 @@ async def test_whoever_waited_for_a_key_gets_it_when_its_holder_gives_up(
     assert sorted(one.verdict for one in answers) == [Verdict.ACCEPTED, *[Verdict.REPEATED] * 4]
     assert (await submit(engine, "held")).id == answers[0].id
     assert (await engine.submit([a_job(id=an_id())]))[0].verdict is Verdict.ACCEPTED
+
+
+async def test_a_key_that_is_given_up_is_had_at_once_though_many_wait_for_another(
+    engine: PostgresEngine, other: Connection, empty_postgres_url: str
+):
+    third = await asyncpg.connect(empty_postgres_url)
+    lent = third.transaction()
+    async with other.transaction():
+        await hold(engine, other, "hot")
+        await lent.start()
+        await hold(engine, third, "cold")
+        hot = [asyncio.create_task(submit(engine, "hot")) for _ in range(400)]
+        cold = asyncio.create_task(submit(engine, "cold"))
+        # Long enough for every one of them to have asked, or to stand behind one who has.
+        assert await asyncio.wait([cold], timeout=1.0) == (set(), {cold})
+
+        await lent.rollback()
+        begin = time.monotonic()
+        async with asyncio.timeout(20):
+            assert (await cold).verdict is Verdict.ACCEPTED
+        took = time.monotonic() - begin
+        assert not any(one.done() for one in hot)
+    await asyncio.gather(*hot)
+    await third.close()
+
+    # Its longest pause is half a second; a turn behind 400 others takes four.
+    assert took < 2.0
 
 
 async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(

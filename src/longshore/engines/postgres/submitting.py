@@ -6,7 +6,7 @@ tried again: no job fails or waits for the fault of another.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Hashable, Sequence
 from typing import NamedTuple
 
 from longshore.core.event import Group
@@ -18,6 +18,7 @@ from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
 from longshore.engines.postgres.gathering import Gathering
 from longshore.engines.postgres.sql import SQL
+from longshore.engines.postgres.turns import Turn, Turns
 from longshore.errors import (
     ConfigError,
     EngineBusyError,
@@ -37,7 +38,7 @@ _PLENTY = 128
 _PATIENCE = 10.0
 """Seconds that a job waits for a transaction that holds its key."""
 _LONERS = 2
-"""Such jobs that ask at once: the pool is there for others too."""
+"""Such calls that ask at once, of all sets of keys: the pool is there for others too."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two times that such a job asks."""
 _KNOWN, _HELD = "23505", "55P03"
@@ -128,14 +129,15 @@ class _Stream:
         self._held: Counter[_Key] = Counter()
         """The keys of calls that wait alone."""
         self._loners = asyncio.Semaphore(_LONERS)
+        self._turns = Turns()
 
     def submit(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Submitted]]":
         """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Submitted]] = loop.create_future()
         call = _Call(jobs, answer)
-        if self._held and not self._held.keys().isdisjoint(_keys(jobs)):
-            self._keep(self._wait_alone(call))
+        if self._held and self._is_held(call):
+            self._set_aside(call)
             return answer
         self._waiting.append(call)
         self._count += len(jobs)
@@ -184,10 +186,16 @@ class _Stream:
             if self._waiting:
                 self._plan(asyncio.get_running_loop())
 
-    async def _wait_alone(self, call: _Call) -> None:
+    def _is_held(self, call: _Call) -> bool:
+        return not self._held.keys().isdisjoint(_keys(call.jobs))
+
+    def _set_aside(self, call: _Call) -> None:
         """Someone holds a key of this call in an open transaction: the others go on."""
         keys = _keys(call.jobs)
         self._held.update(keys)
+        self._keep(self._wait_alone(call, keys))
+
+    async def _wait_alone(self, call: _Call, keys: list[_Key]) -> None:
         try:
             await self._ask_alone(call)
         except BaseException as error:
@@ -198,25 +206,32 @@ class _Stream:
             self._held += Counter()  # without those that are at zero
 
     async def _ask_alone(self, call: _Call) -> None:
-        loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + _PATIENCE, _FIRST_PAUSE
-        while True:
+        until = asyncio.get_running_loop().time() + _PATIENCE
+        # Where there is no key, there is nobody to wait behind.
+        keys = frozenset[Hashable](_keys(call.jobs) or [id(call)])
+        async with self._turns.of(keys, until) as turn:
+            await self._ask_on(call, turn, until)
+
+    async def _ask_on(self, call: _Call, turn: Turn, until: float) -> None:
+        """Once at least, unless someone who waits for the same keys has just heard no."""
+        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
+        while turn.refusal is None or loop.time() <= until:
             try:
                 async with self._loners:
                     answers = await self._store(self._database, call.jobs)
+            except EngineBusyError as error:
+                turn.refusal = error
             except LongshoreError as error:
-                if not isinstance(error, EngineBusyError):
-                    _refuse([call], error)
-                    return
-                if loop.time() > deadline:
-                    is_held = sqlstate(error) == _HELD
-                    _refuse([call], InFlightError() if is_held else error)
-                    return
+                _refuse([call], error)
+                return
             else:
+                turn.refusal = None
                 _answer([call], answers)
                 return
             await asyncio.sleep(self._database.connector.jitter(pause))
             pause = min(pause * 2, _LONGEST_PAUSE)
+        is_held = sqlstate(turn.refusal) == _HELD
+        _refuse([call], InFlightError() if is_held else turn.refusal)
 
     async def _serve(self, lane: Lane, calls: list[_Call]) -> None:
         jobs = calls[0].jobs if len(calls) == 1 else [job for one in calls for job in one.jobs]
@@ -224,16 +239,27 @@ class _Stream:
             answers = await self._store(lane, jobs)
         except LongshoreError as error:
             if len(calls) == 1 and isinstance(error, EngineBusyError):
-                self._keep(self._wait_alone(calls[0]))
+                self._set_aside(calls[0])
                 return
             if len(calls) == 1 or isinstance(error, EngineUnavailableError):
                 _refuse(calls, error)
                 return
             middle = len(calls) // 2
-            await self._serve(lane, calls[:middle])
-            await self._serve(lane, calls[middle:])
+            for half in (calls[:middle], calls[middle:]):
+                if others := self._sifted(half):
+                    await self._serve(lane, others)
             return
         _answer(calls, answers)
+
+    def _sifted(self, calls: list[_Call]) -> list[_Call]:
+        """Without those for whose keys someone waits by now: each would wait for them anew."""
+        free: list[_Call] = []
+        for one in calls:
+            if self._is_held(one):
+                self._set_aside(one)
+            else:
+                free.append(one)
+        return free
 
     async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
         now = self._database.now()
