@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import statistics
 import time
 from contextlib import suppress
 from typing import Any
@@ -27,6 +28,9 @@ from longshore.errors import (
     ConfigError,
     LongshoreError,
 )
+from longshore.worker.worker import Worker
+
+log = logging.getLogger(__name__)
 
 
 async def test_the_writes_and_the_success_are_one_commit(app: Longshore, db: Any) -> None:
@@ -291,7 +295,7 @@ async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     async with working(app, lease=lease) as worker:
         async with asyncio.timeout(20):
             await opened.wait()
-        ends = time.monotonic() + 1.5 * lease
+        ends = time.monotonic() + 2.2 * lease
         while time.monotonic() < ends:
             others = await app.submit_many([short.spec(n) for n in range(50)])
             for one in others:
@@ -307,6 +311,61 @@ async def test_others_go_on_and_the_lease_is_kept_while_a_transaction_is_open(
     told = await events(app.engine, handle)
     assert told == [Name.SUBMITTED, Name.STARTED, Name.SUCCEEDED]
     await assert_in_order(db)
+
+
+async def finished_per_s(app: Longshore, worker: Worker, task: Any, seconds: float) -> float:
+    """The rate of a worker that always finds jobs of a task."""
+    begin, before = time.monotonic(), worker.stats.succeeded
+    ahead = 0
+
+    async def caller() -> None:
+        nonlocal ahead
+        while time.monotonic() < begin + seconds:
+            if ahead - (worker.stats.succeeded - before) > 2_000:
+                await asyncio.sleep(0.002)
+                continue
+            ahead += 100
+            await app.submit_many([task.spec(n) for n in range(100)])
+
+    await asyncio.gather(*(caller() for _ in range(4)))
+    return (worker.stats.succeeded - before) / (time.monotonic() - begin)
+
+
+@pytest.mark.prove
+async def test_a_transaction_that_is_open_for_two_leases_leaves_others_their_rate(
+    app: Longshore, db: Any
+) -> None:
+    opened, go = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def long(n: int) -> None:
+        async with current_job().transaction() as connection:
+            await write(connection, n)
+            opened.set()
+            await go.wait()
+
+    @app.task
+    async def short(n: int) -> None: ...
+
+    lease = 2.0
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    async with working(app, lease=lease, concurrency=64) as worker:
+        await finished_per_s(app, worker, short, 2.0)
+        for number in range(3):
+            rates[False].append(await finished_per_s(app, worker, short, 2.2 * lease))
+            handle = await long.submit(number)
+            await opened.wait()
+            rates[True].append(await finished_per_s(app, worker, short, 2.2 * lease))
+            assert await state_of(handle) is State.RUNNING
+            go.set()
+            await until(handle, State.SUCCEEDED)
+            opened.clear()
+            go.clear()
+        assert worker.stats.lost_leases == 0
+
+    log.info("jobs/s without and with an open transaction: %s", rates)
+    assert await written(db) == [0, 1, 2]
+    assert statistics.median(rates[True]) >= 0.8 * statistics.median(rates[False])
 
 
 async def test_more_handlers_than_connections_take_turns(app: Longshore, db: Any) -> None:
