@@ -27,8 +27,6 @@ class Callers:
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.waiting = 0
-        self.under_way = 0
-        self.is_plenty = False
         self.commits: list[int] = []
         self._gathering = Gathering(self._go)
 
@@ -37,8 +35,7 @@ class Callers:
         self.loop.turn()
         for _ in range(count):
             self.waiting += 1
-            callers = self.waiting + self.under_way
-            self._gathering.plan(self.loop, self.waiting, callers, is_plenty=self.is_plenty)
+            self._gathering.plan(self.loop, self.waiting, 0)
         self.loop.turn()
 
     def _go(self) -> None:
@@ -80,15 +77,14 @@ def test_who_comes_when_he_likes_shares_a_commit_every_four_milliseconds(callers
     assert set(callers.commits[1:]) <= {3, 4, 5}
 
 
-@pytest.mark.parametrize(("is_plenty", "commits"), [(True, [4]), (False, [])])
-def test_half_of_those_who_bring_plenty_do_not_wait_for_the_other_half(
-    callers: Callers, is_plenty: bool, commits: list[int]
+@pytest.mark.parametrize(("expected", "commits"), [(128, [64]), (130, [])])
+def test_half_of_a_crowd_does_not_wait_for_the_other_half(
+    callers: Callers, expected: int, commits: list[int]
 ):
-    callers.call(8)
+    callers.call(expected)
     callers.commits.clear()
-    callers.is_plenty = is_plenty
 
-    callers.call(4, at=0.001)
+    callers.call(64, at=0.001)
 
     assert callers.commits == commits
 

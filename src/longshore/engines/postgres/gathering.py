@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Gathering"]
+__all__ = ["CROWD", "Gathering"]
 
 _GATHER = 0.004
 """Seconds from one commit to the next, while more callers may come: a commit costs both sides
 as much as several jobs do."""
+CROWD = 64
+"""Callers that are worth a commit, though others are expected."""
 _WINDOW = 0.5
 """Seconds for which it is remembered how many callers there were at once."""
 
@@ -31,19 +33,9 @@ class Gathering:
         """The most callers at once, in this window and in the one before."""
         self._until = 0.0
 
-    def plan(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        waiting: int,
-        callers: int,
-        *,
-        is_plenty: bool = False,
-    ) -> None:
-        """Callers wait for a commit, and there is room.
-
-        `callers` have no answer yet, those included whose commit is under way. `is_plenty`:
-        what they bring is worth a commit.
-        """
+    def plan(self, loop: asyncio.AbstractEventLoop, waiting: int, under_way: int) -> None:
+        """Callers wait for a commit, and there is room; the commits of others are under way."""
+        callers = waiting + under_way
         if callers > self._lately:
             self._lately = callers
         if self._is_due:
@@ -51,7 +43,7 @@ class Gathering:
         now = loop.time()
         expected = max(self._before, self._lately)
         # With half of them in each commit, one is made while the store works on the other.
-        is_half = is_plenty and 2 * waiting >= expected
+        is_half = waiting >= CROWD and 2 * waiting >= expected
         if is_half or callers >= expected or now >= self._begins:
             self._is_due = True
             # Whoever calls in the same turn of the loop travels along.

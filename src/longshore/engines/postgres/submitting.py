@@ -16,7 +16,7 @@ from longshore.engines.postgres import batch
 from longshore.engines.postgres.arrays import packed_columns
 from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
-from longshore.engines.postgres.gathering import Gathering
+from longshore.engines.postgres.gathering import CROWD, Gathering
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.turns import Turn, Turns
 from longshore.errors import (
@@ -33,8 +33,6 @@ MOST_JOBS = 2_000
 """Jobs of one commit, unless a single call brings more."""
 _LANES = 2
 """Commits under way at once: while one waits for the disk the next is made."""
-_PLENTY = 128
-"""Jobs for which a commit is worth its cost: half of the callers need not wait for the rest."""
 _PATIENCE = 10.0
 """Seconds that a job waits for a transaction that holds its key."""
 _LONERS = 2
@@ -124,8 +122,6 @@ class _Stream:
         self._gathering = Gathering(self._go)
         self._sent = 0
         """Calls whose commit is under way."""
-        self._count = 0
-        """Jobs that wait for a commit."""
         self._held: Counter[_Key] = Counter()
         """The keys of calls that wait alone."""
         self._loners = asyncio.Semaphore(_LONERS)
@@ -140,9 +136,8 @@ class _Stream:
             self._set_aside(call)
             return answer
         self._waiting.append(call)
-        self._count += len(jobs)
         if self._free:
-            self._plan(loop)
+            self._gathering.plan(loop, len(self._waiting), self._sent)
         return answer
 
     async def close(self) -> None:
@@ -155,19 +150,17 @@ class _Stream:
 
     def _go(self) -> None:
         while self._waiting and self._free:
+            most = len(self._waiting)
+            if most >= 2 * CROWD and len(self._free) == _LANES:
+                # In two commits, or callers and store would wait for each other from then on.
+                most //= 2
             calls = [self._waiting.popleft()]
             count = len(calls[0].jobs)
-            while self._waiting and count + len(self._waiting[0].jobs) <= MOST_JOBS:
+            while len(calls) < most and count + len(self._waiting[0].jobs) <= MOST_JOBS:
                 calls.append(self._waiting.popleft())
                 count += len(calls[-1].jobs)
             self._sent += len(calls)
-            self._count -= count
             self._keep(self._run(self._free.pop(), calls))
-
-    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
-        waiting = len(self._waiting)
-        is_plenty = self._count >= _PLENTY
-        self._gathering.plan(loop, waiting, waiting + self._sent, is_plenty=is_plenty)
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -184,7 +177,8 @@ class _Stream:
             self._free.append(lane)
             self._sent -= len(calls)
             if self._waiting:
-                self._plan(asyncio.get_running_loop())
+                loop = asyncio.get_running_loop()
+                self._gathering.plan(loop, len(self._waiting), self._sent)
 
     def _is_held(self, call: _Call) -> bool:
         return not self._held.keys().isdisjoint(_keys(call.jobs))
