@@ -55,7 +55,8 @@ class Plan:
         self._accepted: list[Reference] = []
         """Settlements of jobs that were completed before."""
         self._over: list[HeldSpan] = []
-        self._partly: list[_Ending] = []
+        self._partly: list[tuple[HeldSpan, list[Settlement], int]] = []
+        """Spans of which some jobs ended: those that plainly succeeded, and how many others."""
         self._trimmed: list[_Ending] = []
 
     def start(self, started: Sequence[Reference]) -> None:
@@ -111,7 +112,7 @@ class Plan:
             if handle in book.held:
                 changes.journal.append((handle, span.delivery, STARTED, None, None))
                 self._mentioned.add(span)
-        touched = {span for span, _ in (*self._partly, *self._trimmed)}.union(self._over)
+        touched = {one[0] for one in (*self._partly, *self._trimmed)}.union(self._over)
         for span in book.lagging:
             if span not in touched:
                 touched.add(span)
@@ -168,10 +169,10 @@ class Plan:
         for handle, span in self._begun.items():
             span.begun.setdefault(handle & _ORDINAL, now)
         book.starting.difference_update(self._begun)
-        for span, found in self._partly:
-            span.out -= len(found)
+        for span, plain, others in self._partly:
+            span.out -= len(plain) + others
             span.has_ended = True
-            span.done.update(_times(one) for one in found if _is_plain(one))
+            span.done.update(map(_times, plain))
         for span, found in self._trimmed:
             span.out -= len(found)
             self._trimmed_is_stored(span)
@@ -197,8 +198,10 @@ class Plan:
 
     def _end(self, span: HeldSpan, found: list[Settlement]) -> None:
         plain = [one for one in found if _is_plain(one)]
+        others: list[Settlement] = []
         if len(plain) < len(found):
-            self._end_otherwise(span, [one for one in found if not _is_plain(one)])
+            others = [one for one in found if not _is_plain(one)]
+            self._end_otherwise(span, others)
         if plain:
             self._tell(span, plain)
             self._changes.results += [
@@ -210,14 +213,14 @@ class Plan:
             # Whoever leaves a line is not told of by the journal: that would not say whether.
             self._trim(span, found)
         else:
-            self._partly.append((span, found))
+            self._partly.append((span, plain, len(others)))
             self._mentioned.add(span)
-            self._changes.journal += [
+            journal = self._changes.journal
+            journal += [
                 (one.handle, one.delivery, SUCCEEDED, one.started_at, one.finished_at)
-                if _is_plain(one)
-                else (one.handle, one.delivery, ENDED, None, None)
-                for one in found
+                for one in plain
             ]
+            journal += [(one.handle, one.delivery, ENDED, None, None) for one in others]
 
     def _let_go(self, span: HeldSpan, plain: list[Settlement]) -> None:
         self._over.append(span)
