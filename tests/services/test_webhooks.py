@@ -14,6 +14,7 @@ from test_task_http_guard import INWARD, NAMES
 
 from longshore import Longshore, Settings, webhooks
 from longshore.core import webhook
+from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.core.view import JobFilter
 from longshore.core.webhook import Endpoint
@@ -199,6 +200,58 @@ async def test_every_endpoint_hears_once_whoever_reads_for_them():
 
     assert (by_first, standing_by, by_second) == (420, 420, 424)
     assert (lost, by_first_again) == (424, 428)
+
+
+class SlowIds(IdSource):
+    """Takes ten milliseconds for each id, by the clock of the store."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self._hands = clock
+
+    def make(self) -> JobId:
+        self._hands.advance(SECOND // 100)
+        return super().make()
+
+
+async def test_what_takes_longer_than_a_lease_is_delivered_by_one_and_once(store: str):
+    clock = ManualClock()
+    engine = open_engine(store, clock=clock)
+    await engine.migrate()
+    await webhooks.create(engine, tenant="default", url="https://example.com/")
+    await engine.submit([a_job() for _ in range(2_000)])
+    flaky = FlakyEngine(engine)
+
+    async def read_all() -> None:
+        notifier = Notifier(flaky.as_engine, SlowIds(clock))
+        while not any(not one.behind for one in await engine.consumers()):
+            await notifier.tick()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(read_all())
+    await engine.close()
+
+    assert flaky.calls.count("submit") == 4
+
+
+async def test_how_far_it_is_is_noted_every_few_thousand_events(store: str):
+    engine = open_engine(store)
+    await engine.migrate()
+    await webhooks.create(engine, tenant="default", url="https://example.com/", types=("rare",))
+    for size in (2_000, 2_000, 2_000, 12_000):
+        await engine.submit([a_job() for _ in range(size)])
+    notifier = Notifier(engine, IdSource())
+
+    pauses: list[float] = []
+    behind: list[int] = []
+    for _ in range(5):
+        pauses.append(await notifier.tick())
+        behind += [one.behind for one in await engine.consumers()]
+    await engine.close()
+
+    assert behind == [2, 1, 1, 1, 0]
+    assert [pause > 0 for pause in pauses] == [False, False, False, False, True]
 
 
 @asynccontextmanager

@@ -39,3 +39,19 @@ def test_an_events_id_never_changes() -> None:
     batch = EventBatch(9, 123, [Group(Name.STARTED, "q", "t", "default", ONE + TWO)])
 
     assert [one.id for one in expand(batch)] == [one.id for one in expand(batch)]
+
+
+def test_a_batch_is_expanded_from_any_event_on() -> None:
+    groups = [
+        Group(Name.STARTED, "q", "t", "default", ONE + TWO),
+        Group(
+            Name.FAILED, "q", "", "", ONE + TWO, [{"a": 1}, {"b": 2}], ["x", "y"], ["r", "s"]
+        ),
+    ]
+    batch = EventBatch(9, 123, groups)
+    whole = list(expand(batch))
+
+    parts = [list(expand(batch, start=start)) for start in range(6)]
+
+    assert parts == [whole[start:] for start in range(6)]
+    assert batch.count == len(whole) == 4

@@ -116,6 +116,11 @@ class EventBatch(msgspec.Struct, frozen=True, gc=False):
     at: int
     groups: list[Group]
 
+    @property
+    def count(self) -> int:
+        """How many events it holds."""
+        return sum(len(group.ids) for group in self.groups) // 16
+
 
 class Span(msgspec.Struct, frozen=True, gc=False):
     """The positions that an outbox holds."""
@@ -156,13 +161,14 @@ def decode(body: bytes) -> list[Group]:
     return _decoder.decode(body)
 
 
-def expand(batch: EventBatch) -> Iterable[Event]:
-    """The batch's events one by one, in order."""
-    index = 0
+def expand(batch: EventBatch, *, start: int = 0) -> Iterable[Event]:
+    """The batch's events one by one, in order, without the first `start` of them."""
+    first = 0
     for group in batch.groups:
-        for offset in range(len(group.ids) // 16):
+        count = len(group.ids) // 16
+        for offset in range(max(start - first, 0), count):
             yield Event(
-                f"{batch.position}.{index}",
+                f"{batch.position}.{first + offset}",
                 group.name,
                 batch.at,
                 JobId(group.ids[offset * 16 : offset * 16 + 16]),
@@ -172,7 +178,7 @@ def expand(batch: EventBatch) -> Iterable[Event]:
                 group.details[offset] if group.details else {},
                 group.trace,
             )
-            index += 1
+        first += count
 
 
 def names(settlement: Settlement, *, start_is_known: bool) -> tuple[Name, ...]:

@@ -5,13 +5,15 @@ endpoint and the event: whoever crashes between both, and reads on, doubles noth
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from longshore import webhooks
-from longshore.core import event, webhook
+from longshore.core import webhook
 from longshore.core.consumer import Cursor
-from longshore.core.event import EventBatch
+from longshore.core.event import Event, EventBatch
 from longshore.core.job import NewJob
+from longshore.core.portion import next_portion
 from longshore.core.webhook import Endpoint
 from longshore.engine import Engine
 from longshore.errors import CursorLostError
@@ -22,6 +24,8 @@ __all__ = ["CONSUMER", "Notifier"]
 CONSUMER = "webhooks"
 _LEASE_US = 15_000_000
 _PAGE = 200
+_EVENTS = 5_000
+"""Looked at between two notes of how far it has come."""
 _AT_ONCE = 500
 _PAUSE_S = 0.25
 _ELSEWHERE_S = 3.0
@@ -37,6 +41,10 @@ class Notifier:
         self._holder = f"scheduler-{secrets.token_hex(4)}"
         self._cursor: Cursor | None = None
         self._position = 0
+        self._waiting: list[EventBatch] = []
+        self._into = 0
+        """Events of the first batch that waits which are delivered already."""
+        self._is_more = False
 
     async def tick(self) -> float:
         """Submit what the next events are to bring; the seconds until the next look."""
@@ -57,12 +65,14 @@ class Notifier:
         )
         if self._cursor is None:
             return False
-        self._position = self._cursor.position
+        self._position, self._waiting, self._into = self._cursor.position, [], 0
         return True
 
     async def _pass_on(self, cursor: Cursor) -> float:
         engine = self._engine
-        batches = await engine.unread(cursor, after=self._position, limit=_PAGE)
+        if not self._waiting:
+            self._waiting = await engine.unread(cursor, after=self._position, limit=_PAGE)
+            self._is_more = len(self._waiting) == _PAGE
         # After the look: whoever was there before it happened hears of it.
         endpoints = await engine.webhooks()
         if not endpoints:
@@ -70,31 +80,35 @@ class Notifier:
             self._cursor = None
             await engine.delete_consumer(CONSUMER)
             return _ELSEWHERE_S
-        jobs = self._deliveries(batches, endpoints)
-        for start in range(0, len(jobs), _AT_ONCE):
-            await engine.submit(jobs[start : start + _AT_ONCE])
-        if batches:
-            await engine.advance(cursor, position=batches[-1].position)
-            self._position = batches[-1].position
-        return 0.0 if len(batches) == _PAGE else _PAUSE_S
+        if self._waiting:
+            await self._submit(cursor, endpoints)
+        return 0.0 if self._waiting or self._is_more else _PAUSE_S
+
+    async def _submit(self, cursor: Cursor, endpoints: Sequence[Endpoint]) -> None:
+        engine, waiting = self._engine, self._waiting
+        portion = next_portion(waiting, _EVENTS, into=self._into)
+        jobs = self._deliveries(portion.events, endpoints)
+        while few := list(islice(jobs, _AT_ONCE)):
+            await engine.submit(few)
+            # Keeps the cursor: a portion may bring many deliveries, to a store that is slow.
+            await engine.advance(cursor, position=self._position)
+        reached = waiting[portion.passed - 1].position if portion.passed else self._position
+        await engine.advance(cursor, position=reached)
+        self._position = reached
+        self._waiting, self._into = waiting[portion.passed :], portion.into
 
     def _deliveries(
-        self, batches: Sequence[EventBatch], endpoints: Sequence[Endpoint]
-    ) -> list[NewJob]:
-        found: list[NewJob] = []
-        for batch in batches:
-            for one in event.expand(batch):
-                wanted = [it for it in endpoints if webhook.fits(it, one)]
-                body = webhook.body_of(one) if wanted else ""
-                message = webhook.message_id(one.id)
-                found += [
-                    webhooks.delivery_job(
-                        self._ids.make(),
-                        it,
-                        webhooks.Message(it.id, message, one.name, body),
-                        key=f"{webhook.TASK}:{it.id}:{one.id}",
-                        trace=one.trace,
-                    )
-                    for it in wanted
-                ]
-        return found
+        self, events: Sequence[Event], endpoints: Sequence[Endpoint]
+    ) -> Iterator[NewJob]:
+        for one in events:
+            wanted = [it for it in endpoints if webhook.fits(it, one)]
+            body = webhook.body_of(one) if wanted else ""
+            message = webhook.message_id(one.id)
+            for it in wanted:
+                yield webhooks.delivery_job(
+                    self._ids.make(),
+                    it,
+                    webhooks.Message(it.id, message, one.name, body),
+                    key=f"{webhook.TASK}:{it.id}:{one.id}",
+                    trace=one.trace,
+                )
