@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from longshore.core import cloudevent
 from longshore.core.event import Event, expand
 from longshore.outbox import Outbox
+from longshore.relay.relay import MOST_EVENTS
 
 __all__ = ["Ledger", "Record", "balance", "header", "read_outbox", "read_topic"]
 
@@ -40,11 +41,17 @@ class Ledger:
     """Keys whose events, each where it came first, are not in their order."""
     doubles: int
     """Records of events that came before."""
+    largest: int
+    """Events of the largest batch: what has to be noted at once."""
 
     @property
     def is_sound(self) -> bool:
         """Nothing is missing, strange or out of order; doubles are allowed."""
         return not (self.missing or self.strange or self.disordered)
+
+    def most_doubles(self, kills: int) -> int:
+        """How many there may be after so many relays were killed: one handing over of each."""
+        return kills * max(MOST_EVENTS, self.largest)
 
 
 def balance(events: Sequence[Event], records: Iterable[Record]) -> Ledger:
@@ -70,6 +77,7 @@ def balance(events: Sequence[Event], records: Iterable[Record]) -> Ledger:
             and set(got) <= ids
         ),
         doubles=seen.total() - len(seen),
+        largest=max(Counter(one.id.partition(".")[0] for one in events).values(), default=0),
     )
 
 

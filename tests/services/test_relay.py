@@ -9,7 +9,7 @@ from longshore.core.event import EXPENDABLE, Event, Name
 from longshore.core.job import Report
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.relay.relay import LEASE_US, Relay
+from longshore.relay.relay import LEASE_US, MOST_EVENTS, Relay
 from longshore.relay.sink import Refused, SinkError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import a_job
@@ -24,6 +24,7 @@ class Basket:
 
     def __init__(self) -> None:
         self.kept: list[Event] = []
+        self.sizes: list[int] = []
         self.is_down = False
         self.crashes = False
         self.refuses: set[Name] = set()
@@ -32,6 +33,7 @@ class Basket:
         self, events: Sequence[Event], *, keep: Callable[[], Awaitable[None]]
     ) -> list[Refused]:
         await keep()
+        self.sizes.append(len(events))
         if self.is_down:
             raise SinkError("no room")
         self.kept += [one for one in events if one.name not in self.refuses]
@@ -56,8 +58,8 @@ async def engine(clock: ManualClock) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-def _relay(engine: Engine, sink: Basket, clock: ManualClock, holder: str = "a") -> Relay:
-    return Relay(engine, sink, holder=holder, clock=clock)
+def _relay(engine: Engine, sink: Basket, holder: str = "a") -> Relay:
+    return Relay(engine, sink, holder=holder)
 
 
 async def _work(engine: Engine, jobs: int = 3) -> None:
@@ -71,7 +73,7 @@ async def test_every_event_is_handed_over_once_and_in_order(
     engine: Engine, clock: ManualClock
 ) -> None:
     sink = Basket()
-    relay = _relay(engine, sink, clock)
+    relay = _relay(engine, sink)
     await _work(engine)
     clock.advance(2_000_000)
     await relay.tick()
@@ -88,7 +90,7 @@ async def test_one_relay_ships_and_another_goes_on_when_it_leaves_or_dies(
     engine: Engine, clock: ManualClock
 ) -> None:
     sink = Basket()
-    first, second = _relay(engine, sink, clock), _relay(engine, sink, clock, "b")
+    first, second = _relay(engine, sink), _relay(engine, sink, "b")
     await _work(engine)
     await first.tick()
     await second.tick()
@@ -98,7 +100,7 @@ async def test_one_relay_ships_and_another_goes_on_when_it_leaves_or_dies(
     await second.tick()
     clock.advance(LEASE_US)  # the second is not heard of any more
     await _work(engine)
-    third = _relay(engine, sink, clock, "c")
+    third = _relay(engine, sink, "c")
     await third.tick()
     await second.tick()
 
@@ -111,7 +113,7 @@ async def test_a_sink_that_is_down_gets_everything_later_with_the_same_ids(
     engine: Engine, clock: ManualClock
 ) -> None:
     sink = Basket()
-    relay = _relay(engine, sink, clock)
+    relay = _relay(engine, sink)
     sink.is_down = True
     await _work(engine)
     pauses = [await relay.tick() for _ in range(12)]
@@ -130,12 +132,10 @@ async def test_a_sink_that_is_down_gets_everything_later_with_the_same_ids(
     assert max(pauses) < LEASE_US / 1e6 / 2
 
 
-async def test_what_a_sink_refuses_is_set_aside_and_the_others_flow(
-    engine: Engine, clock: ManualClock
-) -> None:
+async def test_what_a_sink_refuses_is_set_aside_and_the_others_flow(engine: Engine) -> None:
     sink = Basket()
     sink.refuses = {Name.STARTED}
-    relay = _relay(engine, sink, clock)
+    relay = _relay(engine, sink)
     await _work(engine, jobs=2)
     await relay.tick()
 
@@ -151,24 +151,80 @@ async def test_what_a_sink_refuses_is_set_aside_and_the_others_flow(
     assert relay.stats.quarantined == 2
 
 
-async def test_a_relay_that_is_far_behind_leaves_out_progress_and_nothing_else(
-    engine: Engine, clock: ManualClock
-) -> None:
+async def _report(engine: Engine) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     report = Report(handle=claim.handle, delivery=claim.delivery, fraction=0.5, message=None)
     await worker.exchange(progress=[report])
+
+
+async def test_a_relay_that_is_far_behind_leaves_out_progress_and_nothing_else(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await _report(engine)
     sink = Basket()
     clock.advance(61_000_000)
-    relay = _relay(engine, sink, clock)
+    relay = _relay(engine, sink)
 
+    sink.is_down = True
+    await relay.tick()
+    sink.is_down = False
     await relay.tick()
 
     events = await read_outbox(engine)
     assert Name.PROGRESS in EXPENDABLE & {one.name for one in events}
     assert sink.kept == [one for one in events if one.name is not Name.PROGRESS]
     assert relay.stats.left_out == 1
+
+
+async def test_how_late_events_are_is_told_by_the_stores_clock_alone(
+    engine: Engine, clock: ManualClock
+) -> None:
+    # The store's clock is years behind that of the process.
+    await _report(engine)
+    sink = Basket()
+    relay = _relay(engine, sink)
+    clock.advance(3_000_000)
+
+    await relay.tick()
+
+    assert sink.kept == await read_outbox(engine)
+    assert Name.PROGRESS in {one.name for one in sink.kept}
+    assert 3 <= relay.stats.lag_seconds < 4
+
+
+async def test_a_handing_over_never_has_more_events_than_its_bound(engine: Engine) -> None:
+    for _ in range(4):
+        await engine.submit([a_job() for _ in range(MOST_EVENTS // 2 - 1)])
+    sink = Basket()
+    relay = _relay(engine, sink)
+
+    pauses = [await relay.tick() for _ in range(3)]
+
+    assert sink.sizes == [MOST_EVENTS - 2, MOST_EVENTS - 2]
+    assert pauses[0] == 0
+    assert pauses[1] > 0
+
+
+async def test_a_batch_larger_than_the_bound_goes_in_parts_and_comes_again_whole(
+    engine: Engine,
+) -> None:
+    await engine.submit([a_job() for _ in range(2 * MOST_EVENTS + 1)])
+    await engine.submit([a_job()])
+    sink = Basket()
+    first, second = _relay(engine, sink), _relay(engine, sink, "b")
+    for _ in range(2):
+        await first.tick()
+    (halfway,) = await engine.consumers()
+    await first.close()  # as if it were killed: of the first batch nothing is noted
+    for _ in range(4):
+        await second.tick()
+
+    events = await read_outbox(engine)
+    assert sink.sizes == [MOST_EVENTS, MOST_EVENTS, MOST_EVENTS, MOST_EVENTS, 1, 1]
+    assert sink.kept == [*events[: 2 * MOST_EVENTS], *events]
+    assert halfway.position == 0
 
 
 async def test_the_ledger_finds_what_is_missing_strange_doubled_and_out_of_order(

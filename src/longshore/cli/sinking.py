@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from longshore.app import Longshore
-from longshore.cli import metrics, wiring
+from longshore.cli import metrics
 from longshore.errors import ConfigError
 from longshore.relay.service import RelayService
 from longshore.relay.sink import Sink
@@ -27,7 +27,7 @@ def sinks(settings: Settings) -> list[Sink]:
 def service(app: Longshore, settings: Settings, found: Sequence[Sink]) -> RelayService:
     """A relay to these, which counts where the app does."""
     note = metrics.noting(app)
-    return RelayService(app.engine, found, settings.relay, clock=wiring.CLOCK, on_look=note)
+    return RelayService(app.engine, found, settings.relay, on_look=note)
 
 
 @asynccontextmanager

@@ -7,23 +7,26 @@ same ids.
 
 import logging
 import random
+import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from longshore.core.consumer import Cursor, Quarantined
-from longshore.core.event import EXPENDABLE, Event, EventBatch, expand
+from longshore.core.event import EXPENDABLE, Event, EventBatch
+from longshore.core.portion import next_portion
 from longshore.errors import CursorLostError, EngineBusyError, EngineUnavailableError
 from longshore.outbox import Outbox
 from longshore.relay.sink import Refused, Sink, SinkError
-from longshore.runtime.clock import Clock, SystemClock
 
-__all__ = ["Relay", "RelayStats"]
+__all__ = ["MOST_EVENTS", "Relay", "RelayStats", "TimedOutbox"]
 
 log = logging.getLogger("longshore.relay")
 
 LEASE_US = 10_000_000
 _BATCHES = 500
-_EVENTS = 5_000
-"""At one handing over, which is what may be handed over twice when a relay is killed."""
+MOST_EVENTS = 5_000
+"""At one handing over. When a relay is killed, that is what may be handed over twice; or all
+of a batch that is larger."""
 _PAUSE = 0.05
 _STANDBY = 1.0
 _FIRST_RETRY, _LONGEST_RETRY = 0.1, 3.0
@@ -48,18 +51,25 @@ class RelayStats:
     """How old the last event was when it was handed over."""
 
 
+class TimedOutbox(Outbox, Protocol):
+    """An outbox's engine that also tells its time: a relay's clock may be wrong."""
+
+    async def now(self) -> int:
+        """The engine's clock, microseconds since the epoch."""
+        ...
+
+
 class Relay:
     """Ships events to one sink. Any number of them may run for the same sink at once."""
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: TimedOutbox,
         sink: Sink,
         *,
         holder: str,
         lease: int = LEASE_US,
         most_late: float = 60.0,
-        clock: Clock | None = None,
     ) -> None:
         """Progress that is older than `most_late` seconds is left out while catching up."""
         self._outbox = outbox
@@ -67,11 +77,12 @@ class Relay:
         self._holder = holder
         self._lease = lease
         self._most_late = most_late
-        self._clock = clock or SystemClock()
         self._rng = random.Random()
         self._cursor: Cursor | None = None
         self._position = 0
         self._waiting: list[EventBatch] = []
+        self._into = 0
+        """Events of the first batch that waits which are handed over already."""
         self._retry = _FIRST_RETRY
         self._is_down = False
         self._is_leaving = False
@@ -109,7 +120,7 @@ class Relay:
         )
         if cursor is None:
             return None
-        self._cursor, self._position, self._waiting = cursor, cursor.position, []
+        self._cursor, self._position, self._waiting, self._into = cursor, cursor.position, [], 0
         self.stats.is_active = True
         facts = {"sink": self._sink.name, "position": cursor.position}
         log.info("relay reads", extra=facts)
@@ -131,39 +142,34 @@ class Relay:
         async def keep() -> None:
             await self._hold(cursor)
 
-        taken, events = self._some(batches)
         self._waiting = batches
+        now, began = await self._outbox.now(), time.monotonic()
+        portion = next_portion(batches, MOST_EVENTS, into=self._into)
+        events = self._timely(portion.events, now)
         refused = await self._sink.send(events, keep=keep)
-        last = batches[taken - 1]
+        last = batches[max(portion.passed - 1, 0)]
+        reached = last.position if portion.passed else self._position
         aside = [self._aside(one) for one in refused]
-        await self._outbox.advance(cursor, position=last.position, quarantined=aside)
-        self._waiting, self._position = batches[taken:], last.position
-        self._note(events, refused, last)
+        await self._outbox.advance(cursor, position=reached, quarantined=aside)
+        self._waiting, self._into = batches[portion.passed :], portion.into
+        self._position = reached
+        self._note(portion.events, sent=len(events) - len(refused), refused=len(refused))
+        self._note_lag(last.at, now + int((time.monotonic() - began) * _SECOND))
         return 0.0 if self._waiting or len(batches) == _BATCHES else _PAUSE
 
-    def _some(self, batches: list[EventBatch]) -> tuple[int, list[Event]]:
-        """So many batches as are handed over at once, and their events."""
-        oldest = self._clock.now() - int(self._most_late * _SECOND)
-        events: list[Event] = []
-        for taken, batch in enumerate(batches, 1):
-            found = expand(batch)
-            if batch.at < oldest:
-                whole = list(found)
-                found = [one for one in whole if one.name not in EXPENDABLE]
-                self.stats.left_out += len(whole) - len(found)
-            events += found
-            if len(events) >= _EVENTS:
-                return taken, events
-        return len(batches), events
+    def _timely(self, events: list[Event], now: int) -> list[Event]:
+        """Without progress that comes too late to be of use."""
+        oldest = now - int(self._most_late * _SECOND)
+        return [one for one in events if one.at >= oldest or one.name not in EXPENDABLE]
 
     async def _hold(self, cursor: Cursor) -> None:
         """Keep the cursor while the sink takes its time."""
         if self._is_leaving:
             raise SinkError("the relay leaves")
-        self._note_lag(self._waiting[0])
         try:
             # A store that is away is no loss yet: nobody can take the cursor either.
             await self._outbox.unread(cursor, after=self._position, limit=1)
+            self._note_lag(self._waiting[0].at, await self._outbox.now())
         except (EngineBusyError, EngineUnavailableError, TimeoutError):
             log.debug("cursor not extended", extra={"sink": self._sink.name})
 
@@ -179,17 +185,17 @@ class Relay:
             one.body,
         )
 
-    def _note(self, events: list[Event], refused: list[Refused], last: EventBatch) -> None:
+    def _note(self, events: list[Event], *, sent: int, refused: int) -> None:
         stats = self.stats
-        stats.sent += len(events) - len(refused)
-        stats.quarantined += len(refused)
-        self._note_lag(last)
+        stats.sent += sent
+        stats.quarantined += refused
+        stats.left_out += len(events) - sent - refused
         if self._is_down:
             log.info("sink takes events again", extra={"sink": stats.sink})
         self._is_down, self._retry = False, _FIRST_RETRY
 
-    def _note_lag(self, batch: EventBatch) -> None:
-        self.stats.lag_seconds = max((self._clock.now() - batch.at) / _SECOND, 0.0)
+    def _note_lag(self, at: int, now: int) -> None:
+        self.stats.lag_seconds = max((now - at) / _SECOND, 0.0)
 
     def _complain(self, error: SinkError) -> float:
         self.stats.failures += 1

@@ -11,13 +11,11 @@ from typing import Protocol
 
 from longshore.core import quantity
 from longshore.errors import EngineError
-from longshore.outbox import Outbox
-from longshore.relay.relay import Relay, RelayStats
+from longshore.relay.relay import Relay, RelayStats, TimedOutbox
 from longshore.relay.settings import RelaySettings
 from longshore.relay.sink import Sink
 from longshore.runtime.beat import Beat
 from longshore.runtime.beside import beside
-from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.outlook import Outlook
 from longshore.runtime.watch import Standing, Watch
 
@@ -26,15 +24,11 @@ __all__ = ["RelayService"]
 log = logging.getLogger("longshore.relay")
 
 
-class Store(Outbox, Protocol):
-    """An outbox's engine that also tells its time, and whether this code may work on it."""
+class Store(TimedOutbox, Protocol):
+    """What relays read from, which also tells whether this code may work on it."""
 
     async def ping(self) -> None:
         """Return if it may, else raise an EngineError."""
-        ...
-
-    async def now(self) -> int:
-        """The engine's clock, microseconds since the epoch."""
         ...
 
 
@@ -47,11 +41,9 @@ class RelayService:
         sinks: Sequence[Sink],
         settings: RelaySettings,
         *,
-        clock: Clock | None = None,
         on_look: Callable[[Standing], None] | None = None,
     ) -> None:
         """`on_look` hears how the slowest consumer stands."""
-        clock = clock or SystemClock()
         holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._relays = [
             Relay(
@@ -60,7 +52,6 @@ class RelayService:
                 holder=holder,
                 lease=quantity.microseconds(settings.lease),
                 most_late=settings.progress_after.total_seconds(),
-                clock=clock,
             )
             for sink in sinks
         ]
