@@ -8,7 +8,7 @@ messages a first part is kept and no later one: what is sent again fits behind i
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -47,6 +47,9 @@ _EVERY = 1.0
 _PATIENCE = 10.0
 """Seconds until a broker that does not answer is told of as one that is down."""
 _LAST_WORDS = 1.0
+_NOTHING: Mapping[str, object] = {}
+_BATCH_BYTES, _LEAST_BATCH_BYTES = 1_000_000, 16_000
+"""What the client puts into a batch unless it is told otherwise, and the least it is told."""
 
 
 def client_options(settings: KafkaSettings) -> dict[str, object]:
@@ -79,7 +82,7 @@ class KafkaSink:
         self._topic = settings.topic
         self._headers = _Headers(source)
         self._producer: Producer | None = None
-        self._failed: list[tuple[KafkaError, Event]] = []
+        self._failed: list[KafkaError] = []
         self._trouble = ""
         """What the client last said of its brokers."""
         self._open()  # options that make no sense are told of at once
@@ -93,80 +96,166 @@ class KafkaSink:
         self, events: Sequence[Event], *, keep: Callable[[], Awaitable[None]]
     ) -> list[Refused]:
         """Return when brokers have written every event, or refused it for good."""
-        self._failed.clear()
-        refused: list[Refused] = []
-        began = kept = time.monotonic()
-        is_told = False
+        wait = _Wait(keep)
         try:
             producer = self._producer or self._open()
-            await asyncio.to_thread(self._produce, producer, events, refused)
-            while await asyncio.to_thread(producer.flush, _EVERY):
-                if time.monotonic() - kept >= _EVERY:
-                    await keep()
-                    kept = time.monotonic()
-                if not is_told and kept - began > _PATIENCE:
-                    is_told = True
-                    log.warning("kafka does not answer", extra={"error": self._trouble})
-        except BaseException as error:
+            return await self._deliver(producer, events, wait)
+        except _PoisonError as error:
+            # With the one that is refused the broker refuses all that it came along with, and
+            # a producer without gaps goes no further.
+            log.warning("kafka refuses a batch", extra={"error": str(error)})
             self._drop()
-            if isinstance(error, _BROKEN):
-                raise SinkError(str(error.args[0])) from error
+        except BaseException:
+            self._drop()
             raise
-        if is_told:
-            log.info("kafka answers again", extra={"seconds": round(kept - began)})
-        return refused + self._judge()
+        return await self._send_singly(events, wait)
 
     async def close(self) -> None:
         """Give up what is not sent."""
         self._drop()
 
-    def _open(self) -> Producer:
+    async def _send_singly(self, events: Sequence[Event], wait: "_Wait") -> list[Refused]:
+        """One after the other, so that what is refused is refused for itself.
+
+        With one on its way there can be no gap, and a producer that allows for gaps goes on.
+        """
+        refused: list[Refused] = []
+        producer = self._made({"enable.gapless.guarantee": False})
         try:
-            self._producer = Producer({**self._options, "error_cb": self._hear})
+            for event in events:
+                try:
+                    refused += await self._deliver(producer, [event], wait)
+                except _PoisonError as error:
+                    refused.append(Refused(event, str(error), cloudevent.data(event)))
+        finally:
+            _give_up(producer)
+        if not refused:
+            self._take_less()
+        return refused
+
+    async def _deliver(
+        self, producer: Producer, events: Sequence[Event], wait: "_Wait"
+    ) -> list[Refused]:
+        """Those that the client refuses; _PoisonError when a broker refuses any."""
+        self._failed.clear()
+        refused: list[Refused] = []
+        sent = 0
+        try:
+            while sent < len(events):
+                await wait.on()
+                few = await asyncio.to_thread(self._produce, producer, events[sent:], refused)
+                while await asyncio.to_thread(producer.flush, _EVERY):
+                    await wait.on(self._trouble)
+                self._judge()
+                wait.end()
+                if not few:
+                    raise SinkError("an event is larger than queue.buffering.max.kbytes")
+                sent += few
+        except _BROKEN as error:
+            _give_up(producer)
+            self._judge()
+            raise SinkError(str(error.args[0])) from error
+        return refused
+
+    def _take_less(self) -> None:
+        """Smaller batches from now on: no event is too large, so it is what they came in."""
+        size = int(str(self._options.get("batch.size", _BATCH_BYTES))) // 2
+        if size >= _LEAST_BATCH_BYTES:
+            self._options["batch.size"] = size
+            log.warning("kafka gets smaller batches", extra={"size_bytes": size})
+
+    def _open(self) -> Producer:
+        self._producer = self._made()
+        return self._producer
+
+    def _made(self, changes: Mapping[str, object] = _NOTHING) -> Producer:
+        try:
+            return Producer({**self._options, **changes, "error_cb": self._hear})
         except KafkaException as error:
             raise ConfigError(f"kafka: {error.args[0].str()}") from error
-        return self._producer
 
     def _drop(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.purge()
-            # What was in flight leaves a gap now, which is fatal to a producer without gaps.
-            with suppress(*_BROKEN):
-                producer.flush(_LAST_WORDS)
+            _give_up(producer)
 
     def _produce(
         self, producer: Producer, events: Sequence[Event], refused: list[Refused]
-    ) -> None:
+    ) -> int:
+        """How many there was room for in the client."""
         produce = partial(producer.produce, self._topic)
-        for event in events:
+        for place, event in enumerate(events):
             body = cloudevent.data(event)
             key = cloudevent.subject(event)
-            headers, report = self._headers.of(event, key), partial(self._report, event)
+            headers = self._headers.of(event, key)
             try:
-                produce(value=body, key=key, headers=headers, on_delivery=report)
+                produce(value=body, key=key, headers=headers, on_delivery=self._report)
+            except BufferError:
+                return place
             except KafkaException as error:
                 fault: KafkaError = error.args[0]
                 if fault.code() not in _POISON:
                     raise
                 refused.append(Refused(event, fault.str(), body))
+        return len(events)
 
     def _hear(self, error: KafkaError) -> None:
         self._trouble = error.str()
 
-    def _report(self, event: Event, error: KafkaError | None, _: Message) -> None:
+    def _report(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._failed.append((error, event))
+            self._failed.append(error)
 
-    def _judge(self) -> list[Refused]:
-        """Those that brokers refuse for good, or SinkError when it is not for good."""
-        for error, _ in self._failed:
-            if error.code() not in _POISON:
-                self._drop()
-                raise SinkError(error.str())
-        return [
-            Refused(event, error.str(), cloudevent.data(event)) for error, event in self._failed
-        ]
+    def _judge(self) -> None:
+        """Raise if anything failed: _PoisonError if that is for good, else SinkError."""
+        for error in self._failed:
+            if error.code() in _POISON:
+                raise _PoisonError(error.str())
+        for error in self._failed:
+            raise SinkError(error.str())
+
+
+class _PoisonError(Exception):
+    """A broker will never take an event, or the batch that it came in."""
+
+
+class _Wait:
+    """Waits for brokers in steps of a second, and says so to whoever waits along."""
+
+    def __init__(self, keep: Callable[[], Awaitable[None]]) -> None:
+        self._keep = keep
+        self._began = self._kept = time.monotonic()
+        self._is_told = False
+
+    async def on(self, trouble: str = "") -> None:
+        """Wait on, or raise what `keep` raises."""
+        if time.monotonic() - self._kept >= _EVERY:
+            await self._keep()
+            self._kept = time.monotonic()
+        if not self._is_told and self._kept - self._began > _PATIENCE:
+            self._is_told = True
+            log.warning("kafka does not answer", extra={"error": trouble})
+
+    def end(self) -> None:
+        """They have answered."""
+        now = time.monotonic()
+        if self._is_told:
+            log.info("kafka answers again", extra={"seconds": round(now - self._began)})
+        self._began, self._is_told = now, False
+
+
+def _give_up(producer: Producer) -> None:
+    """Let its reports come, and its threads go. Safe to call twice."""
+    with suppress(RuntimeError):  # it is closed already
+        producer.purge()
+        # What was in flight leaves a gap now, which is fatal to a producer without gaps.
+        with suppress(*_BROKEN):
+            producer.flush(_LAST_WORDS)
+        # After a fatal error threads may stay for good otherwise. Older clients have no close.
+        close = getattr(producer, "close", None)
+        if close is not None:
+            with suppress(*_BROKEN):
+                close()
 
 
 class _Headers:
