@@ -66,6 +66,19 @@ def test_steady_shows_two_kinds_of_jobs_and_leaves_nothing_to_run(tmp_path: Path
     assert [one["ready"] + one["scheduled"] + one["running"] for one in queues] == [0] * 10
 
 
+@pytest.mark.slow
+def test_at_a_rate_jobs_arrive_as_it_says_and_no_more_wait_than_before(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+
+    found = figures(
+        *("--engine", url, "--seconds", "2", "--profile", "noop", "--batch", "10"),
+        *("--rate", "500", "--json"),
+    )
+
+    assert found["jobs_per_s"] == pytest.approx(500, rel=0.1)
+    assert abs(found["depth"] - found["depth_before"]) < 100
+
+
 def test_drain_runs_every_job_it_submitted(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/jobs.db"
 
@@ -120,6 +133,8 @@ def test_processes_that_write_more_errors_than_a_pipe_holds_work_on():
         ("--engine", "nonsense"),
         ("--mode", "fast"),
         ("--payload-bytes", "-1"),
+        ("--rate", "-1"),
+        ("--rate", "100", "--mode", "drain"),
     ],
     ids=" ".join,
 )

@@ -33,8 +33,8 @@ class Producer:
         self._board = board
         self._load = Load(plan)
         self._specs = self._load.specs()
-        self._submitted = 0
-        self._show_at = 0.0
+        self._submitted = self._planned = 0
+        self._show_at = self._began = 0.0
         self.samples = array("d")
 
     async def run(self) -> None:
@@ -46,7 +46,9 @@ class Producer:
             if self._plan.mode is Mode.LATENCY:
                 await self._ping()
             else:
-                await asyncio.gather(*(self._submit() for _ in range(self._plan.callers)))
+                self._began = time.perf_counter()
+                submit = self._arrive if self._plan.rate else self._submit
+                await asyncio.gather(*(submit() for _ in range(self._plan.callers)))
             self._board.show(0, ready=2, count=self._submitted)
             await _until(self._board, _STOP)
 
@@ -66,11 +68,26 @@ class Producer:
                 await app.submit_spec(specs[0])
             else:
                 await app.submit_many(specs)
-            ended = time.perf_counter()
-            self.samples.append((ended - began) * 1e3)
-            if ended >= self._show_at or is_drain:
-                self._show_at = ended + _SHOW_EVERY
-                self._board.show(0, ready=1, count=self._submitted)
+            self._sample(began, is_shown=is_drain)
+
+    async def _arrive(self) -> None:
+        """Submit when it is time, late if it has to be; a call is timed from when it was."""
+        app, batch = self._load.app, self._plan.batch
+        while self._board.phase < _STOP:
+            due = self._began + self._planned / self._plan.rate
+            self._planned += batch
+            if (early := due - time.perf_counter()) > 0:
+                await asyncio.sleep(early)
+            self._submitted += batch
+            await app.submit_many([next(self._specs) for _ in range(batch)])
+            self._sample(due)
+
+    def _sample(self, began: float, *, is_shown: bool = False) -> None:
+        ended = time.perf_counter()
+        self.samples.append((ended - began) * 1e3)
+        if ended >= self._show_at or is_shown:
+            self._show_at = ended + _SHOW_EVERY
+            self._board.show(0, ready=1, count=self._submitted)
 
     async def _ping(self) -> None:
         """One job after the other; each waits for the last to begin, and then a while.

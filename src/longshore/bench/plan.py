@@ -50,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How many submit calls are under way at once."""
     depth: int = 10_000
     """Steady: submit no more while this many jobs are not finished."""
+    rate: float = 0.0
+    """Steady: so many jobs arrive a second, whatever becomes of them; 0: as many as are run."""
     processes: int = 1
     """Worker processes."""
     concurrency: int = 256
@@ -70,6 +72,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("jobs", "batch", "callers", "depth", "processes", "concurrency"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name} must be at least 1")
+        if not 0 <= self.rate <= 1_000_000:
+            raise ConfigError("--rate must be between 0 and 1000000")
+        if self.rate and self.mode is not Mode.STEADY:
+            raise ConfigError("--rate goes with --mode steady")
         if not 0 < self.seconds <= 3_600:
             raise ConfigError("--seconds must be over 0 and at most 3600")
         if not 0 <= self.payload_bytes <= 500_000:

@@ -57,8 +57,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     cpu_us_per_job: CpuPerJob
     wal_bytes_per_job: float | None
     """What PostgreSQL wrote to its log, submit included; None where there is no such log."""
+    depth_before: int
+    """Jobs that were not finished when the measurement began."""
     depth: int
-    """Jobs that waited when the measurement ended."""
+    """Jobs that were not finished when it ended."""
     stolen: float | None
     """The share of the wanted processor time that the host gave to others, from 0 to 1."""
 
@@ -109,6 +111,7 @@ class _Stage:
         self._server = asyncio.run(server_of(plan.url))
         self._wal = self._server.wal()
         self._hours: tuple[Hours | None, Hours | None] = None, None
+        self._depth_before = 0
         roles = ["producer"] + ["worker"] * plan.processes
         self._processes = [self._start(role, number) for number, role in enumerate(roles)]
 
@@ -118,7 +121,7 @@ class _Stage:
             jobs, seconds, cpu = self._steady()
         else:
             jobs, seconds, cpu = self._to_the_end()
-        depth = self._board.count(0) - self._finished()
+        depth = self._depth()
         written = self._written(jobs)
         self.end()
         waits, submits = self._samples(*self._workers), self._samples(0)
@@ -133,7 +136,8 @@ class _Stage:
             submit_p99_ms=_percentile(submits, 99),
             cpu_us_per_job=cpu,
             wal_bytes_per_job=written,
-            depth=max(depth, 0),
+            depth_before=self._depth_before,
+            depth=depth,
             stolen=_stolen(*self._hours),
         )
 
@@ -161,7 +165,7 @@ class _Stage:
         warm_up = self._plan.seconds / 4
         self._sleep("warming up", warm_up)
         self._wal = self._server.wal()
-        hours = Hours.now()
+        hours, self._depth_before = Hours.now(), self._depth()
         began, first, used = time.perf_counter(), self._finished(), self._cpu()
         self._sleep("measuring", self._plan.seconds)
         seconds, jobs = time.perf_counter() - began, self._finished() - first
@@ -176,6 +180,7 @@ class _Stage:
         used = self._cpu()
         if is_drain:
             used[0] = 0  # what the producer used, it used before
+        self._depth_before = self._depth()
         self._board.phase = _GO
         hours, began = Hours.now(), time.perf_counter()
         self._wait("running", _STALLED_SECONDS, lambda: self._finished() / goal)
@@ -185,6 +190,9 @@ class _Stage:
 
     def _finished(self) -> int:
         return sum(self._board.count(one) for one in self._workers)
+
+    def _depth(self) -> int:
+        return max(self._board.count(0) - self._finished(), 0)
 
     def _cpu(self) -> list[int]:
         actors = [self._board.cpu(one) for one in range(len(self._processes))]

@@ -57,6 +57,12 @@ class _Where:
     type=int,
     help="Steady: submit no more while so many are not finished. 10000; mixed: 20000.",
 )
+@click.option(
+    "--rate",
+    type=float,
+    default=0.0,
+    help="Steady: so many jobs arrive a second and --depth is not heeded.",
+)
 @click.option("--callers", type=int, default=8, show_default=True, help="Submits at a time.")
 @click.option("--processes", type=int, default=1, show_default=True, help="Worker processes.")
 @click.option("--concurrency", type=int, default=256, show_default=True, help="Slots in each.")

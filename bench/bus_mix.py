@@ -1,0 +1,146 @@
+"""The mix at a rate of so many jobs a second, with a relay and Kafka on the same machine.
+
+    python bench/bus_mix.py [--rate 10000] [--seconds 30] [--processes 1] [--no-bus]
+
+Starts PostgreSQL with durable commits, a broker, `longshore relay`, and `longshore bench` with
+jobs that arrive at that rate whatever becomes of them. Every 0.1 s it looks how old the oldest
+event is that the topic does not have yet. Prints the figures as JSON: depth is flat if it is
+about the same at both ends. With `--no-bus` there is neither broker nor relay, to compare.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from statistics import median
+from typing import Any
+
+from longshore.bench.server import Server
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore_lab.kafka import KafkaServer, kafka_jars
+from longshore_lab.servers import PostgresServer
+
+_EVERY = 0.1
+_PATIENCE = 60.0
+_SINK = "kafka"
+
+
+class Lag:
+    """How far the relay is behind, looked at all the time."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def watch(self, engine: Engine) -> None:
+        """Until it is cancelled."""
+        for _ in count():
+            self.seconds.append(await _lag(engine))
+            await asyncio.sleep(_EVERY)
+
+    def percentile(self, share: float) -> float:
+        """Seconds within which it was that share of the time."""
+        ordered = sorted(self.seconds)
+        return round(ordered[min(int(len(ordered) * share), len(ordered) - 1)], 3)
+
+
+async def _lag(engine: Engine) -> float:
+    for one in await engine.consumers():
+        if one.name == _SINK and one.waits_since is not None:
+            return max((await engine.now() - one.waits_since) / 1e6, 0.0)
+    return 0.0
+
+
+@asynccontextmanager
+async def relaying(url: str, servers: str) -> AsyncGenerator[Process]:
+    """A relay to that broker, which reads."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "longshore", "--url", url, "relay"),
+        env=os.environ | {"LONGSHORE_KAFKA_SERVERS": servers, "LONGSHORE_LOG_LEVEL": "warning"},
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def until_read(engine: Engine) -> None:
+    """Return when a relay has the cursor."""
+    async with asyncio.timeout(_PATIENCE):
+        for _ in count():
+            if any(one.holder for one in await engine.consumers()):
+                return
+            await asyncio.sleep(_EVERY)
+
+
+async def benchmark(url: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of `longshore bench`."""
+    words = ("bench", "--engine", url, "--json", "--profile", "mix")
+    numbers = (f"--rate={options.rate}", f"--seconds={options.seconds}")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "longshore", *words, *numbers),
+        f"--processes={options.processes}",
+        stdout=PIPE,
+    )
+    said, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"longshore bench ended with {process.returncode}")
+    return json.loads(said.splitlines()[-1])
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Everything at once."""
+    async with AsyncExitStack() as stack:
+        postgres = await stack.enter_async_context(PostgresServer(durable=True))
+        url = postgres.create("mix")
+        engine = open_engine(url)
+        stack.push_async_callback(engine.close)
+        await engine.migrate()
+        lag, used = Lag(), dict[str, Server]()
+        if not options.no_bus:
+            jars = kafka_jars()
+            if jars is None:
+                raise RuntimeError("no Kafka here")
+            kafka = stack.enter_context(KafkaServer(jars=jars))
+            relay = await stack.enter_async_context(relaying(url, kafka.servers))
+            used = {"kafka": Server(kafka.pid), "relay": Server(relay.pid)}
+            await until_read(engine)
+        before = {name: one.cpu() for name, one in used.items()}
+        watching = asyncio.create_task(lag.watch(engine))
+        try:
+            found = await benchmark(url, options)
+        finally:
+            watching.cancel()
+        cpu = {name: round((one.cpu() - before[name]) / 1e6, 1) for name, one in used.items()}
+    kept = ("jobs_per_s", "depth_before", "depth", "p50_ms", "p99_ms", "submit_p99_ms")
+    return {
+        "rate": options.rate,
+        "seconds": options.seconds,
+        "bus": not options.no_bus,
+        **{name: found[name] for name in (*kept, "cpu_us_per_job", "stolen")},
+        "lag_samples": len(lag.seconds),
+        "lag_p50_s": round(median(lag.seconds), 3),
+        "lag_p99_s": lag.percentile(0.99),
+        "lag_max_s": round(max(lag.seconds), 3),
+        "cpu_seconds": cpu,
+    }
+
+
+def main() -> None:
+    """One run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=float, default=10_000.0, help="jobs a second")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--processes", type=int, default=1, help="worker processes")
+    parser.add_argument("--no-bus", action="store_true", help="without relay and broker")
+    sys.stdout.write(json.dumps(asyncio.run(measure(parser.parse_args()))) + "\n")
+
+
+if __name__ == "__main__":
+    main()
