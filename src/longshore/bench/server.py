@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from longshore.engines.postgres.address import parse
+
 __all__ = ["Server", "server_of"]
 
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
@@ -43,7 +45,7 @@ async def server_of(url: str) -> Server:
         return Server(None)
     import asyncpg  # only where there is a server to ask
 
-    address = url.partition("?")[0]
+    address = parse(url).dsn
     connection = await asyncpg.connect(address)
     try:
         # A number from another machine would name another process here.
