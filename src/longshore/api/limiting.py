@@ -14,7 +14,7 @@ from random import Random
 
 from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
 from longshore.core.account import Tenant
-from longshore.core.bucket import Limit
+from longshore.core.bucket import Borrowed, Limit
 from longshore.engine import Accounts
 from longshore.runtime.clock import Clock
 
@@ -55,12 +55,13 @@ class Quotas:
         if jobs > limit.burst:
             raise invalid("/jobs", f"has more jobs than the quota ever holds: {limit.burst}")
         purse = self._purse(tenant.name, limit)
-        wait = 0
-        if purse.tokens < jobs:
+        borrowed: Borrowed | None = None
+        # Others spend of the purse meanwhile: what the bucket still has is asked for again.
+        while purse.tokens < jobs and (borrowed is None or borrowed.granted):
             async with purse.lock:
-                wait = await self._borrow(tenant.name, purse, jobs)
+                borrowed = await self._borrow(tenant.name, purse, jobs)
         if purse.tokens < jobs:
-            raise self._refused(purse, jobs, wait)
+            raise self._refused(purse, jobs, borrowed.retry_after if borrowed else 0)
         purse.tokens -= jobs
         return _told(purse, 0)
 
@@ -72,11 +73,11 @@ class Quotas:
                 self._purses.popitem(last=False)
         return purse
 
-    async def _borrow(self, name: str, purse: _Purse, jobs: int) -> int:
-        """Fill the purse; the microseconds until the bucket has more, if it had too little."""
+    async def _borrow(self, name: str, purse: _Purse, jobs: int) -> Borrowed:
+        """Fill the purse, if nobody has meanwhile."""
         lacking = jobs - purse.tokens
         if lacking <= 0:
-            return 0
+            return Borrowed(0)
         limit = purse.limit
         ahead = min(int(limit.rate * _AHEAD_S), limit.burst // 4)
         borrowed = await self._engine.borrow(
@@ -84,7 +85,7 @@ class Quotas:
         )
         purse.tokens += borrowed.granted
         purse.left = borrowed.left
-        return borrowed.retry_after
+        return borrowed
 
     def _refused(self, purse: _Purse, jobs: int, wait: int) -> ProblemError:
         lacking = max(jobs - purse.tokens - 1, 0) / purse.limit.rate

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,14 +10,19 @@ from api_steps import UNKNOWN, asking, shown
 
 from longshore import webhooks
 from longshore.api.application import Application
+from longshore.api.limiting import Quotas
+from longshore.api.problems import ProblemError
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine
+from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock, SystemClock
 from longshore.runtime.keys import MintedKey, mint
-from longshore.testing.factories import a_job, a_schedule
+from longshore.testing.factories import SECOND, a_job, a_schedule
+from longshore.testing.flaky import FlakyEngine
+from longshore.testing.harness import eventually
 
 TENANTS = (Scope.SUBMIT, Scope.READ, Scope.OPERATE)
 
@@ -289,6 +295,29 @@ async def test_processes_together_do_not_exceed_a_quota(engine: Engine):
     assert sum(one.status_code == 201 for one in answers) == 40
     for client in clients:
         await client.aclose()
+
+
+async def test_a_large_call_is_not_refused_for_what_a_small_one_spent_meanwhile(
+    tmp_path: Path,
+):
+    clock = ManualClock()
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db", clock=clock)
+    await engine.migrate()
+    flaky = FlakyEngine(engine)
+    quotas, tenant = Quotas(flaky.as_engine), Tenant(name="acme", rate=1.0, burst=40)
+    await engine.borrow("submit:acme", rate=1.0, burst=40, want=30)
+    with pytest.raises(ProblemError):
+        await quotas.spend(tenant, 20)  # ten are borrowed, and stay in the purse
+    clock.advance(40 * SECOND)
+    flaky.hang()
+
+    large = asyncio.create_task(quotas.spend(tenant, 30))
+    await eventually(lambda: flaky.calls.count("borrow") == 2)
+    await quotas.spend(tenant, 5)
+    flaky.come_back()
+
+    await large
+    await engine.close()
 
 
 async def test_a_tenant_may_ask_for_keys(public: httpx.AsyncClient, engine: Engine):
