@@ -14,6 +14,8 @@ from longshore.engines import open_engine
 from longshore.errors import (
     EngineUnavailableError,
     IdempotencyError,
+    IllegalTransitionError,
+    InFlightError,
     JobNotFoundError,
     SubmitError,
     WaitTimeoutError,
@@ -31,14 +33,17 @@ class Rough(httpx.AsyncBaseTransport):
         """Answers to lose."""
         self.busy = 0
         """Requests to turn away."""
+        self.turn: tuple[int, str] = (503, "overloaded")
+        """How that is said."""
         self.keys: list[str | None] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.keys.append(request.headers.get("idempotency-key"))
         if self.busy:
             self.busy -= 1
-            body = b'{"type":"x","title":"x","status":503,"detail":"x","code":"overloaded"}'
-            return httpx.Response(503, headers={"retry-after": "0"}, content=body)
+            status, code = self.turn
+            words = {"type": "x", "title": "x", "status": status, "detail": "x", "code": code}
+            return httpx.Response(status, headers={"retry-after": "0"}, json=words)
         answer = await self._inner.handle_async_request(request)
         if self.lost:
             self.lost -= 1
@@ -103,6 +108,34 @@ async def test_a_request_that_was_turned_away_is_sent_again(
     cancelled = await client.cancel(job.id)
 
     assert cancelled.state is State.CANCELLED
+
+
+async def test_a_submit_whose_key_is_under_way_elsewhere_is_sent_again_with_it(
+    client: Client, line: Rough
+) -> None:
+    line.busy, line.turn = 2, (409, "idempotency_in_flight")
+
+    await client.submit("mail", key="k")
+
+    assert line.keys == ['"k"'] * 3
+
+
+async def test_a_key_that_stays_under_way_is_an_error_that_says_so(line: Rough) -> None:
+    line.busy, line.turn = 1_000, (409, "idempotency_in_flight")
+
+    async with Client("http://localhost", transport=line, timeout=0.3) as client:
+        with pytest.raises(InFlightError):
+            await client.submit("mail", key="k")
+
+
+async def test_a_conflict_that_stays_one_is_not_sent_again(client: Client, line: Rough) -> None:
+    job = await client.submit("mail")
+    await client.cancel(job.id)
+
+    with pytest.raises(IllegalTransitionError):
+        await client.cancel(job.id)
+
+    assert len(line.keys) == 3
 
 
 async def test_a_verb_whose_answer_was_lost_is_not_sent_twice(

@@ -23,8 +23,10 @@ __all__ = ["Connection", "Retrying", "connection", "error_of", "headers_of", "pl
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_TURNED_AWAY = frozenset({"overloaded", "quota_exceeded", "queue_full"})
-"""Problems of requests that were not looked at: sending them again is never twice."""
+_TURNED_AWAY = frozenset(
+    {"overloaded", "quota_exceeded", "queue_full", "idempotency_in_flight"}
+)
+"""Problems of requests of which nothing was stored: sending them again is never twice."""
 
 
 @dataclass(slots=True)
@@ -55,9 +57,9 @@ class Retrying:
     def _is_worth_another(self, outcome: httpx.Response | httpx.HTTPError) -> bool:
         if isinstance(outcome, httpx.HTTPError):
             return self.is_repeatable or isinstance(outcome, _NOT_SENT)
-        if outcome.status_code not in (429, 502, 503, 504):
-            return False
-        return self.is_repeatable or _problem(outcome).code in _TURNED_AWAY
+        if self.is_repeatable and outcome.status_code in (429, 502, 503, 504):
+            return True
+        return _problem(outcome).code in _TURNED_AWAY
 
 
 def error_of(outcome: httpx.Response | httpx.HTTPError, place: str) -> LongshoreError:

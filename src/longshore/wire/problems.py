@@ -68,4 +68,5 @@ _KINDS = {kind.code: kind for kind in _classes(LongshoreError)} | {
     "content_too_large": errors.PayloadError,
     "key_required": errors.SubmitError,
     "key_malformed": errors.SubmitError,
+    "idempotency_in_flight": errors.InFlightError,
 }
