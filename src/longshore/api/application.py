@@ -95,7 +95,7 @@ class Application:
         self._cors = Cors(service.settings.cors_origins)
         self._router = Router(table)
         self._decoders = {
-            route.name: Decoder(route.body, is_outline=route.is_large) for route in table
+            route.name: Decoder(route.body, is_outline=route.is_outline) for route in table
         }
         self._patience = Patience(service.settings.request_timeout.total_seconds())
         self._under_way = 0
@@ -246,7 +246,9 @@ class Application:
                 raise invalid("", "a JSON document is required")
             return route.body()
         _check_media(headers)
-        return self._decoders[route.name].read(raw, most_nodes=self._settings.max_nodes)
+        settings = self._settings
+        most = settings.max_batch_nodes if route.is_large else settings.max_nodes
+        return self._decoders[route.name].read(raw, most_nodes=most)
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:

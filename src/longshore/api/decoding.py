@@ -18,7 +18,7 @@ from longshore.api.problems import Flaw, ProblemError, invalid, problem
 from longshore.core import codec
 from longshore.errors import PayloadError
 
-__all__ = ["Decoder", "query", "read_parameters", "refuse_repeats"]
+__all__ = ["Decoder", "query", "read_parameters", "refuse_second"]
 
 T = TypeVar("T")
 
@@ -29,12 +29,16 @@ _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`"
 _DATE = re.compile(r"\d{4}-")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _UNFIT = re.compile(r"(?P<path>payload(?:\.\w+|\[\d+\])*)?.*?(?P<words>(?:has|is) [^'\"]+)")
+# A text that is not closed is one too: whatever was sent, it is read through once.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_EMPTY = re.compile(rb"[\[{][ \t\r\n]*[\]}]")
+_FIRST_KEY = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"[^"]*"[ \t\r\n]*:[ \t\r\n]*')
 
 
 class Decoder(Generic[T]):
     """Reads documents of one type, or raises the problem with them.
 
-    Of an outline, whose parts will be read one by one, only the outermost level is looked at.
+    Of an outline, whose parts will be read one by one, only the number of values is looked at.
     """
 
     def __init__(self, kind: type[T], *, is_outline: bool = False) -> None:
@@ -48,13 +52,14 @@ class Decoder(Generic[T]):
 
     def read(self, raw: bytes, *, most_nodes: int) -> T:
         """The document, if it passes every gate."""
+        # What they would take is not made first.
+        _refuse_many(raw, most_nodes)
         try:
             value = self._decode(raw)
             for name in self._free:
                 codec.verify(getattr(value, name) or {}, name)
             if not self._is_outline:
-                refuse_repeats(raw)
-                _refuse_many(raw, most_nodes)
+                _refuse_repeats(raw)
         except UnicodeDecodeError:
             raise ProblemError(problem("malformed", "The body is not UTF-8.")) from None
         except RecursionError:
@@ -68,10 +73,11 @@ class Decoder(Generic[T]):
         return value
 
 
-def refuse_repeats(raw: bytes) -> None:
-    """Return if no object of the JSON text has a key twice."""
-    # It was read as JSON before, so there is nothing else to look for in it.
-    _repeats.raw_decode(raw.decode().lstrip())
+def refuse_second(raw: bytes, value: msgspec.Raw) -> None:
+    """Return if the object has no other key than the one whose value this is, its last."""
+    # Nothing but the object's end follows it, so this is where it stands.
+    if not _FIRST_KEY.fullmatch(raw, 0, raw.rindex(value)):
+        raise invalid("", "an object has the same key twice")
 
 
 def query(text: bytes, kind: type[T]) -> T:
@@ -144,23 +150,20 @@ def _unfit(message: str) -> Flaw:
 def _refuse_many(raw: bytes, most: int) -> None:
     # Every value but the first follows a comma or opens an object or a list; those inside of
     # strings count too, which is why only a text over the limit is looked at closely.
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") < most:
+    if _begun(raw) < most:
         return
-    if _nodes(msgspec.json.decode(raw)) > most:
+    bare = _TEXT.sub(b"0", raw)
+    if 1 + _begun(bare) - len(_EMPTY.findall(bare)) > most:
         raise invalid("", f"has more than {most} values")
 
 
-def _nodes(value: object) -> int:
-    """How many values there are, on all levels."""
-    count, ahead = 0, [value]
-    while ahead:
-        one = ahead.pop()
-        count += 1
-        if isinstance(one, dict):
-            ahead += cast("dict[str, object]", one).values()
-        elif isinstance(one, list):
-            ahead += cast("list[object]", one)
-    return count
+def _begun(raw: bytes) -> int:
+    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+
+
+def _refuse_repeats(raw: bytes) -> None:
+    # It was read as JSON before, so there is nothing else to look for in it.
+    _repeats.raw_decode(raw.decode().lstrip())
 
 
 def _refuse_pairs(pairs: list[tuple[str, Any]]) -> None:
@@ -168,4 +171,5 @@ def _refuse_pairs(pairs: list[tuple[str, Any]]) -> None:
         raise invalid("", "an object has the same key twice")
 
 
-_repeats = json.JSONDecoder(object_pairs_hook=_refuse_pairs)
+# No number is made of digits: of those that nobody has looked at, there may be too many.
+_repeats = json.JSONDecoder(object_pairs_hook=_refuse_pairs, parse_int=str)

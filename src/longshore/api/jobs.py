@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from longshore import explaining, paging
 from longshore.api import submitting, views
-from longshore.api.decoding import Decoder, refuse_repeats
+from longshore.api.decoding import Decoder, refuse_second
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
 from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
@@ -27,6 +27,15 @@ from longshore.errors import ConfigError, EngineBusyError
 __all__ = ["ROUTES", "BatchBody", "BatchResult", "CancelBody", "JobPath", "JobQuery"]
 
 _item = Decoder(JobBody)
+
+
+class _Outline(msgspec.Struct):
+    """The list of a batch as it was sent."""
+
+    jobs: msgspec.Raw
+
+
+_outline = msgspec.json.Decoder(_Outline)
 
 
 class JobPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,7 +140,7 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     most = call.service.settings.max_batch_jobs
     if len(call.body.jobs) > most:
         raise invalid("/jobs", f"has more than {most} jobs")
-    refuse_repeats(_outline(call))
+    refuse_second(call.raw, _outline.decode(call.raw).jobs)
     read = [_read(call, raw) for raw in call.body.jobs]
     jobs = [one for one in read if isinstance(one, NewJob)]
     answers = iter(await call.service.engine.submit(jobs) if jobs else [])
@@ -244,13 +253,6 @@ def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:
     return BatchItem(status=201 if is_new else 200, id=ids.text(answer.id))
 
 
-def _outline(call: Call[Nothing, Nothing, BatchBody]) -> bytes:
-    """The batch without its jobs, which are looked at one by one."""
-    first, last = bytes(call.body.jobs[0]), bytes(call.body.jobs[-1])
-    begin, end = call.raw.index(first), call.raw.rindex(last) + len(last)
-    return call.raw[:begin] + b"0" + call.raw[end:]
-
-
 async def _stands(
     call: Call[Nothing, Nothing, JobBody], job: NewJob, answer: Submitted
 ) -> Answer:
@@ -301,6 +303,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         answers={200: BatchResult},
         headers={"traceparent": Header("W3C trace context; stored with each job.")},
         is_large=True,
+        is_outline=True,
         jobs=lambda body: len(body.jobs),
     ),
     Route(

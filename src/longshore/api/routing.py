@@ -123,6 +123,8 @@ class Route(Generic[P, Q, B]):
     media: str = "application/json"
     is_large: bool = False
     """Takes bodies up to the limit for batches."""
+    is_outline: bool = False
+    """The handler reads the parts of the body, one by one."""
     jobs: Callable[[B], int] | None = None
     """How many jobs a request asks to submit: what it costs of the tenant's quota."""
 

@@ -23,7 +23,8 @@ class ApiSettings:
     max_batch_jobs: int = 4_096
     """A batch of more jobs is refused (422)."""
     max_nodes: int = 50_000
-    """A body with more values, counted on all levels, is refused (422)."""
+    """A body with more values, counted on all levels, is refused (422); a batch may have as
+    many times more as it may be larger."""
     max_header_bytes: int = 16 << 10
     """A request whose head is larger is refused (431)."""
     max_requests: int = 1_000
@@ -48,3 +49,8 @@ class ApiSettings:
     """Addresses and networks of proxies whose X-Forwarded-For is believed."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may ask, such as `https://ops.example.com`."""
+
+    @property
+    def max_batch_nodes(self) -> int:
+        """The number of values that is too large for a batch."""
+        return self.max_nodes * max(self.max_batch_bytes // max(self.max_body_bytes, 1), 1)

@@ -17,6 +17,7 @@ from longshore.errors import ConfigError, JobNotFoundError
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job
 
+JSON = {"Content-Type": "application/json"}
 OFFER = {"worker": "w", "queues": ["default"], "types": ["noop"], "lease_us": 30_000_000}
 
 
@@ -144,3 +145,48 @@ async def test_an_exchange_that_makes_no_sense_is_refused(
         answer = await client.post(f"/v1/sessions/{opened['id']}:exchange", json=body)
 
     assert answer.status_code == 422
+
+
+DIGITS = b"9" * 5_000
+BAD_DOCUMENTS = {
+    "a key twice": b'{"number":1,"number":1}',
+    "a key twice in a list": b'{"number":1,"settlements":[{"claim":"1.1","claim":"1.1"}]}',
+    "a key twice in a result": (
+        b'{"number":1,"settlements":[{"claim":"1.1","verb":"succeed","result":{"a":1,"a":2}}]}'
+    ),
+    "a result that is not UTF-8": (
+        b'{"number":1,"settlements":[{"claim":"1.1","verb":"succeed","result":"\xff"}]}'
+    ),
+    "values without number": b'{"number":1,"started":[' + b"0," * 900_000 + b"0]}",
+}
+
+
+@pytest.mark.parametrize("body", BAD_DOCUMENTS.values(), ids=BAD_DOCUMENTS.keys())
+async def test_an_exchange_passes_the_same_gates_as_a_job(memory: Engine, body: bytes) -> None:
+    async with asking(Application(Service(memory)), headers=JSON) as client:
+        opened = (await client.post("/v1/sessions", json=OFFER)).json()
+        answer = await client.post(f"/v1/sessions/{opened['id']}:exchange", content=body)
+
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_result_of_many_digits_is_a_result(memory: Engine) -> None:
+    body = b'{"number":1,"settlements":[{"claim":"1.1","verb":"succeed","result":%s}]}' % DIGITS
+
+    async with asking(Application(Service(memory)), headers=JSON) as client:
+        opened = (await client.post("/v1/sessions", json=OFFER)).json()
+        answer = await client.post(f"/v1/sessions/{opened['id']}:exchange", content=body)
+
+    assert answer.json()["stale"] == ["1.1"]
+
+
+async def test_a_call_of_the_contract_passes_the_same_gates_as_a_job(memory: Engine) -> None:
+    async with asking(Application(Service(memory)), headers=JSON) as client:
+        twice = await client.post("/v1/engine/counts", content=b'{"tenant":"a","tenant":null}')
+        many = await client.post(
+            "/v1/engine/note_use", content=b'{"key_ids":[' + b'"",' * 900_000 + b'""]}'
+        )
+
+    assert (twice.status_code, many.status_code) == (422, 422)
+    assert "values" in many.json()["errors"][0]["detail"]

@@ -258,6 +258,43 @@ async def test_an_object_inside_a_batch_may_not_have_a_key_twice(client: httpx.A
     assert outside.status_code == 422
 
 
+ODD_BATCHES: dict[str, tuple[bytes, int | list[int]]] = {
+    "a job that is the key": (b'{"jobs":["jobs"]}', [422]),
+    "a job that stands twice": (b'{"jobs":[[],{},[]]}', [422, 422, 422]),
+    "a job that is not UTF-8": (b'{"jobs":["\xff",{"type":"a"}]}', [422, 201]),
+    "a job of 5,000 digits": (b'{"jobs":[' + b"9" * 5_000 + b',{"type":"a"}]}', [422, 201]),
+    "much white space": (b' {\n"jobs"\t:\r\n [ {"type":"a"} ] } ', [201]),
+    "a key that is escaped": (b'{"\\u006aobs":[{"type":"a"}]}', [201]),
+    "two lists, alike": (b'{"jobs":[0],"jobs":[0]}', 422),
+    "two lists, one escaped": (b'{"\\u006aobs":[0],"jobs":[{"type":"a"}]}', 422),
+    "two lists, one in the other": (b'{"jobs":[[0]],"jobs":[0]}', 422),
+    "5,000 digits before": (b'{"jobs":[' + b"9" * 5_000 + b'],"jobs":[0]}', 422),
+    "no UTF-8 before": (b'{"jobs":["\xff"],"jobs":[0]}', 422),
+    "nothing that was asked for": (b'{"jobs":[]}', 422),
+    "no end": (b'{"jobs":[0', 422),
+    "another key": (b'{"jobs":[0],"x":[0]}', 422),
+    "values without number": (b'{"jobs":[' + b"0," * 900_000 + b"0]}", 422),
+}
+
+
+@pytest.mark.parametrize(("body", "found"), ODD_BATCHES.values(), ids=ODD_BATCHES.keys())
+async def test_a_batch_is_refused_whole_or_job_by_job_and_never_breaks_the_service(
+    memory: Engine, body: bytes, found: int | list[int]
+):
+    async with asking(Application(Service(memory))) as client:
+        answer = await client.post(
+            "/v1/jobs:batch", content=body, headers={"Content-Type": "application/json"}
+        )
+
+    if isinstance(found, int):
+        assert answer.status_code == found
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert await stored(memory) == 0
+    else:
+        assert [one["status"] for one in answer.json()["results"]] == found
+        assert await stored(memory) == found.count(201)
+
+
 BAD_BODIES = {
     "nothing": b"",
     "no json": b"{",
