@@ -72,11 +72,14 @@ __all__ = [
 class Producer(Protocol):
     """Puts jobs in."""
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         """Store the jobs durably, and answer for each, in order.
 
         Sending a job again (same id) is answered `repeated`. Ranks follow the order of
         arrival: a job whose submit was answered before another's was called goes first.
+        One job for which a queue has no room, or whose key someone holds, refuses the whole
+        call with an error, and nothing is stored. Not if they come `apart`: then it is answered
+        `full` or `held`, and the others are stored.
         """
         ...
 

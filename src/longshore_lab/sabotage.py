@@ -137,8 +137,8 @@ class _Forgetful(_Wrapper):
         super().__init__(engine)
         self._calls = 0
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         self._calls += 1
         if self._calls % _FORGET_EVERY == 0:
             return [Submitted(job.id) for job in jobs]
-        return await self._wrapped.submit(jobs)
+        return await self._wrapped.submit(jobs, apart=apart)

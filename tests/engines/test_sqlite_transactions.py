@@ -25,8 +25,8 @@ from longshore.runtime.ids import IdSource
 ids = IdSource()
 
 
-def a_job() -> NewJob:
-    return NewJob(id=ids.make(), type="t")
+def a_job(key: str | None = None) -> NewJob:
+    return NewJob(id=ids.make(), type="t", idempotency_key=key)
 
 
 def _submit_on(engine: Engine, connection: object, job: NewJob) -> Verdict:
@@ -74,14 +74,16 @@ async def test_a_full_queue_takes_nothing_in_ones_own_transaction(
     """What the transaction itself put there counts, and a refusal leaves it usable."""
     await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
     await engine.submit([a_job()])
-    kept, refused = a_job(), a_job()
+    kept, refused = a_job("k"), a_job()
     with closing(sqlite3.connect(path)) as db, db:
         _submit_on(engine, db, kept)
         with pytest.raises(QueueFullError) as error:
             _submit_on(engine, db, refused)
         again = _submit_on(engine, db, kept)
+        by_key = _submit_on(engine, db, a_job("k"))
 
-    assert (error.value.retry_after, again) == (1.0, Verdict.REPEATED)
+    assert error.value.retry_after == 1.0
+    assert (again, by_key) == (Verdict.REPEATED, Verdict.REPEATED)
     assert [one.ready for one in await engine.counts()] == [2]
 
 

@@ -22,11 +22,16 @@ from longshore.core.account import Scope
 from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import JobFilter
-from longshore.errors import ConfigError, EngineBusyError
+from longshore.errors import ConfigError, EngineBusyError, InFlightError
 
 __all__ = ["ROUTES", "BatchBody", "BatchResult", "CancelBody", "JobPath", "JobQuery"]
 
 _item = Decoder(JobBody)
+_REFUSED = {
+    Verdict.CONFLICT: "idempotency",
+    Verdict.FULL: "queue_full",
+    Verdict.HELD: "idempotency_in_flight",
+}
 
 
 class _Outline(msgspec.Struct):
@@ -135,7 +140,8 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
 async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     """Submit many jobs in one commit. Each has its own result; good ones go in beside bad ones.
 
-    A job may carry an `idempotency_key`, which does what the header does for one job.
+    A job may carry an `idempotency_key`, which does what the header does for one job. A
+    queue that is full (429), or a key that is under way (409), refuses its own jobs only.
     """
     most = call.service.settings.max_batch_jobs
     if len(call.body.jobs) > most:
@@ -143,7 +149,7 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
     read = [_read(call, raw) for raw in call.body.jobs]
     jobs = [one for one in read if isinstance(one, NewJob)]
-    answers = iter(await call.service.engine.submit(jobs) if jobs else [])
+    answers = iter(await call.service.engine.submit(jobs, apart=True) if jobs else [])
     results = [_item_of(one, answers) for one in read]
     accepted = sum(one.status == 201 for one in results)
     return Answer(200, encode(BatchResult(accepted, results)))
@@ -246,8 +252,9 @@ def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:
     if isinstance(read, Problem):
         return BatchItem(status=read.status, problem=read)
     answer = next(answers)
-    if answer.verdict is Verdict.CONFLICT:
-        found = problem("idempotency")
+    if answer.verdict in _REFUSED:
+        is_waiting = answer.verdict is Verdict.HELD and read.idempotency_key is None
+        found = problem("engine_busy" if is_waiting else _REFUSED[answer.verdict])
         return BatchItem(status=found.status, problem=found)
     is_new = answer.verdict is Verdict.ACCEPTED
     return BatchItem(status=201 if is_new else 200, id=ids.text(answer.id))
@@ -270,7 +277,7 @@ async def _stands(
 
 def _busy(job: NewJob, error: EngineBusyError) -> ProblemError:
     """Whoever holds a key in an open transaction holds up those who come with the same key."""
-    if job.idempotency_key is None:
+    if job.idempotency_key is None or not isinstance(error, InFlightError):
         return of_error(error)
     return ProblemError(problem("idempotency_in_flight"), ((b"retry-after", b"1"),))
 

@@ -83,6 +83,12 @@ class Verdict(StrEnum):
     """A live job holds the unique key; nothing was stored."""
     CONFLICT = "conflict"
     """The idempotency key belongs to a job with other content; nothing was stored."""
+    FULL = "full"
+    """There is no room in the queue, or in it for the tenant; nothing was stored. Only jobs
+    that come apart hear it."""
+    HELD = "held"
+    """A submit with the same key has not ended yet; nothing was stored. Only jobs that come
+    apart hear it."""
 
 
 class Submitted(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +97,7 @@ class Submitted(msgspec.Struct, frozen=True, gc=False):
     id: JobId
     verdict: Verdict = Verdict.ACCEPTED
     created_at: int = 0
-    """Of an accepted or repeated job; 0 where nothing was stored: unique, conflict."""
+    """Of an accepted or repeated job; 0 where nothing was stored."""
     run_at: int = 0
     """As the job was first accepted, for as long as an idempotency key remembers it; without
     a key a repeated one is told as it stands now."""

@@ -57,9 +57,9 @@ class _Companion:
 class _Observed(_Companion):
     """What is not counted goes straight to the engine."""
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         began = perf_counter()
-        answers = await self._engine.submit(jobs)
+        answers = await self._engine.submit(jobs, apart=apart)
         self.metrics.submit.observe(perf_counter() - began)
         self._count(jobs, answers)
         return answers

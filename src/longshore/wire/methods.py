@@ -53,6 +53,7 @@ class Submit(Request, frozen=True):
     """Jobs, with the ids that make sending them twice harmless."""
 
     jobs: Annotated[list[NewJob], Meta(max_length=100_000)]
+    apart: bool = False
 
 
 class OfSession(Request, frozen=True):

@@ -123,10 +123,10 @@ class _Patient:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         try:
             async with asyncio.timeout(_PATIENCE):
-                return await self._engine.submit(jobs)
+                return await self._engine.submit(jobs, apart=apart)
         except TimeoutError:
             raise EngineUnavailableError("no answer") from None
 

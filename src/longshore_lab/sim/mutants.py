@@ -105,11 +105,11 @@ class _AnsweredEarly(_Mutant):
         super().__init__(clock)
         self._calls = 0
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         self._calls += 1
         if self._calls % 7 == 0:
             return [Submitted(job.id) for job in jobs]
-        return await super().submit(jobs)
+        return await super().submit(jobs, apart=apart)
 
 
 class _FiredAgain(_Mutant):
@@ -218,12 +218,12 @@ class _OneTooMany(_Mutant):
 class _CheckedThenStored(_Mutant):
     """Between the look for a key and the storing of its job others get in."""
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         seen = dict(self._store.keys)
         await asyncio.sleep(0.5)
         now = dict(self._store.keys)
         self._store.keys = seen
-        answers = await super().submit(jobs)
+        answers = await super().submit(jobs, apart=apart)
         self._store.keys = {**now, **self._store.keys}
         return answers
 

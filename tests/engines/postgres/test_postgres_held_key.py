@@ -122,6 +122,30 @@ async def test_a_key_that_is_given_up_is_had_at_once_though_many_wait_for_anothe
     assert took < 2.0
 
 
+async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
+    engine: PostgresEngine, other: Connection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
+    keys = ["a", "held", None, "b"]
+    async with other.transaction():
+        await hold(engine, other, "held")
+        first = [a_job(idempotency_key=key, fingerprint=b"same") for key in keys]
+        second = [a_job(idempotency_key=key, fingerprint=b"same") for key in ["held", "c"]]
+
+        # The second comes while it is known that the key is held.
+        asked = [asyncio.create_task(engine.submit(one, apart=True)) for one in (first, second)]
+        answers, late = await asyncio.gather(*asked)
+        with pytest.raises(InFlightError):
+            await engine.submit([a_job(), a_job(idempotency_key="held")])
+
+    assert [(one.id, one.verdict) for one in answers] == [
+        (job.id, Verdict.HELD if job.idempotency_key == "held" else Verdict.ACCEPTED)
+        for job in first
+    ]
+    assert [one.verdict for one in late] == [Verdict.HELD, Verdict.ACCEPTED]
+    assert len((await engine.find(JobFilter(), limit=10)).jobs) == 5
+
+
 async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(
     engine: PostgresEngine, other: Connection, monkeypatch: pytest.MonkeyPatch
 ):

@@ -130,18 +130,21 @@ async def test_a_full_queue_takes_nothing_in_the_callers_transaction_and_leaves_
     most = QueueSettings(max_depth=9, max_depth_per_tenant=2)
     await engine.put_queue("default", Layer.OVERRIDDEN, most)
     await engine.submit([a_job()])
-    kept = a_job()
+    kept = a_job(idempotency_key="k", fingerprint=b"same")
+    new = a_job(idempotency_key="k", fingerprint=b"same")
 
     async with by(url) as way:
         await way.submit(engine, [kept])
         with pytest.raises(QueueFullError) as refused:
             await way.submit(engine, [a_job()])
-        (again,) = await way.submit(engine, [kept])
+        (again,), (by_key,) = [await way.submit(engine, [job]) for job in (kept, new)]
         await way.submit(engine, [a_job(tenant="other")])
         await way.commit()
 
     assert (refused.value.tenant, refused.value.retry_after) == ("default", 1.0)
-    assert again.verdict is Verdict.REPEATED
+    assert (
+        (again.id, again.verdict) == (by_key.id, by_key.verdict) == (kept.id, Verdict.REPEATED)
+    )
     assert [one.ready for one in await engine.counts()] == [3]
 
 

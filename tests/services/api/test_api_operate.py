@@ -176,6 +176,25 @@ async def test_a_queue_that_is_too_deep_says_when_to_come_back(client: httpx.Asy
     assert answers[1].json()["code"] == "queue_full"
 
 
+async def test_a_full_queue_repeats_an_answer_and_refuses_its_own_jobs_of_a_batch(
+    client: httpx.AsyncClient,
+):
+    await client.patch("/v1/queues/mail", json={"settings": {"max_depth": 1}})
+    job, key = {"type": "noop", "queue": "mail"}, {"Idempotency-Key": "k"}
+    first = await client.post("/v1/jobs", json=job, headers=key)
+
+    again = await client.post("/v1/jobs", json=job, headers=key)
+    batch = [job, {"type": "noop"}, {**job, "idempotency_key": "k"}]
+    answer = await client.post("/v1/jobs:batch", json={"jobs": batch})
+
+    assert (again.status_code, again.content) == (200, first.content)
+    assert again.headers["idempotency-replayed"] == "true"
+    results = answer.json()["results"]
+    assert [one["status"] for one in results] == [429, 201, 200]
+    assert results[0]["problem"]["code"] == "queue_full"
+    assert results[2]["id"] == first.json()["id"]
+
+
 async def test_settings_of_a_queue_are_patched_and_shown(
     client: httpx.AsyncClient, engine: Engine
 ):

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
 from datetime import datetime
+from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 from api_steps import asking
@@ -16,8 +19,12 @@ from longshore.core import ids
 from longshore.core.job import Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
+from longshore.engines import open_engine
+from longshore.engines.postgres import submitting
+from longshore.engines.postgres.engine import PostgresEngine
 from longshore.options import Template
 from longshore.runtime.ids import IdSource
+from longshore.testing.factories import a_job
 
 
 async def stored(engine: Engine) -> int:
@@ -172,6 +179,48 @@ async def test_requests_with_one_key_at_once_make_one_job(
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
     assert len({answer.content for answer in answers}) == 1
     assert await stored(engine) == 1
+
+
+async def test_a_key_that_an_open_transaction_holds_is_under_way(
+    empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
+    engine = open_engine(empty_postgres_url)
+    assert isinstance(engine, PostgresEngine)
+    other = await asyncpg.connect(empty_postgres_url)
+    async with asking(Application(Service(engine))) as client, other.transaction():
+        held = engine.submit_on(other, [a_job(idempotency_key="k")])
+        assert not isinstance(held, list)
+        await held
+
+        answer = await client.post(
+            "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": "k"}
+        )
+        jobs = [{"type": "a"}, {"type": "a", "idempotency_key": "k"}, {"type": "b"}]
+        batch = await client.post("/v1/jobs:batch", json={"jobs": jobs})
+
+    await other.close()
+    await engine.close()
+    assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_in_flight")
+    assert answer.headers["retry-after"] == "1"
+    assert [one["status"] for one in batch.json()["results"]] == [201, 409, 201]
+
+
+async def test_a_store_that_someone_holds_is_busy_whatever_the_key(tmp_path: Path):
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db?busy_timeout=0.1")
+    await engine.migrate()
+    other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+    async with asking(Application(Service(engine))) as client:
+        other.execute("begin immediate")
+
+        answer = await client.post(
+            "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": "k"}
+        )
+
+    other.close()
+    await engine.close()
+    assert (answer.status_code, answer.json()["code"]) == (503, "engine_busy")
+    assert answer.headers["retry-after"] == "1"
 
 
 async def test_a_live_job_with_the_unique_key_stands_for_a_new_one(

@@ -48,7 +48,7 @@ class _Answer(msgspec.Struct):
 
 class _Counted(msgspec.Struct):
     depths: list[tuple[str, str | None, int, int]]
-    is_known: bool
+    known: list[int]
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -77,13 +77,13 @@ def _admission(
         since = depths.look()
         told = _counted.decode(_here((yield Call("depths_json", _encoded({"store": store})))))
         depths.learn([Depth(*one) for one in told.depths], since=since)
-    if refusal := depths.refusal(jobs):
-        call = {"store": store, "id": jobs[0].id.hex()}
+    crowd = depths.crowd(jobs)
+    known: set[JobId] = set()
+    if crowd:
+        call = {"store": store, **_asked([job for job, _ in crowd])}
         told = _counted.decode(_here((yield Call("depths_json", _encoded(call)))))
-        # A call that was accepted whole, and whose answer was lost, is answered again.
-        if not told.is_known:
-            raise refusal
-    depths.add(jobs)
+        known = {crowd[place - 1][0].id for place in told.known}
+    depths.let_in(jobs, crowd, known)
 
 
 def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:

@@ -36,7 +36,7 @@ from longshore.errors import (
     LongshoreError,
     SchemaError,
 )
-from longshore.runtime.depth import Depths
+from longshore.runtime.depth import Depths, told_apart
 
 __all__ = ["PostgresEngine"]
 
@@ -75,12 +75,14 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
+        admitted = jobs
         if not self._depths.is_idle:
-            await self._depths.admit(jobs)
-        return await self._submitter.submit(jobs) if jobs else []
+            admitted = await self._depths.admit(jobs, apart=apart)
+        answers = await self._submitter.submit(admitted, apart=apart) if admitted else []
+        return told_apart(jobs, admitted, answers) if apart else answers
 
     def submit_on(
         self, connection: object, jobs: Sequence[NewJob]

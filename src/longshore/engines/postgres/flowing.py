@@ -1,5 +1,6 @@
 """What is said of queues and of the breakers of types."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -14,8 +15,9 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
+from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line
-from longshore.engines.postgres import breaking, lining
+from longshore.engines.postgres import breaking, lining, submitting
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
@@ -102,6 +104,13 @@ class PostgresFlow:
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""
         return [Depth(*row) for row in await self._open.fetch(SQL.depths)]
+
+    async def known(self, jobs: Sequence[NewJob]) -> set[JobId]:
+        """Those of the jobs that stand already."""
+        ids, tenants, keys, fingerprints, *_ = submitting.asked(jobs)
+        found = await self._open.fetch(SQL.known, ids, tenants, keys, fingerprints)
+        places: list[int] = [row["place"] for row in found]
+        return {jobs[place - 1].id for place in places}
 
 
 async def _put_queue(

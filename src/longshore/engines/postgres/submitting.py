@@ -49,12 +49,14 @@ class Submitter:
         self._plain = _Stream(database, is_keyed=False)
         self._keyed = _Stream(database, is_keyed=True)
 
-    def submit(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Submitted]]":
+    def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False
+    ) -> "asyncio.Future[list[Submitted]]":
         """Store the jobs durably, and answer for each."""
         for job in jobs:
             if job.idempotency_key is not None or job.unique_key is not None:
-                return self._keyed.submit(jobs)
-        return self._plain.submit(jobs)
+                return self._keyed.submit(jobs, apart)
+        return self._plain.submit(jobs, apart)
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -108,6 +110,8 @@ _Key = tuple[str, str, str]
 class _Call(NamedTuple):
     jobs: Sequence[NewJob]
     answer: "asyncio.Future[list[Submitted]]"
+    is_divisible: bool = False
+    """Its jobs may be stored one without the other."""
 
 
 class _Stream:
@@ -127,11 +131,11 @@ class _Stream:
         self._loners = asyncio.Semaphore(_LONERS)
         self._turns = Turns()
 
-    def submit(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Submitted]]":
+    def submit(self, jobs: Sequence[NewJob], apart: bool) -> "asyncio.Future[list[Submitted]]":
         """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Submitted]] = loop.create_future()
-        call = _Call(jobs, answer)
+        call = _Call(jobs, answer, apart and len(jobs) > 1)
         if self._held and self._is_held(call):
             self._set_aside(call)
             return answer
@@ -184,7 +188,13 @@ class _Stream:
         return not self._held.keys().isdisjoint(_keys(call.jobs))
 
     def _set_aside(self, call: _Call) -> None:
-        """Someone holds a key of this call in an open transaction: the others go on."""
+        """Someone holds a key of this call in an open transaction: the others go on.
+
+        So do its own jobs, if they may part.
+        """
+        if call.is_divisible:
+            self._keep(_unite([self.submit([job], apart=False) for job in call.jobs], call))
+            return
         keys = _keys(call.jobs)
         self._held.update(keys)
         self._keep(self._wait_alone(call, keys))
@@ -300,6 +310,21 @@ def _answer(calls: list[_Call], answers: list[Submitted]) -> None:
         if not one.answer.done():
             one.answer.set_result(answers[begin : begin + len(one.jobs)])
         begin += len(one.jobs)
+
+
+async def _unite(parts: "list[asyncio.Future[list[Submitted]]]", call: _Call) -> None:
+    """Answer for all of them: what became of the parts, or what went wrong with one."""
+    ends = await asyncio.gather(*parts, return_exceptions=True)
+    answers: list[Submitted] = []
+    for job, end in zip(call.jobs, ends, strict=True):
+        if isinstance(end, InFlightError):
+            answers.append(Submitted(job.id, Verdict.HELD))
+        elif isinstance(end, BaseException):
+            _refuse([call], end)
+            return
+        else:
+            answers += end
+    _answer([call], answers)
 
 
 def _refuse(calls: list[_Call], error: BaseException) -> None:

@@ -79,9 +79,9 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
-        return await self._ask("submit", jobs=list(jobs)) if jobs else []
+        return await self._ask("submit", jobs=list(jobs), apart=apart) if jobs else []
 
     # Worker
 

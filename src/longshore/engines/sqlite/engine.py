@@ -46,7 +46,7 @@ from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.webhooks import SqliteEndpoints
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
-from longshore.runtime.depth import Depths
+from longshore.runtime.depth import Depths, told_apart
 
 __all__ = ["SqliteEngine"]
 
@@ -86,10 +86,10 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
-        await self._depths.admit(jobs)
-        return await self._writer.submit(jobs)
+        admitted = await self._depths.admit(jobs, apart=apart)
+        return told_apart(jobs, admitted, await self._writer.submit(admitted))
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""

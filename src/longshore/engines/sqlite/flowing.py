@@ -16,9 +16,9 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
-from longshore.core.job import NewJob
+from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line, LineName
-from longshore.engines.sqlite import breaking, lining
+from longshore.engines.sqlite import breaking, lining, submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
@@ -130,16 +130,19 @@ class SqliteFlow:
         """Where no more than so many jobs may wait."""
         return await self._read(_count_depths)
 
+    async def known(self, jobs: Sequence[NewJob]) -> set[JobId]:
+        """Those of the jobs that stand already."""
+        return await self._read(lambda db: submitting.known(db, jobs))
+
 
 def admit(depths: Depths, db: sqlite3.Connection, jobs: Sequence[NewJob]) -> None:
     """Return if the jobs may be submitted on this connection, else QueueFullError."""
     if depths.is_stale:
         since = depths.look()
         depths.learn(_count_depths(db), since=since)
-    refusal = depths.refusal(jobs)
-    if refusal and not db.execute(SQL.is_known, {"id": jobs[0].id}).fetchone():
-        raise refusal
-    depths.add(jobs)
+    crowd = depths.crowd(jobs)
+    known = submitting.known(db, [job for job, _ in crowd]) if crowd else set[JobId]()
+    depths.let_in(jobs, crowd, known)
 
 
 def _count_depths(db: sqlite3.Connection) -> list[Depth]:

@@ -19,7 +19,7 @@ from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 
-__all__ = ["submit"]
+__all__ = ["known", "submit"]
 
 _insert_alike = BulkStatement(SQL.job_insert_alike)
 _insert_any = BulkStatement(SQL.job_insert)
@@ -82,6 +82,16 @@ def submit(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     transaction.groups += _events(runs)
     transaction.wakes |= bool(runs)
     return answers
+
+
+def known(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> set[JobId]:
+    """Those of the jobs that stand already, by their ids or their idempotency keys."""
+    stored, remembered = _stored(db, jobs), _remembered(db, jobs)
+    return {
+        job.id
+        for job in jobs
+        if job.id in stored or (job.tenant, job.idempotency_key) in remembered
+    }
 
 
 def _runs(jobs: Sequence[NewJob]) -> list[_Run]:

@@ -40,6 +40,47 @@ async def test_a_submit_sent_again_to_a_full_queue_is_answered_as_before(
     assert {one.verdict for one in again} == {Verdict.REPEATED}
 
 
+async def test_a_key_that_comes_again_to_a_full_queue_is_answered_as_before(
+    engine: Engine,
+) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    (first,) = await engine.submit([a_job(queue="mail", idempotency_key="k")])
+
+    again, other = [
+        (await engine.submit([a_job(queue="mail", idempotency_key="k", fingerprint=content)]))[
+            0
+        ]
+        for content in (b"", b"other")
+    ]
+
+    assert (again.id, again.verdict) == (first.id, Verdict.REPEATED)
+    assert (again.created_at, again.run_at) == (first.created_at, first.run_at)
+    assert (other.id, other.verdict) == (first.id, Verdict.CONFLICT)
+    with pytest.raises(QueueFullError):
+        await engine.submit([a_job(queue="mail", idempotency_key="new")])
+    with pytest.raises(QueueFullError):
+        await engine.submit([a_job(queue="mail", idempotency_key="k", tenant="acme")])
+
+
+async def test_jobs_that_come_apart_are_refused_each_for_itself(engine: Engine) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    (first,) = await engine.submit([a_job(queue="mail", idempotency_key="k")])
+    late, other = a_job(queue="mail"), a_job(queue="other")
+    again = a_job(queue="mail", idempotency_key="k")
+
+    answers = await engine.submit([late, again, other], apart=True)
+
+    assert [(one.id, one.verdict) for one in answers] == [
+        (late.id, Verdict.FULL),
+        (first.id, Verdict.REPEATED),
+        (other.id, Verdict.ACCEPTED),
+    ]
+    assert sorted((one.queue, one.ready) for one in await engine.counts()) == [
+        ("mail", 1),
+        ("other", 1),
+    ]
+
+
 async def test_a_queue_takes_jobs_again_when_it_has_room_or_no_limit(engine: Engine) -> None:
     await engine.put_queue("mail", Layer.DECLARED, DEEP)
     await engine.submit([a_job(queue="mail") for _ in range(3)])

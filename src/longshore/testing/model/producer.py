@@ -20,27 +20,40 @@ class ModelProducer:
 
     _store: Store
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
         """See `longshore.engine.Producer`."""
-        refuse_if_full(self._store, jobs)
-        answers = [accept(self._store, new) for new in jobs]
+        refusals = {job.id: why for job in jobs if (why := _refusal(self._store, job))}
+        if not apart:
+            refuse_if_full(self._store, jobs)
+        answers = [
+            Submitted(new.id, Verdict.FULL) if new.id in refusals else accept(self._store, new)
+            for new in jobs
+        ]
         self._store.commit()
         return answers
 
 
 def refuse_if_full(store: Store, jobs: Sequence[NewJob]) -> None:
     """Return if the jobs may come in, else QueueFullError."""
+    for job in jobs:
+        if refusal := _refusal(store, job):
+            raise refusal
+
+
+def _refusal(store: Store, new: NewJob) -> QueueFullError | None:
+    settings = store.effective(new.queue)
+    if settings.max_depth is None and settings.max_depth_per_tenant is None:
+        return None
+    if new.id in store.rows or (new.tenant, new.idempotency_key or "") in store.keys:
+        return None
     waiting = [row.job for row in store.rows.values() if row.job.state in WAITING]
-    for queue, tenant in dict.fromkeys((job.queue, job.tenant) for job in jobs):
-        settings = store.effective(queue)
-        there = [job.tenant for job in waiting if job.queue == queue]
-        if jobs[0].id in store.rows:
-            return
-        if settings.max_depth is not None and len(there) >= settings.max_depth:
-            raise QueueFullError(queue, 1.0)
-        most = settings.max_depth_per_tenant
-        if most is not None and there.count(tenant) >= most:
-            raise QueueFullError(queue, 1.0, tenant=tenant)
+    there = [job.tenant for job in waiting if job.queue == new.queue]
+    if settings.max_depth is not None and len(there) >= settings.max_depth:
+        return QueueFullError(new.queue, 1.0)
+    most = settings.max_depth_per_tenant
+    if most is not None and there.count(new.tenant) >= most:
+        return QueueFullError(new.queue, 1.0, tenant=new.tenant)
+    return None
 
 
 def accept(store: Store, new: NewJob) -> Submitted:

@@ -78,6 +78,7 @@ class Statements:
     key_set: str
     key_use: str
     keys: str
+    known: str
     lanes_forget: str
     lanes_put: str
     lapsed: str

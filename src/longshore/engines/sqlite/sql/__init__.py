@@ -85,7 +85,6 @@ class Statements:
     in_scheduled: str
     in_succeeded: str
     is_held: str
-    is_known: str
     job_by_id: str
     job_columns: str
     job_find: str

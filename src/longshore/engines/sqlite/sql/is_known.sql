@@ -1,3 +1,0 @@
--- is_known: whether there is a job with this id.
--- :id
-select 1 from longshore_job where id = :id
