@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker
 
+FAIR = QueueSettings(order=Order.FAIR)
 FORMER = 120_000
 """Spans that were claimed since the snapshot was taken."""
 QUICK = 500
@@ -39,8 +41,10 @@ async def _old_snapshot(
     await forgotten.fetch("select from longshore.segment")
     db = database[1]
     await db.execute(f"""
-        insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
-        select 'default', 'noop', (5::bigint << 52) + (1::bigint << 51) + g, g, 0, 1, 1, 2, g
+        insert into longshore.ready
+            (queue, type, rank, segment, lo, hi, size, weight, run_at, lane)
+        select 'default', 'noop', (5::bigint << 52) + (1::bigint << 51) + g, g, 0, 1, 1, 2, g,
+               'anna'
           from generate_series(1, {FORMER}) g""")
     await db.execute("delete from longshore.ready")
     await db.execute("select pg_stat_force_next_flush()")
@@ -67,8 +71,9 @@ async def worker(engine: Engine) -> ManualWorker:
     return await a_worker(engine)
 
 
-async def pages_of_a_claim(db: Connection) -> int:
-    claim = "longshore.claim(99, 1, 1767225600000000, '{default}', '{noop}', 5)"
+async def pages_of_a_claim(db: Connection, fair: str = "{}") -> int:
+    what = "1767225600000000, '{default}', '{noop}', 5, null"
+    claim = f"longshore.claim(99, 1, {what}, '{fair}')"
     transaction = db.transaction()
     await transaction.start()
     told = await db.fetchval(f"explain (analyze, buffers, format json) select * from {claim}")
@@ -86,6 +91,38 @@ async def test_one_claim_passes_over_what_was_claimed_and_the_next_do_not(
 
     await pages_of_a_claim(db)  # the first call of a connection reads the catalogue
     assert await pages_of_a_claim(db) < QUICK
+
+
+async def test_a_claim_of_a_fair_queue_passes_over_it_once_too(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await engine.submit([a_job(tenant="anna"), a_job(tenant="bert"), a_job(tenant="anna")])
+
+    assert len(await worker.claim(1)) == 1
+
+    await pages_of_a_claim(
+        db, "{default}"
+    )  # the first call of a connection reads the catalogue
+    assert await pages_of_a_claim(db, "{default}") < QUICK
+
+
+async def test_what_tenants_submit_later_is_found_in_their_turns_whatever_its_priority(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await engine.submit([a_job(tenant="anna"), a_job(tenant="bert")])
+    assert len(await worker.claim(2)) == 2
+    noted = await db.fetchval("select count(*) from longshore.lane_horizon")
+    late, urgent = a_job(tenant="bert", priority=9), a_job(tenant="bert", priority=1)
+    await engine.submit([late])
+    await engine.submit([urgent, a_job(tenant="anna")])
+
+    claims = await worker.claim(5)
+
+    assert noted == 2
+    assert {one.tenant for one in claims} == {"anna", "bert"}
+    assert [one.id for one in claims if one.tenant == "bert"] == [urgent.id, late.id]
 
 
 async def test_what_arrives_later_is_found_whatever_its_priority(
