@@ -12,9 +12,10 @@ from pathlib import Path
 
 from longshore.engines.postgres.migrating import MIGRATIONS
 
-__all__ = ["KNOWN", "Release", "additive", "install", "succeed", "unlike"]
+__all__ = ["KNOWN", "Release", "additive", "before_newest", "install", "succeed", "unlike"]
 
 ROOT = Path(__file__).parents[2]
+_PARTS = ("pyproject.toml", "README.md", "LICENSE")
 KNOWN = MIGRATIONS[-1].number
 """The level of this version on PostgreSQL."""
 
@@ -55,14 +56,25 @@ class Release:
         )
 
 
-def install(folder: Path) -> Release:
-    """This version, by pip. Whatever it needs is taken from here."""
+def before_newest(engine: str = "postgres") -> str:
+    """The commit before the one that brought the newest migration."""
+    folder = ROOT / "src" / "longshore" / "engines" / engine / "migrations"
+    newest = max(folder.glob("*.sql"))
+    asked = ["log", "--no-renames", "--diff-filter=A", "-1", "--format=%H", "--", str(newest)]
+    added = _git(*asked).decode().strip()
+    # What is not committed yet comes after all that is.
+    return f"{added}^" if added else "HEAD"
+
+
+def install(folder: Path, *, commit: str | None = None) -> Release:
+    """This version or that of a commit, by pip. Whatever it needs is taken from here."""
     tree = folder.with_name(f"{folder.name}-tree")
     tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tree)
-    unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", tree / "src", ignore=unwanted)
+    if commit is None:
+        _copy(tree)
+    else:
+        archive = _git("archive", commit, *_PARTS, "src")
+        subprocess.run(["tar", "-x", "-C", tree], input=archive, check=True, timeout=60)
     release = _environment(folder)
     words = "pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check"
     subprocess.run(
@@ -112,6 +124,20 @@ def unlike(release: Release, file: str, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
+
+
+def _copy(tree: Path) -> None:
+    for name in _PARTS:
+        shutil.copy(ROOT / name, tree)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=unwanted)
+
+
+def _git(*words: str) -> bytes:
+    done = subprocess.run(
+        ["git", *words], cwd=ROOT, check=True, capture_output=True, timeout=60
+    )
+    return done.stdout
 
 
 def _environment(folder: Path) -> Release:
