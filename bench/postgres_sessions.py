@@ -4,18 +4,23 @@
 
 Each session has a connection of its own and does what a worker with one fetcher does: it
 settles what it was given and claims again, without running anything. Producers keep the queue
-filled. Prints the rate second by second, and what the server's sessions waited for.
+filled, in a process of their own: beside hundreds of sessions in one event loop each of their
+calls would wait for all of those. Prints the rate second by second, and what the server's
+sessions waited for.
 """
 
 import argparse
 import asyncio
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import asyncpg
 
+from longshore.bench.board import Board
 from longshore.core.job import NewJob
 from longshore.core.settle import succeeded
 from longshore.engine import Engine, Session
@@ -25,6 +30,10 @@ from longshore.runtime.ids import IdSource
 from longshore_lab.servers import PostgresServer
 
 _LEASE = 60_000_000
+_BATCH = 500
+_PRODUCER, _SESSIONS = 0, 1
+"""Their places on the board."""
+_STOP = 2
 _ids = IdSource()
 
 
@@ -35,10 +44,10 @@ def say(line: str) -> None:
 
 
 class _Run:
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, board: Board) -> None:
         self.options = options
+        self.board = board
         self.done = 0
-        self.submitted = 0
         self.resent = 0
         self.empty = 0
         self.is_over = False
@@ -60,6 +69,7 @@ class _Run:
                 continue
             self.took.append(time.perf_counter() - begin)
             self.done += len(settlements)
+            self.board.show(_SESSIONS, ready=1, count=self.done)
             number += 1
             settlements = [
                 succeeded(one, started_at=answer.now, finished_at=answer.now)
@@ -68,20 +78,6 @@ class _Run:
             if not answer.claims:
                 self.empty += 1
                 await session.wait(1.0)
-
-    async def produce(self, engine: Engine) -> None:
-        """Keep some jobs ahead of the sessions."""
-        while not self.is_over:
-            if self.submitted - self.done > self.options.ahead:
-                await asyncio.sleep(0.02)
-                continue
-            await self.submit(engine)
-
-    async def submit(self, engine: Engine) -> None:
-        """Five hundred jobs."""
-        jobs = [NewJob(id=_ids.make(), type="noop", payload=b"{}") for _ in range(500)]
-        await engine.submit(jobs)
-        self.submitted += len(jobs)
 
     async def watch(self, url: str) -> None:
         """Sample what the server's sessions wait for."""
@@ -103,10 +99,31 @@ class _Run:
             before, begin = self.done, time.monotonic()
             await asyncio.sleep(1)
             rates.append((self.done - before) / (time.monotonic() - begin))
-            left = self.submitted - self.done
+            left = self.board.count(_PRODUCER) - self.done
             say(f"second {second + 1:3d}  {rates[-1]:9.0f} jobs/s  {left:7d} to do")
         self.is_over = True
+        self.board.phase = _STOP
         return rates
+
+
+async def _produce(url: str, folder: Path, ahead: int) -> None:
+    """Keep some jobs ahead of the sessions, until told to stop."""
+    board, engine = Board(folder / "board"), open_engine(url)
+    submitted = 0
+
+    async def submit() -> None:
+        nonlocal submitted
+        while board.phase < _STOP:
+            if submitted - board.count(_SESSIONS) > ahead:
+                board.show(_PRODUCER, ready=1, count=submitted)
+                await asyncio.sleep(0.005)
+                continue
+            submitted += _BATCH
+            jobs = [NewJob(id=_ids.make(), type="noop", payload=b"{}") for _ in range(_BATCH)]
+            await engine.submit(jobs)
+
+    await asyncio.gather(*(submit() for _ in range(4)))
+    await engine.close()
 
 
 async def _opened(engine: Engine, count: int) -> list[Session]:
@@ -120,24 +137,32 @@ async def _opened(engine: Engine, count: int) -> list[Session]:
 
 async def _main(options: argparse.Namespace) -> None:
     settings = {"max_connections": str(options.sessions + 88)}
-    async with PostgresServer(durable=True, settings=settings) as server:
-        url = await asyncio.to_thread(server.create, "jobs")
-        engine, producer = open_engine(url), open_engine(url)
-        await engine.migrate()
-        run = _Run(options)
-        while run.submitted < options.ahead:
-            await run.submit(producer)
+    with tempfile.TemporaryDirectory(prefix="sessions-") as folder:
+        async with PostgresServer(durable=True, settings=settings) as server:
+            url = await asyncio.to_thread(server.create, "jobs")
+            await _measure(options, url, Path(folder))
+
+
+async def _measure(options: argparse.Namespace, url: str, folder: Path) -> None:
+    engine, board = open_engine(url), Board(folder / "board")
+    await engine.migrate()
+    run = _Run(options, board)
+    words = ["--produce", url, str(folder), "--ahead", str(options.ahead)]
+    producer = await asyncio.create_subprocess_exec(sys.executable, __file__, *words)
+    try:
+        while not board.is_ready(_PRODUCER):  # noqa: ASYNC110  # a number in shared memory
+            await asyncio.sleep(0.05)
         sessions = await _opened(engine, options.sessions)
         async with asyncio.TaskGroup() as group:
             for session in sessions:
                 group.create_task(run.work(session))
-            for _ in range(4):
-                group.create_task(run.produce(producer))
             group.create_task(run.watch(url))
             rates = await run.tell()
         await _report(run, url, rates)
-        await producer.close()
-        await engine.close()
+    finally:
+        board.phase = _STOP
+        await producer.wait()
+    await engine.close()
 
 
 async def _report(run: _Run, url: str, rates: Sequence[float]) -> None:
@@ -162,7 +187,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--want", type=int, default=50, help="jobs per claim")
     parser.add_argument("--ahead", type=int, default=50_000, help="jobs kept ready")
-    asyncio.run(_main(parser.parse_args()))
+    parser.add_argument("--produce", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.produce:
+        asyncio.run(_produce(options.produce[0], Path(options.produce[1]), options.ahead))
+    else:
+        asyncio.run(_main(options))
 
 
 if __name__ == "__main__":
