@@ -23,7 +23,7 @@ __all__ = ["Fetcher"]
 
 _GAP = 0.002
 """Seconds between two looks for work, however often wake-ups come."""
-_CONTACT = 0.8
+_CONTACT = 0.5
 """A worker whose jobs run talks to the engine this often: a cancel reaches them by then."""
 _LISTEN = 30.0
 _SHARE = 4
