@@ -127,6 +127,14 @@ async def stuck(n: int) -> None:
         time.sleep(1)  # noqa: ASYNC251  # that is what it is for
 
 
+@app.task(queue="stuck", timeout=timedelta(seconds=1), max_attempts=1)
+def linger(n: int) -> None:
+    """A thread that heeds nothing, and has moved the whole process elsewhere."""
+    note(n)
+    os.chdir("/")
+    threading.Event().wait()
+
+
 @app.task(queue="fatal")
 async def fatal(n: int) -> None:
     note(n)

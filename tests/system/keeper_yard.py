@@ -118,9 +118,10 @@ class Yard:
         return hand
 
     async def submit(self, type_name: str, count: int = 1, **arguments: Any) -> list[JobId]:
-        queue = {"quick": "quick", "stuck": "stuck", "fatal": "fatal"}.get(type_name)
+        queues = {"quick": "quick", "stuck": "stuck", "linger": "stuck", "fatal": "fatal"}
+        queue = queues.get(type_name)
         queue = queue or ("hold" if type_name.startswith(("hold", "stay")) else "hog")
-        limits = {"timeout": SECOND, "max_attempts": 1} if type_name == "stuck" else {}
+        limits = {"timeout": SECOND, "max_attempts": 1} if queue == "stuck" else {}
         jobs = [
             a_job(
                 type=type_name,

@@ -100,6 +100,28 @@ async def test_the_keeper_says_it_for_a_worker_whose_interpreter_is_held(
 
 
 @pytest.mark.slow
+async def test_a_worker_with_threads_that_never_end_begins_again_in_its_place(
+    yard: Yard, ready: Path
+):
+    flags = ("--ready-file", str(ready), "--drain-timeout", "1s", "--concurrency", "4")
+    hand = await yard.started("stuck,quick", *flags)
+    (lost,) = await yard.submit("linger")
+    await yard.settled([lost], State.DEAD)
+
+    await hand.logged("worker begins again")
+    await hand.logged("worker serves", 2)
+    await eventually(ready.exists, within=PATIENCE)
+    await yard.settled(await yard.submit("quick"))
+
+    (begun,) = hand.lines("worker begins again")
+    assert begun["pid"] == hand.pid
+    assert {run.pid for run in yard.runs()} == {hand.pid}
+    assert hand.lines("worker is stuck") == []
+    hand.kill(signal.SIGTERM)
+    assert await asyncio.to_thread(hand.process.wait, PATIENCE) == Exit.DONE
+
+
+@pytest.mark.slow
 async def test_several_processes_are_ready_when_all_of_them_are(yard: Yard, ready: Path):
     hand = yard.start("quick", "--processes", "2", "--ready-file", str(ready))
     await hand.logged("worker started", 2)

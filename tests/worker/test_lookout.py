@@ -19,6 +19,7 @@ class Subject:
         self.able_at: float | None = None
         self.is_hungry = False
         self.is_leaving = False
+        self.begins_again = False
 
     def give_up(self) -> None:
         raise AssertionError("nobody asked for that")
@@ -132,6 +133,18 @@ def test_a_worker_that_leaves_is_neither_ready_nor_stuck(
 
     assert condition is Condition.LEAVING
     assert caplog.records == []
+
+
+def test_a_worker_that_goes_to_begin_again_is_not_said_to_leave(scene: Scene):
+    scene.pass_time(5, is_able=True)
+    scene.worker.is_leaving = scene.worker.begins_again = True
+
+    condition = scene.pass_time(3, is_able=True)
+    scene.lookout.stop()
+
+    assert condition is Condition.STARTING
+    assert Condition.LEAVING not in {health.condition for health in scene.board.shown}
+    assert not scene.board.shown[-1].is_ready
 
 
 def test_when_it_stops_nothing_shows_that_the_worker_is_ready(scene: Scene):

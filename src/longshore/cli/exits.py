@@ -50,7 +50,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.TIMED_OUT: "The time given for waiting is over; the job goes on.",
     Exit.UNAVAILABLE: "The engine's store cannot be used; trying again may help.",
     Exit.SCHEMA: "The store's schema is missing, older, newer or changed: `longshore migrate`.",
-    Exit.WORN_OUT: "The worker has too many handlers that never end; start it again.",
+    Exit.WORN_OUT: "One of several worker processes has too many handlers that never end.",
     Exit.STUCK: "The worker could not claim for long, and had --exit-when-stuck.",
     Exit.INTERRUPTED: "Interrupted with Ctrl-C.",
 }

@@ -53,6 +53,11 @@ class Watched(Protocol):
         """It was asked to go."""
         ...
 
+    @property
+    def begins_again(self) -> bool:
+        """It goes for a fresh process to take its place."""
+        ...
+
     def give_up(self) -> None:
         """Leave, because it is stuck. Called on the worker's event loop."""
         ...
@@ -114,7 +119,7 @@ class Lookout:
         self._over.set()
         if self._thread is not None:
             self._thread.join(_JOINING)
-        self.health = Health(Condition.LEAVING)
+        self.health = self._parting()
         self._show()
 
     def look(self) -> None:
@@ -153,12 +158,18 @@ class Lookout:
 
     def _judge(self, now: float) -> Health:
         if self._watched.is_leaving:
-            return Health(Condition.LEAVING)
+            return self._parting()
         able_at = self._watched.able_at
         silent = now - max(able_at or 0.0, self._counted_from)
         if silent >= self._after:
             return Health(Condition.STUCK, self._reason(now))
         return Health(Condition.STARTING if able_at is None else Condition.READY)
+
+    def _parting(self) -> Health:
+        if self._watched.begins_again:
+            # Not leaving: systemd would wait for the end of the process, and then kill it.
+            return Health(Condition.STARTING, "it is worn out, and begins again")
+        return Health(Condition.LEAVING)
 
     def _reason(self, now: float) -> str:
         if self._is_frozen(now):

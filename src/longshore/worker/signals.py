@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["drained_by_signals", "leave", "leave_with_parent", "run_to_end"]
+__all__ = ["begin_again", "drained_by_signals", "leave", "leave_with_parent", "run_to_end"]
 
 log = logging.getLogger("longshore.worker")
 
@@ -110,6 +110,20 @@ def leave(code: int) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)
+
+
+def begin_again(folder: str) -> None:
+    """Run the command of this process anew in its place, from the folder it began in.
+
+    The process keeps its number, so whoever watches over it sees no end. Threads that never
+    end, and all that handlers have opened, are gone.
+    """
+    log.warning("worker begins again", extra={"pid": os.getpid()})
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.chdir(folder)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _result(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:

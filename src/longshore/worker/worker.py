@@ -165,6 +165,11 @@ class Worker:
         """It was asked to go, or goes by itself."""
         return self._departure.ending is not None
 
+    @property
+    def begins_again(self) -> bool:
+        """It is worn out, and goes for a fresh process to take its place."""
+        return self._departure.ending is Ending.WORN_OUT
+
     async def run(
         self,
         *,

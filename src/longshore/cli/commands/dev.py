@@ -1,5 +1,6 @@
 """`longshore dev`: everything in one process."""
 
+import os
 import socket
 from shlex import quote
 
@@ -11,7 +12,10 @@ from longshore.cli.exits import Exit
 from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
 from longshore.settings import Settings
-from longshore.worker.signals import leave
+from longshore.worker.departure import Ending
+from longshore.worker.signals import begin_again, leave
+
+_IN_MEMORY = "://:memory:"
 
 
 @click.command("dev", cls=Command)
@@ -32,11 +36,15 @@ def command(
         "api.port": port,
         "api.host": "127.0.0.1",
     }
+    folder = os.getcwd()
     with wiring.service(shared, flags) as (app, settings):
         listening = api.listen_if_possible(settings, is_wanted=port is not None)
         if not shared.as_json:
             _greet(shared, app, settings, listening)
-        service.run(service.work_and_schedule(app, settings, listening))
+        ending = service.run(service.work_and_schedule(app, settings, listening))
+        is_kept = _IN_MEMORY not in app.url
+    if ending is Ending.WORN_OUT and is_kept:
+        begin_again(folder)
     leave(Exit.DONE)
 
 
@@ -51,7 +59,7 @@ def _greet(
         render.note(f"fires   {', '.join(one.name for one in app.schedules)}")
     if listening is not None:
         render.note(f"http    {api.address(listening)}/docs")
-    if "://:memory:" not in app.url:
+    if _IN_MEMORY not in app.url:
         # Another process cannot reach a queue in memory.
         render.note(f"try     {_beside(shared)} submit {_example(app)}, in another terminal")
         render.note(f"look    {_beside(shared)} jobs list")

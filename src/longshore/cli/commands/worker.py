@@ -23,7 +23,7 @@ from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.init import step_aside_if_first
-from longshore.worker.signals import leave, leave_with_parent
+from longshore.worker.signals import begin_again, leave, leave_with_parent
 from longshore.worker.signs import ReadyFile, ServiceManager
 from longshore.worker.supervise import Supervisor
 
@@ -61,9 +61,11 @@ def command(
     """Run the jobs of an application's tasks until SIGTERM or Ctrl-C.
 
     The first signal drains: nothing more is claimed, running jobs may finish, what has not
-    started goes back. A second signal leaves at once; no job is lost either way.
+    started goes back. A second signal leaves at once; no job is lost either way. A worker with
+    too many threads that never end drains, and begins again in the same process.
     """
     step_aside_if_first()
+    folder = os.getcwd()
     shared = context.ensure_object(Shared)
     flags = {f"worker.{name}": value for name, value in options.items()}
     flags["metrics.port"] = metrics_port
@@ -81,6 +83,8 @@ def command(
         metrics.at(app, port)
         main = service.work(app, settings, port, signs=signs, on_open=on_open)
         ending = service.run(main)
+    if ending is Ending.WORN_OUT and supervised is None:
+        begin_again(folder)
     code = _EXITS.get(ending, Exit.DONE)
     leave(code)
     context.exit(code)
