@@ -183,6 +183,27 @@ async def test_a_job_that_never_was_alone_is_not_blamed(shop: Workshop, crashes:
     assert first.failure.death.beside == 1
 
 
+async def test_a_job_with_which_workers_go_on_vanishing_waits_before_it_runs_again(
+    shop: Workshop,
+):
+    hall = Hall(shop)
+    job = await shop.submit("wait", {"n": 0})
+    await shop.submit("wait", {"n": 1})
+    await lost(shop, job, 5, beside=1)
+    vanished_at = shop.clock.now()
+    for n in (0, 1):
+        hall.door(n).set()
+
+    worker = shop.worker()
+    async with shop.working(worker):
+        await eventually(lambda: worker.stats.snoozed == 2)
+        waiting, began = await shop.job(job), list(hall.began)
+
+    assert (waiting.state, waiting.crashes, waiting.failures) == (State.SCHEDULED, 5, 0)
+    assert waiting.run_at == vanished_at + 2 * SECOND
+    assert began == []
+
+
 async def test_a_job_with_three_lapses_begins_when_its_start_is_stored(shop: Workshop):
     seen: list[tuple[bool, int]] = []
 

@@ -38,11 +38,19 @@ def go_wrong(how: str) -> None:
             hoarded = bytearray(160 << 20)
             time.sleep(10)
             del hoarded
-        case "parricide":
-            os.kill(os.getppid(), signal.SIGKILL)
+        case "parricide" | "patricide":
+            os.kill(os.getppid() if how == "parricide" else worker(), signal.SIGKILL)
             time.sleep(10)
         case "hang":
             sum(itertools.repeat(0))
+
+
+def worker() -> int:
+    """The worker's process, whatever is done to hide it: of a child, its parent's parent."""
+    parent = Path(f"/proc/{os.getppid()}")
+    if b"longshore.worker.standin" not in (parent / "cmdline").read_bytes():
+        return os.getpid()
+    return int((parent / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _poison(n: int, how: str) -> None:

@@ -14,6 +14,7 @@ from longshore.core.poison import unreported, victims
 from longshore.core.state import State
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
+from longshore.worker import fence
 
 pytestmark = [
     pytest.mark.slow,
@@ -144,6 +145,41 @@ async def test_a_job_that_kills_its_parent_dies_alone_and_no_worker_does(
     assert [yard.runs()[n] for n in sweep] == most
     healthy = [by_id[one.id] for one in good]
     assert {(one.state, one.crashes) for one in healthy} == {(State.SUCCEEDED, 0)}
+
+
+@pytest.mark.skipif(not fence.is_possible(), reason="the kernel has no fence")
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("sqlite", "poison_1"),
+        ("postgres", "fatal_2"),
+        *(
+            pytest.param(one, f"{kind}_{n}", marks=prove)
+            for one in ENGINES
+            for n in (1, 2, 3, 4, 5)
+            for kind in ("poison", "fatal")
+        ),
+    ],
+    indirect=["url"],
+)
+async def test_a_job_that_finds_and_kills_its_worker_is_poison_after_one_run_more(
+    yard: Yard, name: str
+):
+    bad = job(name, 0, how="patricide")
+    good = [job("healthy", 100 + n, seconds=0.1) for n in range(4)]
+    ids = await yard.submit([*good[:2], bad, *good[2:]])
+
+    with yard.worker("--processes", "2", "--children", "2", "--lease", "6s"):
+        ended = await yard.ended(ids, within=120.0)
+
+    by_id, most = {one.id: one for one in ended}, int(name[-1]) + 1
+    dead = by_id[bad.id]
+    assert (dead.state, dead.reason) == (State.DEAD, "poison")
+    assert (dead.failures, dead.crashes, yard.runs()[0]) == (0, most, most)
+    assert dead.failure is not None
+    assert "SIGSYS" in dead.failure.message
+    healthy = [by_id[one.id] for one in good]
+    assert {(one.state, one.failures) for one in healthy} == {(State.SUCCEEDED, 0)}
 
 
 async def crashed_twice(yard: Yard, jobs: list[NewJob]) -> None:

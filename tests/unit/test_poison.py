@@ -47,6 +47,26 @@ def test_a_suspect_is_apart_before_its_last_crash_and_alone_after_it(crashes: in
     assert poison.must_be_tried(claim, most) == (crashes >= most + 1)
 
 
+@given(st.integers(0, 9), st.integers(1, 5))
+def test_a_job_is_kept_off_its_worker_once_one_vanished_while_it_was_a_suspect(
+    crashes: int, most: int
+):
+    assert poison.is_feared(a_claim(crashes=crashes), most) == (crashes >= most)
+
+
+def test_a_job_with_which_workers_go_on_vanishing_waits_longer_each_time():
+    history = [crash(IN_CHILD), crash(None, outcome="snoozed", finished_at=NOW + SECOND)]
+
+    def waits(crashes: int, now: int = NOW) -> int:
+        return poison.rest(a_claim(crashes=crashes), history, max_crashes=3, now=now) // SECOND
+
+    assert [waits(crashes) for crashes in (4, 5, 6, 7)] == [1, 2, 4, 8]
+    assert waits(1_000) == 300
+    assert waits(7, NOW + 6 * SECOND) == 2
+    assert waits(7, NOW + 9 * SECOND) == 0
+    assert poison.rest(a_claim(crashes=4), [], max_crashes=3, now=NOW) == 0
+
+
 def test_a_job_with_three_lapses_runs_alone():
     alone = [poison.runs_alone(a_claim(lapses=count), 3) for count in range(5)]
 

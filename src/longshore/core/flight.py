@@ -32,7 +32,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timed_out_after: int | None = None
     """The time it was given, when that was up and the worker was ended for it."""
     in_child: bool = False
-    """Its handler ran in a child process of the worker."""
+    """Its handler ran in a child process, and cannot be what the worker died of."""
 
 
 def aftermath(

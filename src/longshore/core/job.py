@@ -142,7 +142,7 @@ class Death(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     victims: tuple[str, ...] = ()
     """The ids of these, or of the first of them."""
     in_child: bool = False
-    """The job ran in a child process, which the worker took along: it proves nothing."""
+    """The job ran in a child process that cannot have done it: it proves nothing."""
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):

@@ -6,8 +6,10 @@ is judged only by what happens when nothing else can be to blame:
 - with one crash less than `max_crashes` it is a *suspect*, and runs in a child process. If that
   dies while its worker lives, the job is dead.
 - if its worker vanishes even so, it runs *alone*: its worker runs nothing else, and the engine
-  knows of the start before the handler begins. If two workers in a row die like that, the job
-  is dead.
+  knows of the start before the handler begins. Its child cannot send the worker a signal: if it
+  tries, it dies, and the job is dead. Where a child cannot be kept from it, or there is none,
+  the job is dead if two workers in a row die like that.
+- every worker more that vanishes makes it wait longer before it runs again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,6 +17,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from longshore.core import ids, settle
+from longshore.core.backoff import Backoff, Jitter
 from longshore.core.job import Attempt, Claim, Death, Failure, Held, Settlement
 
 __all__ = [
@@ -24,8 +27,10 @@ __all__ = [
     "death_beside",
     "death_of",
     "is_convicted",
+    "is_feared",
     "is_suspect",
     "must_be_tried",
+    "rest",
     "runs_alone",
     "unreported",
     "victims",
@@ -37,6 +42,7 @@ MAX_LAPSES = 3
 VICTIMS = 16
 """The most that one crash names."""
 _IN_A_ROW = 2
+_REST = Backoff(base=500_000, cap=300_000_000, jitter=Jitter.NONE)
 
 
 def is_suspect(claim: Claim, max_crashes: int) -> bool:
@@ -49,6 +55,11 @@ def runs_alone(claim: Claim, max_crashes: int) -> bool:
     return claim.crashes >= max_crashes or claim.lapses >= MAX_LAPSES
 
 
+def is_feared(claim: Claim, max_crashes: int) -> bool:
+    """Its worker vanished while it was a suspect: it must not get at the next one."""
+    return claim.crashes >= max_crashes
+
+
 def must_be_tried(claim: Claim, max_crashes: int) -> bool:
     """It has crashed so often that its history decides whether it runs again."""
     return claim.crashes > max_crashes
@@ -58,6 +69,17 @@ def is_convicted(history: Sequence[Attempt]) -> bool:
     """Whether the last two workers that ran the job died of it: each ran nothing else."""
     ran = [one for one in history if one.started_at is not None][-_IN_A_ROW:]
     return len(ran) == _IN_A_ROW and all(map(_died_alone, ran))
+
+
+def rest(claim: Claim, history: Sequence[Attempt], *, max_crashes: int, now: int) -> int:
+    """How much longer it waits, since workers go on vanishing with it: a second, then doubled.
+
+    Whoever the cause is, a fleet that dies of it once in minutes still gets its work done.
+    """
+    ends = [one.finished_at for one in history if one.outcome == "crashed"]
+    if not ends or ends[-1] is None:
+        return 0
+    return max(ends[-1] + _REST.delay(claim.crashes - max_crashes, 0.0) - now, 0)
 
 
 def death_of(failure: Failure | None) -> Death | None:

@@ -30,7 +30,7 @@ from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
 from longshore.running import COMPLETER, CURRENT, REPORTER, Slot
-from longshore.worker import origin, wire
+from longshore.worker import fence, origin, wire
 from longshore.worker.outcome import describe
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.telling import Teller
@@ -113,6 +113,10 @@ class Child:
 
     def run(self, order: wire.Order) -> wire.FromChild:
         """Carry it out and tell how it went, which is returned too."""
+        if order.fence:
+            # Without it the job runs all the same: it may well be innocent.
+            with suppress(OSError):
+                fence.put_up(order.fence)
         self._running = running = _Running(order)
         self._teller.begin(order.now)
         try:

@@ -149,6 +149,12 @@ class Guard:
                 self._settler.settle(claim, settle.condemned(claim))
                 log.warning("job dead", extra=self._facts(claim) | {"reason": "poison"})
                 return
+            now = self._standing.engine_time(self._clock.monotonic())
+            wait = poison.rest(claim, history, max_crashes=handler.max_crashes, now=now)
+            if wait:
+                self._aside.claims.popleft()
+                self._settler.settle(claim, settle.put_off(claim, wait))
+                return
         self._next, self._is_known = claim, False
         self._begin_by = self._clock.monotonic() + _PATIENCE
         self._settler.release(self._slots.take_unstarted())

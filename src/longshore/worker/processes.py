@@ -9,12 +9,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from longshore.core import settle
+from longshore.core import poison, settle
 from longshore.core.job import Claim
 from longshore.errors import PayloadError
 from longshore.running import Reporter
 from longshore.runtime.clock import SECOND
-from longshore.worker import wire
+from longshore.worker import fence, wire
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.crew import Crew
 from longshore.worker.flight import Flight
@@ -175,11 +175,16 @@ class Processes:
         attempt.started = now = self._clock.monotonic()
         attempt.deadline = NEVER if seconds is None else now + seconds
         attempt.is_start_known = False
-        self._flight.begin(attempt, in_child=True)
+        # One that has taken a worker along from inside a child must not do so again; where
+        # nothing keeps it from that, its worker's death speaks against it as if it ran there.
+        is_feared = poison.is_feared(attempt.claim, attempt.handler.max_crashes)
+        is_fenced = is_feared and fence.is_possible()
+        self._flight.begin(attempt, in_child=is_fenced or not is_feared)
         seat.child = child
         seat.deliveries += 1
         self._seats[child] = seat
-        child.send(wire.Order(attempt.claim, seconds, self._reporter.now()))
+        beyond = fence.targets() if is_fenced else ()
+        child.send(wire.Order(attempt.claim, seconds, self._reporter.now(), beyond))
         if self._watching is None and self._memory_limit(seat) is not None:
             self._watching = self._loop.call_later(_WATCH, self._watch)
 

@@ -21,6 +21,10 @@ _LOOK = 0.05
 """Seconds between two looks for a dead child, where the system does not tell."""
 _SILENCE = 1.0
 """Seconds that a child may live on after it has closed its end of the socket."""
+_HINTS = {
+    "SIGKILL": "; if nobody did that, memory ran out",
+    "SIGSYS": "; it sent a signal to its worker, or used a call that is forbidden here",
+}
 
 
 class Spawned:
@@ -117,8 +121,7 @@ class Spawned:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        hint = "; if nobody did that, memory ran out" if name == "SIGKILL" else ""
-        return f"its process was killed by {name}{hint}"
+        return f"its process was killed by {name}{_HINTS.get(name, '')}"
 
     def _write(self) -> None:
         try:

@@ -71,6 +71,8 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     """Until its timeout; None for no end."""
     now: int
     """The engine's clock."""
+    fence: tuple[int, ...] = ()
+    """What the child dies of sending signals to: see `worker.fence`."""
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
