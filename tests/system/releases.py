@@ -60,7 +60,7 @@ def before_newest(engine: str = "postgres") -> str:
     """The commit before the one that brought the newest migration."""
     folder = ROOT / "src" / "longshore" / "engines" / engine / "migrations"
     newest = max(folder.glob("*.sql"))
-    asked = ["log", "--no-renames", "--diff-filter=A", "-1", "--format=%H", "--", str(newest)]
+    asked = ["log", "--follow", "--diff-filter=A", "-1", "--format=%H", "--", str(newest)]
     added = _git(*asked).decode().strip()
     # What is not committed yet comes after all that is.
     return f"{added}^" if added else "HEAD"

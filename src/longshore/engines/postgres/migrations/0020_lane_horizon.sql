@@ -1,4 +1,4 @@
--- longshore: works-with 0018
+-- longshore: works-with 0019
 -- Claims from fair queues stay quick beside a forgotten transaction too.
 
 -- What longshore.horizon is to a queue, for each tenant of a fair one: where claims begin to look
