@@ -60,10 +60,12 @@ def before_newest(engine: str = "postgres") -> str:
     """The commit before the one that brought the newest migration."""
     folder = ROOT / "src" / "longshore" / "engines" / engine / "migrations"
     newest = max(folder.glob("*.sql"))
-    asked = ["log", "--follow", "--diff-filter=A", "-1", "--format=%H", "--", str(newest)]
-    added = _git(*asked).decode().strip()
+    # It may have had another number at first, when two were made at the same time.
+    under_any_number = str(newest.with_name(f"*_{newest.name.partition('_')[2]}"))
+    asked = ["log", "--no-renames", "--diff-filter=A", "--format=%H", "--", under_any_number]
+    added = _git(*asked).decode().split()
     # What is not committed yet comes after all that is.
-    return f"{added}^" if added else "HEAD"
+    return f"{added[-1]}^" if added else "HEAD"
 
 
 def install(folder: Path, *, commit: str | None = None) -> Release:
