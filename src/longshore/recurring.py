@@ -110,11 +110,14 @@ async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
     """Bring the engine's schedules up to these; nothing is written if they are the same.
 
     A schedule that someone paused stays paused, and one that is no longer declared stays: it
-    may be another program's.
+    may be another program's. Without any, nothing is asked: a key that is only to work may not.
     """
+    wanted = list(schedules)
+    if not wanted:
+        return
     stored = {(one.tenant, one.name): one for one in await engine.schedules()}
     now = await engine.now()
-    for schedule in schedules:
+    for schedule in wanted:
         existing = stored.get((schedule.tenant, schedule.name))
         if existing is None or replaced(schedule, existing, now) != existing:
             await put(engine, schedule)

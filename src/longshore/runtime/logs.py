@@ -22,6 +22,9 @@ def configure(level: str, *, as_json: bool) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    # It tells of each request as if someone had asked; a worker over HTTP makes many a second.
+    is_curious = root.level < logging.INFO
+    logging.getLogger("httpx").setLevel(logging.NOTSET if is_curious else logging.WARNING)
 
 
 class JsonLines(logging.Formatter):

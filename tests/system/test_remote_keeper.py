@@ -1,0 +1,139 @@
+"""`longshore worker` over HTTP, as it is started by people: its keeper speaks HTTP too."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from longshore.core.account import NewKey, Scope
+from longshore.core.job import Job
+from longshore.core.state import State
+from longshore.engine import Engine
+from longshore.engines import open_engine
+from longshore.runtime.keys import mint
+from longshore.testing.factories import a_job
+from longshore.testing.harness import eventually
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+PATIENCE = 60.0
+LEASE_S = 120
+
+
+class Port:
+    """A store behind `longshore api`, and workers that know only its address and their key."""
+
+    def __init__(self, store: str, engine: Engine, folder: Path, stack: ExitStack) -> None:
+        self.store = store
+        self.engine = engine
+        self.folder = folder
+        self._stack = stack
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
+        paths = os.pathsep.join(filter(None, [str(HERE), clean.get("PYTHONPATH")]))
+        self._environ = {**clean, "PYTHONPATH": paths}
+
+    def start(self, name: str, *words: str, **environ: str) -> "subprocess.Popen[bytes]":
+        log = self._stack.enter_context((self.folder / f"{name}.log").open("wb"))
+        process = self._stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "longshore", *words],
+                cwd=self.folder,
+                env={**self._environ, **environ},
+                stderr=log,
+            )
+        )
+        self._stack.callback(process.kill)
+        return process
+
+    async def serve(self, *words: str) -> None:
+        self.start("api", "--url", self.store, "api", "--port", str(self._port), *words)
+        await eventually(self._listens, within=PATIENCE)
+
+    async def work(self, name: str, key: str) -> "subprocess.Popen[bytes]":
+        """A worker that is ready."""
+        ready = self.folder / f"{name}.ready"
+        url = f"http://127.0.0.1:{self._port}"
+        process = self.start(
+            name,
+            *("--url", url, "--app", "remote_app:app", "worker", "--queues", "held"),
+            *("--concurrency", "1", "--lease", f"{LEASE_S}s", "--ready-file", str(ready)),
+            LONGSHORE_KEY=key,
+        )
+        await eventually(ready.exists, within=PATIENCE)
+        return process
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self._port)).close()
+        except ConnectionError:
+            return False
+        return True
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture
+async def port(store: str, tmp_path: Path) -> AsyncIterator[Port]:
+    engine = open_engine(store)
+    await engine.migrate()
+    with ExitStack() as stack:
+        yield Port(store, engine, tmp_path, stack)
+    await engine.close()
+
+
+async def a_workers_key(engine: Engine) -> str:
+    made = mint()
+    await engine.add_key(
+        NewKey(id=made.id, digest=made.digest, tenant=None, scopes=(Scope.WORK,))
+    )
+    return made.text
+
+
+async def test_the_job_of_a_killed_remote_worker_runs_elsewhere_long_before_its_lease_ends(
+    port: Port,
+) -> None:
+    key = await a_workers_key(port.engine)
+    await port.serve()
+    victim = await port.work("victim", key)
+    payload = msgspec.json.encode({"name": "x"})
+    (job,) = await port.engine.submit([a_job(type="hold", queue="held", payload=payload)])
+    await eventually((port.folder / "x.started").exists, within=PATIENCE)
+    await port.work("heir", key)
+
+    async def found() -> Job:
+        return await port.engine.get(job.id)
+
+    async def is_taken_over() -> bool:
+        now = await found()
+        return now.state is State.RUNNING and now.delivery == 2
+
+    victim.kill()
+    killed = time.monotonic()
+    await eventually(is_taken_over, within=PATIENCE)
+    took = time.monotonic() - killed
+    (port.folder / "x.go").touch()
+
+    async def is_done() -> bool:
+        return (await found()).state is State.SUCCEEDED
+
+    await eventually(is_done, within=PATIENCE)
+    assert took < LEASE_S / 6
+    ended = await found()
+    assert (ended.crashes, ended.failures, ended.delivery) == (1, 0, 2)
+    # A line for each request would be most of the log.
+    assert "HTTP Request" not in (port.folder / "victim.log").read_text()
