@@ -12,11 +12,11 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # Tests and demo start many processes: none has to compile again what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test slow lint check prove bench compare format docs clean
+.PHONY: help setup demo dev test slow lint check experiments prove bench compare format docs clean
 
 help: ## Print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | \
-		while IFS='|' read -r target text; do printf '  make %-8s %s\n' "$$target" "$$text"; done
+		while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
 
 setup: $(STAMP) ## Build .venv from constraints.txt; instant when it is up to date
 
@@ -48,8 +48,12 @@ lint: setup ## Format, lint, types, import rules, spelling
 
 check: lint test slow ## What CI runs: lint, then all tests but the proofs
 
-prove: setup ## Minutes of faults and random histories, looking for a lost or doubled job
+experiments: setup ## The two experiments of the day, in short; NAMES="loss drain" for others
+	$(BIN)/python -m longshore_lab.experiments $(or $(NAMES),today) --quick --out build/experiments
+
+prove: setup ## Minutes of faults and histories, then all experiments in full (over an hour)
 	HYPOTHESIS_PROFILE=prove $(BIN)/python -m pytest -m "prove or slow" $(ARGS)
+	$(BIN)/python -m longshore_lab.experiments all
 
 bench: setup ## Measure throughput and latency on this machine
 	$(BIN)/longshore bench $(ARGS)

@@ -23,6 +23,11 @@ class Server:
         """Bytes of write-ahead log so far, of the whole server."""
         return asyncio.run(_wal(self._url)) if self._url is not None else None
 
+    @property
+    def pid(self) -> int | None:
+        """The process; None where it cannot be looked at."""
+        return self._pid
+
     def cpu(self) -> int:
         """Microseconds used so far, those of children that have ended included."""
         if self._pid is None:

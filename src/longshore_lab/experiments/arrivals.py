@@ -1,0 +1,222 @@
+"""An open loop: jobs arrive at a fixed rate, whether or not the queue keeps up.
+
+Producer, workers and scheduler are processes of their own. Times count from the moment a call
+was meant to be made, so that a queue that stalls cannot hide it by holding up the producer.
+"""
+
+import asyncio
+import time
+from array import array
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any, cast
+
+import msgspec
+
+from longshore.bench.load import Load
+from longshore.bench.plan import Plan
+from longshore.core.retention import Retention
+from longshore.engine import Engine, Exchanged, Session
+from longshore.engines import open_engine
+from longshore.scheduler.promote import Promoter
+from longshore.scheduler.service import Scheduler
+from longshore.scheduler.settings import Keeping
+from longshore.worker.settings import WorkerSettings
+from longshore.worker.worker import Worker
+from longshore_lab.experiments.crew import Crew, say, told_to_stop
+from longshore_lab.experiments.spread import Spread, few, spread
+
+__all__ = ["Arrivals", "Ended", "observe", "produce", "schedule", "work"]
+
+_SECOND = 1_000_000
+_BURSTS = 50
+"""Calls a second, unless jobs arrive more seldom or calls would be too large."""
+_LARGEST = 500
+_CALLERS = 32
+_QUIET_SECONDS = 30.0
+"""How long the last jobs have, retries and slow ones among them, after the last arrival."""
+
+
+class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
+    """What arrives, and who runs it."""
+
+    plan: Plan
+    """The jobs, the store, and the workers; its mode is not asked for."""
+    rate: float
+    """Jobs a second."""
+    seconds: float
+    keep_seconds: float | None = None
+    """With it a scheduler runs, which deletes what ended so long ago."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it."""
+
+    submitted: int
+    ended: int
+    """Jobs that succeeded or died, as the workers counted."""
+    dead: int
+    seconds: float
+    """From the first arrival to the last."""
+    late_ms: Spread
+    """How long after its time a call was made."""
+    submit_ms: Spread
+    """From the time a call was meant for until its jobs were durable."""
+    wait_ms: Spread
+    """From the making of a job until its handler began."""
+    claim_ms: Spread
+    """Of an exchange that asked for jobs."""
+
+
+def observe(arrivals: Arrivals) -> Ended:
+    """Let them arrive, and wait until nothing is left to do."""
+    plan = msgspec.to_builtins(arrivals.plan)
+    with ExitStack() as stack:
+        if arrivals.keep_seconds is not None:
+            keeping = {"url": arrivals.plan.url, "keep_seconds": arrivals.keep_seconds}
+            stack.enter_context(Crew("scheduler", schedule, **keeping))
+        workers = [
+            stack.enter_context(Crew("worker", work, plan=plan))
+            for _ in range(arrivals.plan.processes)
+        ]
+        for one in workers:
+            one.told()
+        load = {"rate": arrivals.rate, "seconds": arrivals.seconds}
+        producer = stack.enter_context(Crew("producer", produce, plan=plan, **load))
+        sent = producer.told(arrivals.seconds * 2 + 60)
+        asyncio.run(_quiet(arrivals.plan))
+        done = [one.stop() for one in workers]
+    return Ended(
+        submitted=sent["submitted"],
+        ended=sum(one["succeeded"] + one["dead"] for one in done),
+        dead=sum(one["dead"] for one in done),
+        seconds=sent["seconds"],
+        late_ms=spread(sent["late_ms"]),
+        submit_ms=spread(sent["submit_ms"]),
+        wait_ms=spread(wait for one in done for wait in one["wait_ms"]),
+        claim_ms=spread(claim for one in done for claim in one["claim_ms"]),
+    )
+
+
+async def _quiet(plan: Plan) -> None:
+    engine = open_engine(plan.url)
+    try:
+        for _ in range(int(_QUIET_SECONDS / 0.25)):
+            counts = await engine.counts()
+            if not sum(one.ready + one.running + one.scheduled for one in counts):
+                return
+            await asyncio.sleep(0.25)
+    finally:
+        await engine.close()
+
+
+async def produce(plan: dict[str, Any], rate: float, seconds: float) -> dict[str, Any]:
+    """Submit at the rate; what was sent and how long the calls took."""
+    load = Load(msgspec.convert(plan, Plan))
+    specs, batch = load.specs(), max(1, min(round(rate / _BURSTS), _LARGEST))
+    late, took = array("d"), array("d")
+    places = asyncio.Semaphore(_CALLERS)
+    calls = round(rate * seconds / batch)
+
+    async def call(due: float) -> None:
+        try:
+            await load.app.submit_many([next(specs) for _ in range(batch)])
+            took.append((time.perf_counter() - due) * 1e3)
+        finally:
+            places.release()
+
+    async with load.app, asyncio.TaskGroup() as group:
+        began = time.perf_counter()
+        for number in range(calls):
+            due = began + number * batch / rate
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            await places.acquire()
+            late.append(max(time.perf_counter() - due, 0.0) * 1e3)
+            group.create_task(call(due))
+        passed = time.perf_counter() - began
+    return {
+        "submitted": calls * batch,
+        "seconds": round(passed, 3),
+        "late_ms": few(late),
+        "submit_ms": few(took),
+    }
+
+
+async def work(plan: dict[str, Any]) -> dict[str, Any]:
+    """Run jobs until told to stop; what was done, and how long claims took."""
+    asked = msgspec.convert(plan, Plan)
+    load = Load(asked)
+    claims = array("d")
+    settings = WorkerSettings(
+        queues=asked.queues,
+        concurrency=asked.concurrency,
+        claim_batch=asked.claim_batch,
+        drain_timeout=timedelta(seconds=5),
+    )
+    async with load.app as app:
+        promoter = Promoter(app.engine, on_promoted=lambda _: worker.nudge())
+        worker = Worker(
+            timed(app.engine, claims),
+            app.registry(),
+            settings,
+            ticks=[("promote", promoter.tick)],
+        )
+        running = asyncio.create_task(worker.run())
+        say("ready")
+        await told_to_stop()
+        worker.drain()
+        await running
+    return {
+        "succeeded": worker.stats.succeeded,
+        "dead": worker.stats.dead,
+        "wait_ms": few(load.waits),
+        "claim_ms": few(claims),
+    }
+
+
+async def schedule(url: str, keep_seconds: float) -> None:
+    """A scheduler that keeps little, until it is ended."""
+    kept = int(keep_seconds * _SECOND)
+    retention = Retention(succeeded=kept, cancelled=kept, dead=kept, outbox=kept)
+    engine = open_engine(url)
+    scheduler = Scheduler(engine, keeping=Keeping(retention=retention))
+    async with scheduler.running():
+        await told_to_stop()
+    await engine.close()
+
+
+def timed(engine: Engine, claims: "array[float]") -> Engine:
+    """The same engine; sessions opened through it note how long their claims take, in ms."""
+    return cast("Engine", _TimedEngine(engine, claims))
+
+
+class _TimedEngine:
+    def __init__(self, engine: Engine, claims: "array[float]") -> None:
+        self._engine = engine
+        self._claims = claims
+
+    async def open_session(self, **arguments: Any) -> Session:
+        session = await self._engine.open_session(**arguments)
+        return cast("Session", _TimedSession(session, self._claims))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class _TimedSession:
+    def __init__(self, session: Session, claims: "array[float]") -> None:
+        self._session = session
+        self._claims = claims
+
+    async def exchange(
+        self, number: int, *, want: int = 0, queues: Sequence[str] | None = None, **rest: Any
+    ) -> Exchanged:
+        began = time.perf_counter()
+        answer = await self._session.exchange(number, want=want, queues=queues, **rest)
+        if want:
+            self._claims.append((time.perf_counter() - began) * 1e3)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)

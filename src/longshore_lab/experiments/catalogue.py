@@ -1,0 +1,42 @@
+"""All experiments, in the order of their pages, and which two a day has."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from longshore_lab.experiments import (
+    batches,
+    drain,
+    engines,
+    leases,
+    leaving,
+    loss,
+    outage,
+    poison,
+    punctual,
+    sustained,
+    workers,
+)
+from longshore_lab.experiments.experiment import Experiment
+
+__all__ = ["EXPERIMENTS", "of_the_day"]
+
+EXPERIMENTS: Sequence[Experiment] = (
+    workers.EXPERIMENT,
+    batches.EXPERIMENT,
+    loss.EXPERIMENT,
+    drain.EXPERIMENT,
+    outage.EXPERIMENT,
+    poison.EXPERIMENT,
+    punctual.EXPERIMENT,
+    leaving.EXPERIMENT,
+    leases.EXPERIMENT,
+    engines.EXPERIMENT,
+    sustained.EXPERIMENT,
+)
+"""Experiment 1 has page E11, and so on; the sustained run comes last, as E21."""
+
+
+def of_the_day(day: date) -> list[Experiment]:
+    """Two of them, other ones each day, until all had their turn."""
+    first = 2 * day.toordinal()
+    return [EXPERIMENTS[(first + one) % len(EXPERIMENTS)] for one in range(2)]

@@ -1,0 +1,195 @@
+"""Experiment 10: the engines side by side: ceiling, claim p99, and what there is to operate."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from longshore.bench.plan import Mode, Plan, Profile
+from longshore.bench.run import run as bench
+from longshore.engines import open_engine
+from longshore_lab.experiments import evidence
+from longshore_lab.experiments.arrivals import Arrivals, Ended, observe
+from longshore_lab.experiments.experiment import Config, Experiment, Stage
+from longshore_lab.experiments.findings import Drawing, Findings, Line, Promise, Table
+
+__all__ = ["EXPERIMENT"]
+
+_SHARE = 0.8
+"""Of the ceiling, at which claims are timed."""
+_CLAIM_MS = 10.0
+
+
+class Sizes(Config, frozen=True, kw_only=True):
+    """How long each is measured."""
+
+    seconds: float = 15.0
+    profiles: Sequence[str] = ("noop", "real", "mix")
+    pings: int = 20_000
+    """A hundredth of it is the number of lone jobs."""
+
+
+class _Side(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    per_s: dict[str, float]
+    """By profile."""
+    idle_p50_ms: float
+    idle_p99_ms: float
+    claims: Ended
+    """At four fifths of the ceiling of jobs that do nothing."""
+    migrate_s: float
+    bytes_per_job: float
+    used: dict[str, Any]
+
+
+def run(stage: Stage, config: Sizes) -> Findings:
+    """Each engine alone, one after the other."""
+    places = {
+        "SQLite": stage.sqlite(),
+        "SQLite, synchronous=normal": stage.sqlite("?synchronous=normal"),
+        "PostgreSQL": stage.postgres,
+    }
+    sides, bounds = list[_Side](), list[Table]()
+    for name, place in places.items():
+        side, tables = _measured(stage, config, name, place)
+        sides.append(side)
+        bounds += tables
+        stage.say(f"{name}: {side.per_s['noop']:,.0f} no-op jobs/s")
+    ceilings = ", ".join(f"{one.name} {one.per_s['noop']:,.0f}" for one in sides)
+    claims = ", ".join(f"{one.claims.claim_ms.p99:,.1f}" for one in sides)
+    return Findings(
+        headline=f"no-op jobs/s: {ceilings}; claim p99 at 80 % of that: {claims} ms",
+        promises=[_promise(one) for one in sides],
+        results={"engines": msgspec.to_builtins(sides), "aim_claim_p99_ms": _CLAIM_MS},
+        tables=[_table(config, sides)],
+        drawings=[_drawing(config, sides)],
+        bounds=bounds,
+    )
+
+
+def _measured(stage: Stage, config: Sizes, name: str, place: str) -> tuple[_Side, list[Table]]:
+    per_s, used, tables = dict[str, float](), dict[str, Any](), list[Table]()
+    size = 0.0
+    for profile in config.profiles:
+        with stage.store(place) as url, stage.sampled(url) as sampler:
+            figures = bench(_plan(url, profile, config.seconds))
+        per_s[profile] = figures.jobs_per_s
+        if profile == "noop":
+            used = evidence.used(sampler.samples)
+            tables = evidence.bound(sampler.samples, f"{name}, jobs that do nothing")
+            size = used["store_bytes"] / max(sampler.samples[-1].finished, 1)
+    with stage.store(place) as url:
+        idle = bench(Plan(url=url, mode=Mode.LATENCY, jobs=config.pings))
+    with stage.store(place) as url:
+        plan = _plan(url, "noop", config.seconds)
+        rate = max(_SHARE * per_s["noop"], 1.0)
+        claims = observe(Arrivals(plan=plan, rate=rate, seconds=config.seconds))
+    return (
+        _Side(
+            name=name,
+            per_s=per_s,
+            idle_p50_ms=idle.p50_ms,
+            idle_p99_ms=idle.p99_ms,
+            claims=claims,
+            migrate_s=_migration(stage, place),
+            bytes_per_job=round(size, 1),
+            used=used,
+        ),
+        tables,
+    )
+
+
+def _plan(url: str, profile: str, seconds: float) -> Plan:
+    is_mix = profile == "mix"
+    return Plan(
+        url=url,
+        mode=Mode.STEADY,
+        profile=Profile(profile),
+        seconds=seconds,
+        concurrency=5_000 if is_mix else 256,
+        depth=20_000 if is_mix else 10_000,
+    )
+
+
+def _migration(stage: Stage, place: str) -> float:
+    """How long an empty store takes to be set up."""
+    began = time.perf_counter()
+    with stage.store(place) as url:
+        took = time.perf_counter() - began
+        asyncio.run(_pinged(url))
+    return round(took, 3)
+
+
+async def _pinged(url: str) -> None:
+    engine = open_engine(url)
+    try:
+        await engine.ping()
+    finally:
+        await engine.close()
+
+
+def _promise(side: _Side) -> Promise:
+    found = side.claims
+    return Promise(
+        f"{side.name} finishes what arrives at four fifths of its ceiling",
+        f"{found.ended:,} of {found.submitted:,}; claim p99 {found.claim_ms.p99:,.1f} ms",
+        found.ended == found.submitted > 0,
+    )
+
+
+def _table(config: Sizes, sides: Sequence[_Side]) -> Table:
+    head = [
+        "engine",
+        *(f"{name}, jobs/s" for name in config.profiles),
+        "claim p50 ms at 80 %",
+        "p99 ms",
+        "submit p99 ms at 80 %",
+        "idle p50 ms",
+        "p99 ms",
+        "set up",
+        "bytes per job",
+    ]
+    rows = [
+        [
+            one.name,
+            *(f"{one.per_s[name]:,.0f}" for name in config.profiles),
+            f"{one.claims.claim_ms.p50:,.2f}",
+            f"{one.claims.claim_ms.p99:,.2f}",
+            f"{one.claims.submit_ms.p99:,.1f}",
+            f"{one.idle_p50_ms:,.1f}",
+            f"{one.idle_p99_ms:,.1f}",
+            f"{one.migrate_s:.2f} s",
+            f"{one.bytes_per_job:,.0f}",
+        ]
+        for one in sides
+    ]
+    return Table("Side by side", head, rows)
+
+
+def _drawing(config: Sizes, sides: Sequence[_Side]) -> Drawing:
+    return Drawing(
+        title=f"Jobs a second: {', '.join(config.profiles)} (from left to right)",
+        x="kind of jobs",
+        lines=[
+            Line(
+                name=one.name,
+                points=[
+                    (float(at), one.per_s[name]) for at, name in enumerate(config.profiles)
+                ],
+            )
+            for one in sides
+        ],
+    )
+
+
+EXPERIMENT = Experiment(
+    name="engines",
+    page="e20-engines",
+    promise="Every engine finishes what arrives at four fifths of its ceiling",
+    full=Sizes(),
+    quick=Sizes(seconds=2.0, profiles=("noop",), pings=1_500),
+    takes="5 min",
+    run=run,
+)

@@ -1,0 +1,97 @@
+"""An experiment from its command to its data, and what the sampler sees of a real store."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from longshore.bench.server import server_of
+from longshore.core.job import NewJob
+from longshore.engines import open_engine
+from longshore.runtime.ids import IdSource
+from longshore_lab.experiments.runner import read
+from longshore_lab.experiments.sampler import Sampler
+from longshore_lab.servers import PostgresServer
+
+pytestmark = pytest.mark.slow
+
+make = IdSource().make
+
+
+def experiment(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "longshore_lab.experiments", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_an_experiment_leaves_its_data_and_says_what_held(tmp_path: Path):
+    ended = experiment("leases", "--quick", "--url", "sqlite", "--out", str(tmp_path))
+
+    assert ended.returncode == 0, ended.stderr
+    assert "holds: with renewal no job runs twice" in ended.stderr
+    record = read("leases", tmp_path)
+    assert record is not None
+    assert (record.is_quick, record.machine.store) == (True, "SQLite")
+    assert record.findings.results["without"]["runs"] > record.config["jobs"]
+    assert record.findings.results["with"]["runs"] == record.config["jobs"]
+
+
+def test_an_experiment_that_does_not_exist_is_refused_in_one_line():
+    ended = experiment("nonsense")
+
+    assert ended.returncode == 2
+    assert "no experiment is called nonsense; there are workers," in ended.stderr
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/jobs.db"
+    return request.getfixturevalue("postgres_url")
+
+
+async def test_the_sampler_sees_depth_size_and_who_uses_the_processor(url: str):
+    engine = open_engine(url)
+    await engine.migrate()
+    queue = "sampled"
+
+    with Sampler(url) as sampler:
+        await engine.submit(
+            [NewJob(id=make(), type="noop", queue=queue, payload=b"{}") for _ in range(500)]
+        )
+        used = time.process_time() + 0.5
+        while time.process_time() < used:
+            sum(range(100_000))
+        seen = len(sampler.samples)
+        async with asyncio.timeout(30):
+            while len(sampler.samples) < seen + 2:
+                await asyncio.sleep(0.05)
+    await engine.close()
+
+    last, starts = sampler.samples[-1], [0.0, *(one.at for one in sampler.samples)]
+    spent = sum(
+        one.cores["producer"] * (one.at - before)
+        for one, before in zip(sampler.samples, starts, strict=False)
+    )
+    assert last.ready >= 500
+    assert last.store_bytes > 0
+    assert spent > 0.4
+    assert last.busy > 0
+    assert ("server" in last.cores) == url.startswith("postgres")
+
+
+async def test_the_processor_time_of_a_server_behind_a_socket_is_its_own(
+    postgres_server: PostgresServer,
+):
+    found = await server_of(postgres_server.url())
+
+    assert found.pid == postgres_server.pid

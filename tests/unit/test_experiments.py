@@ -1,0 +1,247 @@
+"""Experiments leave data, and what is drawn and told comes from those and from nothing else."""
+
+import xml.etree.ElementTree as Xml
+from datetime import date, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from longshore_lab import docs
+from longshore_lab.experiments import evidence, page
+from longshore_lab.experiments.__main__ import judge
+from longshore_lab.experiments.catalogue import EXPERIMENTS, of_the_day
+from longshore_lab.experiments.chart import draw
+from longshore_lab.experiments.findings import (
+    Drawing,
+    Findings,
+    Line,
+    Machine,
+    Promise,
+    Record,
+    Table,
+)
+from longshore_lab.experiments.processors import role_of
+from longshore_lab.experiments.runner import ROOT, keep, read
+from longshore_lab.experiments.sampler import Sample
+from longshore_lab.experiments.spread import Spread, few, spread
+
+SVG = "{http://www.w3.org/2000/svg}"
+LOSS = next(one for one in EXPERIMENTS if one.name == "loss")
+HALF = Line(name="half", points=[(16.0, 50.0), (64.0, 100.0), (256.0, 75.0)])
+
+
+def a_record(*, holds: bool = True, is_quick: bool = False) -> Record:
+    return Record(
+        experiment="loss",
+        is_quick=is_quick,
+        commit="0123456789ab",
+        seed=7,
+        began="2026-01-02T03:04:05+00:00",
+        seconds=61.5,
+        machine=Machine(
+            cores=2,
+            processor="a processor",
+            memory_gib=8,
+            system="Linux 6",
+            python="3.11",
+            store="PostgreSQL, durable",
+            load_before=0.5,
+        ),
+        config={"seed": 7, "rate": 10},
+        findings=Findings(
+            headline="0 of 10 jobs lost",
+            promises=[Promise("none is lost", "0", holds)],
+            results={"lost": 0},
+            tables=[Table("Counts", ["what", "how many"], [["lost", "0"]])],
+            drawings=[Drawing(title="A <b>old> plot", x="slots", lines=[HALF], is_log=True)],
+            bounds=[Table("Processors", ["who", "cores"], [["server", "1.20"]])],
+            series={"at_s": [1, 2, 3], "depth": [30, 20, 10]},
+        ),
+    )
+
+
+def a_sample(at: float, depth: int) -> Sample:
+    return Sample(
+        at=at,
+        ready=depth,
+        cores={"worker": 0.5, "server": 1.0},
+        busy=1.7,
+        stolen=0.1,
+        written=2**20,
+        store_bytes=2**21,
+        dead_rows=5,
+        waits={"IO:WalSync": 3, "running": 1},
+    )
+
+
+def test_a_line_of_twice_the_value_is_drawn_twice_as_high():
+    (line,) = Xml.fromstring(draw([Drawing(title="t", x="x", lines=[HALF])])).iter(
+        f"{SVG}polyline"
+    )
+
+    points = [tuple(map(float, one.split(","))) for one in line.attrib["points"].split()]
+    bottom = 46 + 200
+    assert bottom - points[1][1] == pytest.approx(2 * (bottom - points[0][1]), abs=0.2)
+
+
+def test_steps_that_double_are_equally_far_apart_on_a_logarithmic_axis():
+    drawing = Drawing(title="t", x="x", is_log=True, lines=[HALF])
+
+    (line,) = Xml.fromstring(draw([drawing])).iter(f"{SVG}polyline")
+
+    xs = [float(one.split(",")[0]) for one in line.attrib["points"].split()]
+    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
+
+
+def test_bars_stand_upon_each_other_beside_a_band_and_a_level():
+    first = Line(name="first", is_bars=True, points=[(0.0, 10.0), (1.0, 10.0)])
+    again = Line(name="again", is_bars=True, points=[(0.0, 5.0), (1.0, 10.0)])
+    drawing = Drawing(title="t", x="x", lines=[first, again], band=(0.0, 1.0), level=20.0)
+
+    root = Xml.fromstring(draw([drawing]))
+
+    bars = [one for one in root.iter(f"{SVG}rect") if one.get("fill") == "#0b6e99"]
+    tops = [one for one in root.iter(f"{SVG}rect") if one.get("fill") == "#b8b8b8"]
+    assert len(bars) == len(tops) == 3  # one more each, in the legend
+    assert float(bars[0].attrib["y"]) + float(bars[0].attrib["height"]) == pytest.approx(
+        float(tops[0].attrib["y"]), abs=0.2
+    )
+    assert any("dasharray" in name for one in root.iter() for name in one.attrib)
+
+
+@pytest.mark.parametrize(
+    "points", [[], [(3.0, 0.0)], [(3.0, 7.0)]], ids=["none", "a zero", "one"]
+)
+def test_a_plot_of_hardly_anything_can_be_drawn(points: list[tuple[float, float]]):
+    drawing = Drawing(title="t", x="x", lines=[Line(name="n", points=points)])
+
+    Xml.fromstring(draw([drawing, drawing]))
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path):
+    record = a_record()
+
+    path = keep(record, tmp_path)
+
+    assert read("loss", tmp_path) == record
+    assert '   "depth": [30,20,10]\n' in path.read_text()
+    assert (tmp_path / "loss.svg").exists()
+
+
+def test_a_short_run_does_not_replace_a_full_one(tmp_path: Path):
+    keep(a_record(is_quick=True), tmp_path)
+    assert read("loss", tmp_path) == a_record(is_quick=True)
+
+    keep(a_record(), tmp_path)
+    keep(a_record(is_quick=True), tmp_path)
+
+    assert read("loss", tmp_path) == a_record()
+
+
+def test_a_page_tells_commit_seed_machine_figures_plot_and_bound(tmp_path: Path):
+    keep(a_record(), tmp_path)
+
+    told = page.told(LOSS, tmp_path)
+
+    for words in (
+        "Commit 0123456789ab, seed 7, 62 s, 2026-01-02; 2 × a processor",
+        "$ python -m longshore_lab.experiments loss --seed 7",
+        "| none is lost | 0 | yes |",
+        "| lost | 0 |",
+        "(data/loss.svg)",
+        "| server | 1.20 |",
+        '`{"seed":7,"rate":10}`',
+    ):
+        assert words in told
+    assert "short" not in told
+
+
+def test_a_page_says_that_a_run_was_short_and_that_a_promise_was_broken(tmp_path: Path):
+    keep(a_record(is_quick=True, holds=False), tmp_path)
+
+    told = page.told(LOSS, tmp_path)
+
+    assert told.startswith("A short run")
+    assert "loss --quick --seed 7" in told
+    assert "| none is lost | 0 | **no** |" in told
+    assert "(short run" in page.kept(tmp_path)
+
+
+def test_without_a_run_a_page_says_so_and_the_readme_nothing(tmp_path: Path):
+    assert "No run is kept" in page.told(LOSS, tmp_path)
+    assert "loss" not in page.kept(tmp_path)
+
+
+def test_a_broken_promise_is_an_exit_code():
+    assert judge(a_record()) == 0
+    assert judge(a_record(holds=False)) == 1
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)
+def test_every_experiment_has_a_page_whose_verdict_survives_that_it_is_written_again(one):
+    text = (ROOT / "docs" / "experiments" / f"{one.page}.md").read_text()
+
+    assert f"<!-- generated: experiment-{one.name} -->" in text
+    verdict = text.partition("## Verdict\n")[2]
+    assert verdict.strip()
+    assert docs.renewed(text).endswith(verdict)
+
+
+def test_all_experiments_have_their_day():
+    days = [date(2026, 1, 1) + timedelta(days=one) for one in range(len(EXPERIMENTS))]
+
+    pairs = [of_the_day(day) for day in days]
+
+    assert {len(pair) for pair in pairs} == {2}
+    assert {one.name for pair in pairs for one in pair} == {one.name for one in EXPERIMENTS}
+
+
+@pytest.mark.parametrize(
+    ("command", "role"),
+    [
+        ("python -m longshore.bench.actors producer 0 /tmp/x", "producer"),
+        ("python -m longshore.bench.actors worker 1 /tmp/x", "worker"),
+        ("python -m longshore_lab.actor worker worker-1 {}", "worker"),
+        ("python -X dev -m longshore_lab.experiments.crew worker m:f {}", "worker"),
+        ("python -m longshore.keeper 3", "worker"),
+        ("python -m longshore scheduler --url x", "scheduler"),
+        ("python other.py worker", "other"),
+        ("", "other"),
+    ],
+)
+def test_the_command_line_tells_who_uses_the_processor(command: str, role: str):
+    assert role_of(command.split()) == role
+
+
+def test_the_evidence_names_processors_waits_and_the_store():
+    samples = [a_sample(float(at), 100 - at) for at in range(1, 11)]
+
+    processors, waits, store = evidence.bound(samples)
+
+    assert ["worker", "0.50"] in [list(row) for row in processors.rows]
+    assert waits.title == "What 40 looks at busy sessions of the server saw"
+    assert [list(row) for row in waits.rows] == [["IO:WalSync", "75.0%"], ["running", "25.0%"]]
+    assert ["log written per second", "1.0 MiB"] in [list(row) for row in store.rows]
+    assert evidence.bound([]) == []
+
+
+def test_a_long_series_is_thinned_and_keeps_its_last_point():
+    samples = [a_sample(float(at), at) for at in range(1_201)]
+
+    kept = evidence.thinned(samples)
+
+    assert len(kept) <= 240
+    assert kept[-1] == samples[-1]
+    assert len(msgspec.json.encode(evidence.series(samples))) < 40_000
+
+
+def test_few_of_many_values_are_spread_as_all_are():
+    values = [float(one) for one in range(100_000)]
+
+    kept = few(values)
+
+    assert len(kept) <= 25_000
+    assert max(kept) == 99_999
+    assert spread(kept).p99 == pytest.approx(spread(values).p99, rel=0.001)
+    assert spread([]) == Spread()
