@@ -1,10 +1,12 @@
 """How fast finished jobs are deleted, and what that costs the server.
 
+    python bench/postgres_prune.py --jobs 1000000
     python bench/postgres_prune.py URL --jobs 200000 --batch 100
 
-The database is migrated. It is filled with jobs that succeeded a while ago, submitted in
-batches, and pruned until they are gone: as a scheduler does it, or with `--step` in steps of
-that many jobs without a pause. Then the tables are vacuumed, as the server would do by itself.
+The database is migrated; without a URL it is on a durable server of its own. It is filled with
+jobs that succeeded a while ago, submitted in batches, and pruned until they are gone: as a
+scheduler does it, or with `--step` in steps of that many jobs without a pause. Then the tables
+are vacuumed, as the server would do by itself.
 """
 
 import argparse
@@ -21,6 +23,7 @@ from longshore.core.job import NewJob
 from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.scheduler.prune import Pruner
+from longshore_lab.servers import PostgresServer
 
 _FINISH = """
     with gone as (delete from longshore.ready where queue = $1 returning *)
@@ -107,9 +110,15 @@ async def measure(asked: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
+    parser.add_argument("url", nargs="?")
     parser.add_argument("--jobs", type=int, default=200_000)
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--step", type=int, default=0)
     parser.add_argument("--results", action="store_true")
-    asyncio.run(measure(parser.parse_args()))
+    given = parser.parse_args()
+    if given.url is not None:
+        asyncio.run(measure(given))
+    else:
+        with PostgresServer(durable=True) as server:
+            given.url = server.create("jobs")
+            asyncio.run(measure(given))
