@@ -1,5 +1,6 @@
 """`longshore worker` over HTTP, as it is started by people: its keeper speaks HTTP too."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -113,7 +114,7 @@ async def test_the_job_of_a_killed_remote_worker_runs_elsewhere_long_before_its_
     payload = msgspec.json.encode({"name": "x"})
     (job,) = await port.engine.submit([a_job(type="hold", queue="held", payload=payload)])
     await eventually((port.folder / "x.started").exists, within=PATIENCE)
-    await port.work("heir", key)
+    heir = await port.work("heir", key)
 
     async def found() -> Job:
         return await port.engine.get(job.id)
@@ -132,6 +133,8 @@ async def test_the_job_of_a_killed_remote_worker_runs_elsewhere_long_before_its_
         return (await found()).state is State.SUCCEEDED
 
     await eventually(is_done, within=PATIENCE)
+    heir.terminate()
+    assert await asyncio.to_thread(heir.wait, PATIENCE) == 0
     assert took < LEASE_S / 6
     ended = await found()
     assert (ended.crashes, ended.failures, ended.delivery) == (1, 0, 2)
