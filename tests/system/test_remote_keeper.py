@@ -109,7 +109,7 @@ async def test_the_job_of_a_killed_remote_worker_runs_elsewhere_long_before_its_
     port: Port,
 ) -> None:
     key = await a_workers_key(port.engine)
-    await port.serve()
+    await port.serve("--only", "sessions")
     victim = await port.work("victim", key)
     payload = msgspec.json.encode({"name": "x"})
     (job,) = await port.engine.submit([a_job(type="hold", queue="held", payload=payload)])

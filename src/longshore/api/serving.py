@@ -13,6 +13,7 @@ from longshore.api import guard
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
+from longshore.api.table import routes_of
 from longshore.engine import Accounts
 from longshore.errors import ConfigError
 from longshore.runtime.beat import Beat
@@ -33,7 +34,9 @@ class ApiServer:
     def __init__(self, service: Service, *, is_local: bool) -> None:
         settings = service.settings
         self._service = service
-        self.application = Application(service, is_local=is_local)
+        self.application = Application(
+            service, is_local=is_local, routes=routes_of(settings.only)
+        )
         self._server = _Uvicorn(
             uvicorn.Config(
                 self.application,
@@ -100,6 +103,7 @@ class _Uvicorn(uvicorn.Server):
 
 def listen(settings: ApiSettings) -> socket.socket:
     """A socket that listens where the settings say, or ConfigError."""
+    routes_of(settings.only)  # whoever cannot serve need not listen
     host, port = settings.host, settings.port
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

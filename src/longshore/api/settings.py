@@ -16,6 +16,8 @@ class ApiSettings:
     """The port to listen on."""
     processes: int = 1
     """How many processes serve the port."""
+    only: str | None = None
+    """Serve one part alone: `sessions`, what remote workers ask. Other routes are 404."""
     max_body_bytes: int = 1 << 20
     """A request with a larger body is refused (413)."""
     max_batch_bytes: int = 16 << 20

@@ -22,8 +22,9 @@ from longshore.api import (
     webhooks,
 )
 from longshore.api.routing import Route
+from longshore.errors import ConfigError
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "routes_of"]
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *jobs.ROUTES,
@@ -44,3 +45,22 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     *health.ROUTES,
     *docs.ROUTES,
 )
+
+_PARTS: dict[str, tuple[Route[Any, Any, Any], ...]] = {
+    "sessions": (
+        *sessions.ROUTES,
+        *methods.ROUTES,
+        *metrics.ROUTES,
+        *health.ROUTES,
+        *docs.ROUTES,
+    ),
+}
+
+
+def routes_of(only: str | None) -> tuple[Route[Any, Any, Any], ...]:
+    """The routes of a service that serves this part alone, or ConfigError; None: all."""
+    if only is None:
+        return ROUTES
+    if only not in _PARTS:
+        raise ConfigError(f"api.only is {only!r:.80}; it can be {', '.join(_PARTS)}")
+    return _PARTS[only]

@@ -209,3 +209,24 @@ async def test_requests_under_way_are_answered_before_the_service_stops(memory: 
     assert b"201 Created" in said
     assert b"connection: close" in said
     writer.close()
+
+
+async def test_a_service_for_workers_serves_sessions_and_no_jobs(memory: Engine):
+    async with (
+        served(memory, only="sessions") as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}") as client,
+    ):
+        offer = {"worker": "w", "queues": ["default"], "types": ["noop"]}
+        opened = await client.post("/v1/sessions", json=offer)
+        ready = await client.get("/readyz")
+        jobs = await client.post("/v1/jobs", json={"type": "noop"})
+        document = await client.get("/openapi.json")
+
+    assert (opened.status_code, ready.status_code) == (201, 200)
+    assert (jobs.status_code, jobs.json()["code"]) == (404, "route_not_found")
+    assert "/v1/jobs" not in document.json()["paths"]
+
+
+def test_a_part_that_there_is_not_is_refused_before_anything_listens():
+    with pytest.raises(ConfigError, match="sessions"):
+        listen(ApiSettings(port=0, only="jobs"))
