@@ -39,6 +39,11 @@ class QueueOptions(TypedDict, total=False):
     """Jobs of one tenant that may wait; past it the tenant's submits are refused."""
     max_running_per_key: int
     """Jobs of one ordering key that run at once; unless given one, in their order."""
+    rate_per_key: float | str
+    """Jobs of one ordering key that start per second, retries apart: a number, or `"30/m"`."""
+    burst_per_key: int
+    """Those that may start at once after a pause; unless given, what the rate brings in a
+    second."""
     on_dead: Literal["continue", "block"]
     """What becomes of the jobs behind one that died, of the same ordering key: they go on, or
     wait until someone releases the key or replays the job. They go on unless given."""

@@ -193,7 +193,8 @@ async def test_a_claim_does_not_look_at_what_is_parked(engine: Engine, path: Pat
     before = _steps_of_a_claim(path)
     with closing(sqlite3.connect(path)) as db:
         db.execute(
-            "insert into longshore_line values ('default', 't', 'k', 1, 200000, null, '[]')"
+            "insert into longshore_line (queue, tenant, key, inside, tail)"
+            " values ('default', 't', 'k', 1, 200000)"
         )
         db.execute(
             "with recursive n (i) as (select 1 union all select i + 1 from n where i < 200000) "

@@ -37,6 +37,10 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Jobs of one tenant that may wait; past it the tenant's submits are refused (429)."""
     max_running_per_key: Jobs | UnsetType | None = UNSET
     """Jobs of one ordering key that run at once."""
+    rate_per_key: Rate | UnsetType | None = UNSET
+    """Jobs of one ordering key that start per second, retries apart; counted in thousandths."""
+    burst_per_key: Burst | UnsetType | None = UNSET
+    """Jobs of one ordering key that may start at once after a pause."""
     on_dead: OnDead | UnsetType | None = UNSET
     """What becomes of the jobs behind one that died, of the same ordering key."""
 
@@ -60,6 +64,10 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of one tenant that may wait; past it the tenant's submits are refused (429)."""
     max_running_per_key: int | None = None
     """Jobs of one ordering key that run at once; null: one, in their order."""
+    rate_per_key: float | None = None
+    """Jobs of one ordering key that start per second, retries apart."""
+    burst_per_key: int | None = None
+    """Those that may start at once after a pause; null: what the rate brings in a second."""
     on_dead: OnDead | None = None
     """What becomes of the jobs behind one that died; null: `continue`."""
 

@@ -49,6 +49,8 @@ _OPTIONS: layers.Fields = {
     "max_depth": (int, "JOBS", "Jobs that may wait; past it submits are refused."),
     "max_depth_per_tenant": (int, "JOBS", "The same of the jobs of one tenant."),
     "max_running_per_key": (int, "JOBS", "Jobs of one ordering key that run at once."),
+    "rate_per_key": (_rate, "RATE", "Jobs of one ordering key that start, such as 30/m."),
+    "burst_per_key": (int, "JOBS", "Those that may start at once after a pause."),
     "on_dead": (_on_dead, "WHAT", "What a dead job does to its key: continue or block."),
 }
 """What each field that is enforced is asked for as."""

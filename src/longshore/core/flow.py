@@ -113,7 +113,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     burst: int | None = None
     """Jobs that may start at once after a pause; None: what the rate brings in a second."""
     rate_per_key: float | None = None
+    """Jobs of one ordering key that are let in per second, retries apart."""
     burst_per_key: int | None = None
+    """Those that may be at once after a pause; None: what the rate brings in a second."""
     max_depth: int | None = None
     """Jobs that may wait; past it submits are refused."""
     max_depth_per_tenant: int | None = None
@@ -144,7 +146,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 ENFORCED = frozenset(
     {
         *("order", "aging", "max_running", "max_running_per_key", "rate", "burst"),
-        *("max_depth", "max_depth_per_tenant", "on_dead"),
+        *("rate_per_key", "burst_per_key", "max_depth", "max_depth_per_tenant", "on_dead"),
     }
 )
 """The fields of QueueSettings that the engines heed. Only these are offered to people, by

@@ -3,17 +3,32 @@
 A line has a gate. As many of its jobs as may are inside, in the order in which they joined:
 they are ready, they run, or they wait to be tried again. The others are parked. One that ends
 lets the next one in. A dead one, where the queue says so, keeps the line blocked.
+
+Where a queue says how many jobs of a key may start in a second, whoever is let in takes a token
+from the bucket of the line. When there is none, and the line has room, it opens by time:
+promote looks at it when the next token is there. One that is tried again, or goes back to the
+line that it blocked, is inside already and takes none.
 """
 
 from typing import NamedTuple
 
 import msgspec
 
-from longshore.core.flow import OnDead, QueueSettings
+from longshore.core.bucket import Limit, borrow
+from longshore.core.flow import OnDead, QueueSettings, limit_of
 from longshore.core.job import JobId
 from longshore.core.state import State
 
-__all__ = ["PARKED", "Line", "LineName", "blocks", "is_inside", "room"]
+__all__ = [
+    "PARKED",
+    "Line",
+    "LineName",
+    "blocks",
+    "bucket_limit",
+    "is_inside",
+    "opens_at",
+    "room",
+]
 
 PARKED = "line"
 """Why a job is parked that waits in its line."""
@@ -25,6 +40,11 @@ class LineName(NamedTuple):
     queue: str
     tenant: str
     key: str
+
+    @property
+    def bucket(self) -> str:
+        """The name of its bucket. Queues and tenants have no spaces in theirs."""
+        return f"line {self.queue} {self.tenant} {self.key}"
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +61,39 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The job that was let in last."""
     dead: tuple[JobId, ...] = ()
     """Those that block it, until someone releases the line or replays them."""
+    opens_at: int | None = None
+    """When its rate lets the next one in, if nothing else keeps it."""
 
 
-def room(settings: QueueSettings, *, inside: int, is_blocked: bool) -> int:
-    """How many more jobs of a line may be let in."""
-    most = settings.max_running_per_key or 1
-    return 0 if is_blocked else max(most - inside, 0)
+def bucket_limit(settings: QueueSettings) -> Limit | None:
+    """What the bucket of each line of a queue holds; None: lines of it have none."""
+    return limit_of(settings.rate_per_key, settings.burst_per_key)
+
+
+def room(
+    settings: QueueSettings,
+    *,
+    inside: int,
+    is_blocked: bool,
+    empty_at: int | None = None,
+    now: int = 0,
+) -> int:
+    """How many more jobs of a line may be let in; `empty_at` is what its bucket stores."""
+    free = 0 if is_blocked else max((settings.max_running_per_key or 1) - inside, 0)
+    limit = bucket_limit(settings)
+    if limit is None or not free:
+        return free
+    return min(free, borrow(empty_at, limit, want=0, now=now)[1].left)
+
+
+def opens_at(
+    settings: QueueSettings, *, inside: int, is_blocked: bool, empty_at: int | None, now: int
+) -> int | None:
+    """When the rate lets the next parked job of a line in; None: something else does."""
+    limit = bucket_limit(settings)
+    if limit is None or is_blocked or inside >= (settings.max_running_per_key or 1):
+        return None
+    return limit.there_at(borrow(empty_at, limit, want=0, now=now)[0], 1)
 
 
 def blocks(settings: QueueSettings, state: State) -> bool:

@@ -42,7 +42,7 @@ FILL = """
     insert into longshore.uniqueness
     select 'x', s::text, gen_random_uuid() from generate_series(1, 2000) s;
 """
-IN_ORDER = {"consumer_pkey", "outbox_fresh"}
+IN_ORDER = {"consumer_pkey", "line_opens", "outbox_fresh"}
 """Indexes that hold nothing but what is asked for, or of a table with a handful of rows."""
 NOW = 1_900_000_000_000_000
 
@@ -61,7 +61,7 @@ async def connection(
 @pytest.mark.parametrize(
     ("statement", "arguments", "indexes"),
     [
-        (SQL.next_due, [NOW], {"scheduled_due"}),
+        (SQL.next_due, [NOW], {"scheduled_due", "line_opens"}),
         (SQL.promote, [NOW, 10], {"scheduled_due", "segment_pkey"}),
         (SQL.expire, ["succeeded", NOW, 10], {"finished_age", "segment_pkey"}),
         (SQL.expire_dead, [NOW, 10, 1 << 20], {"finished_age", "segment_pkey"}),

@@ -236,7 +236,7 @@ async def _end(connection: Connection, waiting: list[Part], now: int, reason: st
     await take(connection, waiting)
     leaving = lining.leaving([job for part in waiting for job in part.jobs])
     if leaving:
-        await connection.execute(SQL.leave_lines, leaving)
+        await connection.execute(SQL.leave_lines, leaving, now)
     finished = Counter(
         (job["queue"], job["tenant"], State.CANCELLED) for part in waiting for job in part.jobs
     )
@@ -302,7 +302,7 @@ async def _make_ready(
             ],
         )
         if joining:
-            await connection.execute(SQL.line_up, lining.joining(joining, now))
+            await connection.execute(SQL.line_up, lining.joining(joining, now), now)
         await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
         if jobs:
             await connection.execute(SQL.wake)

@@ -31,7 +31,7 @@ async def blocked(database: Database, tenant: str | None, limit: int) -> list[Li
 
 async def release(database: Calls, queue: str, tenant: str, key: str) -> bool:
     """Let a blocked line go on; whether it was."""
-    return (await database.fetch(SQL.release_line, queue, tenant, key))[0][0]
+    return (await database.fetch(SQL.release_line, queue, tenant, key, database.now()))[0][0]
 
 
 def leaving(jobs: Iterable[Record]) -> str | None:
@@ -87,4 +87,5 @@ def _line(row: Record) -> Line:
         parked=row["parked"],
         last=None if row["last"] is None else JobId(row["last"]),
         dead=tuple(JobId(one) for one in row["dead"]),
+        opens_at=row["opens_at"],
     )

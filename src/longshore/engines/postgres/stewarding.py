@@ -151,9 +151,11 @@ async def _promote(connection: Connection, database: Database, limit: int) -> Pr
     if spans:
         body = event.encode(_ready(spans))
         await connection.execute(SQL.promoted, database.now(), body)
+    count = sum(span["size"] for span in spans)
+    count += await connection.fetchval(SQL.open_lines, database.now(), limit - count)
     look = await connection.fetchrow(SQL.next_due, database.now())
     assert look is not None
-    return _promoted(sum(span["size"] for span in spans), look)
+    return _promoted(count, look)
 
 
 def _promoted(count: int, look: Row) -> Promoted:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from longshore.core import line
+from longshore.core import bucket, line
 from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId, Settlement
 from longshore.core.line import Line, LineName
@@ -15,7 +15,16 @@ from longshore.engines.sqlite.limiting import said
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 
-__all__ = ["blocked", "get", "join", "join_again", "leave", "leave_waiting", "release"]
+__all__ = [
+    "blocked",
+    "get",
+    "join",
+    "join_again",
+    "leave",
+    "leave_waiting",
+    "open_due",
+    "release",
+]
 
 _json = msgspec.json.Encoder()
 _unhex = bytes.fromhex
@@ -56,6 +65,9 @@ class _Standing(msgspec.Struct):
     last: str | None = None
     dead: list[str] = []
     has_parked: bool = False
+    empty_at: int | None = None
+    """What is stored of its bucket, where it has one."""
+    opens_at: int | None = None
 
 
 _joining = msgspec.json.Decoder(list[_Joining])
@@ -114,6 +126,15 @@ def release(name: LineName, transaction: Transaction) -> bool:
     return _Lines(transaction, [name]).release(name)
 
 
+def open_due(transaction: Transaction, limit: int) -> int:
+    """Let in what rates let in by now, of so many lines; how many jobs that are."""
+    if not transaction.ruled.by_lines:
+        return 0
+    scope = {"now": transaction.now, "limit": limit}
+    names = [LineName(*row) for row in transaction.db.execute(SQL.lines_due, scope)]
+    return _Lines(transaction, names).open() if names else 0
+
+
 def get(db: sqlite3.Connection, name: LineName) -> Line | None:
     """How a line stands."""
     row = db.execute(SQL.line_get, name._asdict()).fetchone()
@@ -144,6 +165,10 @@ class _Lines:
         for number, inside, tail, last, dead, has_parked in _standings.decode(body):
             it = _Standing(inside, tail, last, dead, bool(has_parked))
             self._lines[unique[number]] = it
+        self._paced = {name for name in unique if line.bucket_limit(self._said(name))}
+        for name in self._paced:
+            row = self._db.execute(SQL.bucket_get, {"name": name.bucket}).fetchone()
+            self._lines[name].empty_at = row[0] if row else None
         self._ready: list[tuple[int, int, int, int]] = []
 
     def join(self, jobs: Sequence[_Joining]) -> None:
@@ -157,6 +182,7 @@ class _Lines:
         for job in jobs if not back else [job for job in jobs if job not in back]:
             it = self._lines[job.line]
             if not it.has_parked and self._room(job.line, it):
+                self._borrow(job.line)
                 self._let_in(it, job.id, job.seq, job.run_at, job.delivery, job.attempt)
             else:
                 it.has_parked = True
@@ -185,6 +211,11 @@ class _Lines:
         self._move_up()
         return True
 
+    def open(self) -> int:
+        """Let in as many as may; how many these are."""
+        self._move_up()
+        return len(self._ready)
+
     def _move_up(self) -> None:
         """Let in as many as may, and write down how the lines stand."""
         rooms = {
@@ -195,18 +226,24 @@ class _Lines:
         if rooms:
             names, found = list(rooms), self._next(rooms)
             for number, seq, job_id, *counters in found:
+                self._borrow(names[number])
                 self._let_in(self._lines[names[number]], job_id, seq, *counters)
             self._db.execute(SQL.leave_parked, {"seqs": _array([one[1] for one in found])})
         if self._ready:
             self._db.execute(SQL.let_in, {"jobs": _array(self._ready)})
             sharing.settle_in(self._transaction, [seq for seq, *_ in self._ready])
             self._transaction.wakes = True
+        self._pace()
         kept = [
-            (*name, it.inside, it.tail, it.last, it.dead)
+            (*name, it.inside, it.tail, it.last, it.dead, it.opens_at)
             for name, it in self._lines.items()
-            if it.inside or it.dead
+            if it.inside or it.dead or it.opens_at is not None
         ]
-        gone = [name for name, it in self._lines.items() if not (it.inside or it.dead)]
+        gone = [
+            name
+            for name, it in self._lines.items()
+            if not (it.inside or it.dead or it.opens_at is not None)
+        ]
         if kept:
             self._db.execute(SQL.line_put, {"lines": _array(kept)})
         if gone:
@@ -230,15 +267,45 @@ class _Lines:
         it.last = job_id
         self._ready.append((seq, run_at, delivery, attempt))
 
+    def _borrow(self, name: LineName) -> None:
+        """Take a token for a job that is let in."""
+        limit = line.bucket_limit(self._said(name))
+        if limit is not None:
+            it, now = self._lines[name], self._transaction.now
+            it.empty_at, _ = bucket.borrow(it.empty_at, limit, want=1, now=now)
+            full_at = limit.full_at(it.empty_at)
+            scope = {"name": name.bucket, "empty_at": it.empty_at, "full_at": full_at}
+            self._db.execute(SQL.bucket_put, scope)
+
+    def _pace(self) -> None:
+        """Say when lines open by themselves, of those that have somebody waiting."""
+        for name in self._paced:
+            it = self._lines[name]
+            (has_parked,) = self._db.execute(SQL.parked_any, name._asdict()).fetchone()
+            if has_parked:
+                it.opens_at = line.opens_at(
+                    self._said(name),
+                    inside=it.inside,
+                    is_blocked=bool(it.dead),
+                    empty_at=it.empty_at,
+                    now=self._transaction.now,
+                )
+
     def _room(self, name: LineName, it: _Standing) -> int:
-        return line.room(self._said(name), inside=it.inside, is_blocked=bool(it.dead))
+        return line.room(
+            self._said(name),
+            inside=it.inside,
+            is_blocked=bool(it.dead),
+            empty_at=it.empty_at,
+            now=self._transaction.now,
+        )
 
     def _said(self, name: LineName) -> QueueSettings:
         return self._settings.get(name.queue, QueueSettings())
 
 
-def _line(row: tuple[str, str, str, int, int, str | None, str]) -> Line:
-    queue, key, tenant, inside, parked, last, dead = row
+def _line(row: tuple[str, str, str, int, int, str | None, str, int | None]) -> Line:
+    queue, key, tenant, inside, parked, last, dead, opens_at = row
     return Line(
         queue=queue,
         key=key,
@@ -247,6 +314,7 @@ def _line(row: tuple[str, str, str, int, int, str | None, str]) -> Line:
         parked=parked,
         last=None if last is None else JobId(_unhex(last)),
         dead=tuple(JobId(_unhex(one)) for one in _hexes.decode(dead)),
+        opens_at=opens_at,
     )
 
 

@@ -87,8 +87,10 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
             for (where, trace), found in ids.items()
         ]
         transaction.wakes = True
+    opened = lining.open_due(transaction, limit - len(rows))
     next_due = db.execute(SQL.next_due).fetchone()[0]
-    return Promoted(len(rows), None if next_due is None else max(next_due - transaction.now, 0))
+    next_due_in = None if next_due is None else max(next_due - transaction.now, 0)
+    return Promoted(len(rows) + opened, next_due_in)
 
 
 def lapsed(db: sqlite3.Connection, before: int, limit: int) -> list[Lapsed]:

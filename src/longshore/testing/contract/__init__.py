@@ -21,6 +21,7 @@ from longshore.testing.contract.flow import *
 from longshore.testing.contract.idempotency import *
 from longshore.testing.contract.inspecting import *
 from longshore.testing.contract.keeping import *
+from longshore.testing.contract.key_rates import *
 from longshore.testing.contract.limiting import *
 from longshore.testing.contract.lining import *
 from longshore.testing.contract.outbox import *

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from longshore.core import bucket
 from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId
-from longshore.core.line import PARKED, Line, LineName, blocks, room
+from longshore.core.line import PARKED, Line, LineName, blocks, bucket_limit, opens_at, room
 from longshore.testing.model.row import Row
 
 __all__ = ["Lines"]
@@ -14,10 +15,17 @@ class Lines:
     """What changes in a line is noted; who may go on is decided when all is said."""
 
     def __init__(
-        self, rows: dict[JobId, Row], effective: Callable[[str], QueueSettings]
+        self,
+        rows: dict[JobId, Row],
+        effective: Callable[[str], QueueSettings],
+        buckets: dict[str, int],
+        now: Callable[[], int],
     ) -> None:
         self._rows = rows
         self._effective = effective
+        self._buckets = buckets
+        self._now = now
+        self._opens: dict[LineName, int] = {}
         self._dead: dict[LineName, list[JobId]] = {}
         self._last: dict[LineName, JobId] = {}
         self._last_place = 0
@@ -59,6 +67,17 @@ class Lines:
             self._move_up(name)
         self._stirred.clear()
 
+    def open(self, limit: int) -> int:
+        """Let in what rates let in by now, of so many lines; how many jobs that are."""
+        now = self._now()
+        due = sorted((at, name) for name, at in self._opens.items() if at <= now)
+        return sum(self._move_up(name) for _, name in due[:limit])
+
+    @property
+    def opens_at(self) -> int | None:
+        """When the next line opens by itself."""
+        return min(self._opens.values(), default=None)
+
     def get(self, name: LineName) -> Line | None:
         """How a line stands."""
         rows = self._of(name)
@@ -72,8 +91,9 @@ class Lines:
             tenant=name.tenant,
             inside=inside,
             parked=parked,
-            last=self._last[name],
+            last=self._last.get(name),
             dead=dead,
+            opens_at=self._opens.get(name),
         )
 
     def blocked(self) -> list[LineName]:
@@ -83,16 +103,31 @@ class Lines:
     def _of(self, name: LineName) -> list[Row]:
         return [row for row in self._rows.values() if _line_of(row.job) == name]
 
-    def _move_up(self, name: LineName) -> None:
-        rows = self._of(name)
-        free = room(
-            self._effective(name.queue),
-            inside=sum(row.is_inside for row in rows),
-            is_blocked=bool(self._dead.get(name)),
-        )
+    def _move_up(self, name: LineName) -> int:
+        rows, settings, now = self._of(name), self._effective(name.queue), self._now()
+        inside = sum(row.is_inside for row in rows)
+        is_blocked, empty_at = bool(self._dead.get(name)), self._buckets.get(name.bucket)
+        free = room(settings, inside=inside, is_blocked=is_blocked, empty_at=empty_at, now=now)
         parked = sorted((row for row in rows if row.place), key=lambda row: row.place)
-        for row in parked[:free]:
+        entering = parked[:free]
+        for row in entering:
             self._let_in(name, row)
+        limit = bucket_limit(settings)
+        if limit is not None and entering:
+            empty_at, _ = bucket.borrow(empty_at, limit, want=len(entering), now=now)
+            self._buckets[name.bucket] = empty_at
+        inside += len(entering)
+        opens = opens_at(
+            settings, inside=inside, is_blocked=is_blocked, empty_at=empty_at, now=now
+        )
+        has_parked = len(parked) > len(entering)
+        if opens is not None and has_parked:
+            self._opens[name] = opens
+        else:
+            self._opens.pop(name, None)
+        if not (inside or has_parked or is_blocked):
+            self._last.pop(name, None)
+        return len(entering)
 
     def _let_in(self, name: LineName, row: Row) -> None:
         row.place, row.is_inside = 0, True

@@ -35,9 +35,14 @@ class ModelSteward:
             self._store.emit(Name.READY, row.job)
             if not row.is_inside:
                 self._store.lines.join(row)
+        self._store.lines.stir()
+        opened = self._store.lines.open(limit - len(due))
         self._store.commit()
-        later = scheduled[len(due) :]
-        return Promoted(len(due), max(later[0].job.run_at - now, 0) if later else None)
+        times = [row.job.run_at for row in scheduled[len(due) :][:1]]
+        if (opens_at := self._store.lines.opens_at) is not None:
+            times.append(opens_at)
+        next_due = max(min(times) - now, 0) if times else None
+        return Promoted(len(due) + opened, next_due)
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """See `longshore.engine.Steward`."""

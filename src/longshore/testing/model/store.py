@@ -101,7 +101,7 @@ class Store:
         self.standings: dict[str, breaker.Standing] = {}
         self.shares = Shares(self.tenants)
         self.fired: set[tuple[str, str, int]] = set()
-        self.lines = Lines(self.rows, self.effective)
+        self.lines = Lines(self.rows, self.effective, self.buckets, clock.now)
         self.batches: list[EventBatch] = []
         self.consumers: dict[str, Reading] = {}
         self.quarantined: list[Quarantined] = []

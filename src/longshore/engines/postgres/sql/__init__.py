@@ -103,6 +103,7 @@ class Statements:
     migration_withdraw: str
     migrations_applied: str
     next_due: str
+    open_lines: str
     outbox_add: str
     outbox_after: str
     outbox_fresh: str

@@ -1,5 +1,5 @@
 -- lines_blocked: lines that dead jobs block. tenant or null, how many at most
-select l.queue, l.key, l.tenant, l.inside, l.last, l.dead,
+select l.queue, l.key, l.tenant, l.inside, l.last, l.dead, l.opens_at,
        (select count(*) from longshore.parked p
          where p.queue = l.queue and p.tenant = l.tenant and p.key = l.key) as parked
   from longshore.line l

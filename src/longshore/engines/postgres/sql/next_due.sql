@@ -1,2 +1,2 @@
--- next_due: when the next scheduled job is due, and the time now. clock
+-- next_due: when the next job is due or the next line opens, and the time now. clock
 select now, due from longshore.next_due($1)

@@ -120,6 +120,7 @@ class Statements:
     line_put: str
     lines: str
     lines_blocked: str
+    lines_due: str
     losses: str
     migration_add: str
     migration_announce: str
@@ -135,6 +136,7 @@ class Statements:
     outbox_after: str
     outbox_span: str
     park: str
+    parked_any: str
     parked_first: str
     parked_next: str
     pause: str

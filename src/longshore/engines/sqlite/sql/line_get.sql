@@ -2,6 +2,6 @@
 -- :queue :tenant :key
 select queue, key, tenant, inside,
        (select count(*) from longshore_parked p
-         where p.queue = :queue and p.tenant = :tenant and p.key = :key), last, dead
+         where p.queue = :queue and p.tenant = :tenant and p.key = :key), last, dead, opens_at
   from longshore_line
  where queue = :queue and tenant = :tenant and key = :key
