@@ -1,7 +1,7 @@
 """Gathers what is known about why a job does not run, by the calls that every engine has."""
 
 from longshore import paging
-from longshore.core.explain import Facts, goes_first
+from longshore.core.explain import Facts, Pace, goes_first, pace
 from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
 from longshore.core.line import PARKED, Line
@@ -12,6 +12,8 @@ __all__ = ["gather"]
 
 _LOOKED_AT = 200
 """Of the newest ready jobs, to find those that go behind."""
+_ENDED = 50
+"""Of the newest that succeeded, to tell how fast the queue is."""
 
 
 async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) -> Facts:
@@ -43,7 +45,14 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         pauses=await engine.pauses(),
         sessions=await engine.sessions(),
         ahead=await _ahead(engine, job, tenant, counts, settings),
+        pace=await _pace(engine, job, tenant, now),
     )
+
+
+async def _pace(engine: Engine, job: Job, tenant: str | None, now: int) -> Pace | None:
+    """How fast jobs that wait like this one ended lately."""
+    which = JobFilter(queue=job.queue, state=State.SUCCEEDED, tenant=tenant)
+    return pace((await paging.find(engine, which, limit=_ENDED)).jobs, now)
 
 
 async def _line(engine: Engine, job: Job) -> Line | None:

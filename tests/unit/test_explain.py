@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from longshore.core import ids
-from longshore.core.explain import Facts, explain, goes_first
+from longshore.core.explain import Facts, Pace, explain, goes_first, pace
 from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
 from longshore.core.job import Failure, Job
 from longshore.core.line import Line
@@ -76,6 +76,28 @@ def test_a_job_behind_others_waits_for_its_turn():
     assert "up to 40 ready jobs before it. The oldest ready job has waited 2m5s." in text
 
 
+def test_a_job_behind_others_says_when_its_turn_comes_at_the_pace_of_its_queue():
+    ((code, text, until),) = told(ahead=39, pace=Pace(2.0, SECOND))
+
+    assert (code, until) == ("queued", NOW + 20 * SECOND)
+    assert text.endswith(
+        "before it; as fast as the queue has been lately, its turn comes within about 20s."
+    )
+
+
+def test_the_pace_of_a_queue_is_that_of_what_ended_lately():
+    def ended(ago: int, ran: int) -> Job:
+        finished = NOW - ago
+        return a_job(State.SUCCEEDED, started_at=finished - ran, finished_at=finished)
+
+    recent = [ended(SECOND, SECOND), ended(10 * SECOND, 3 * SECOND)]
+
+    assert pace([*recent, ended(HOUR, HOUR)], NOW) == Pace(0.2, 2 * SECOND)
+    assert pace([ended(0, SECOND), ended(0, SECOND)], NOW) == Pace(2e6, SECOND)
+    assert pace([ended(HOUR, HOUR), recent[0]], NOW) is None
+    assert pace([], NOW) is None
+
+
 @pytest.mark.parametrize(
     ("pause", "command"),
     [
@@ -120,8 +142,19 @@ def test_a_breaker_says_when_it_is_tried_again():
 
     assert (code, until) == ("breaker", NOW + 30 * SECOND)
     assert text.endswith("it is tried again in 30s.")
-    assert codes(breaker=BreakerFlow("mail.send", phase=Phase.HALF_OPEN)) == ["breaker"]
     assert codes(breaker=BreakerFlow("mail.send")) == ["next"]
+
+
+def test_a_breaker_that_is_tried_says_when_that_is_known():
+    tried = BreakerFlow("mail.send", phase=Phase.HALF_OPEN, since=NOW - MINUTE)
+
+    ((code, text, until),) = told(breaker=tried)
+    ((_, endless, never),) = told(a_job(timeout=None), breaker=tried)
+
+    assert (code, until) == ("breaker", NOW + 4 * MINUTE)
+    assert text.endswith("try whether it works; that is known within 4m at the latest.")
+    assert endless.endswith("try whether it works.")
+    assert never is None
 
 
 def test_a_job_in_a_line_says_whom_it_waits_for():
@@ -148,6 +181,35 @@ def test_a_job_in_a_line_says_whom_it_waits_for():
     assert shares[0][1].endswith("the queue runs 3 of a key at once.")
 
 
+def test_a_job_in_a_line_says_when_its_turn_comes_if_it_is_the_last():
+    job = a_job(parked="line", ordering_key="user:7")
+    where = {"queue": job.queue, "key": "user:7", "tenant": job.tenant}
+    shared = QueueSettings(max_running_per_key=2)
+
+    alone = told(job, line=Line(**where, parked=5, inside=1, last=job.id), pace=Pace(9, SECOND))
+    two = told(
+        job, line=Line(**where, parked=5, inside=2), pace=Pace(9, SECOND), settings=shared
+    )
+
+    assert alone[0][2] == NOW + 5 * SECOND
+    assert alone[0][1].endswith("its turn comes within about 5s.")
+    assert two[0][2] == NOW + 3 * SECOND
+
+
+def test_a_job_in_a_line_with_a_rate_says_when_it_opens():
+    job = a_job(parked="line", ordering_key="user:7")
+    line = Line(
+        queue=job.queue, key="user:7", tenant=job.tenant, inside=0, parked=3, opens_at=NOW
+    )
+
+    ((code, text, until),) = told(job, line=line, settings=QueueSettings(rate_per_key=0.5))
+    lifted = told(job, line=line)
+
+    assert (code, until) == ("rate_per_key", NOW + 4 * SECOND)
+    assert "starts at most 0.5/s of an ordering key, and 3 of user:7 wait" in text
+    assert (lifted[0][0], lifted[0][2]) == ("rate_per_key", NOW)
+
+
 def test_a_parked_job_says_behind_what():
     job = a_job(parked="another job of its key runs", ordering_key="user:7")
 
@@ -166,6 +228,9 @@ def test_a_full_queue_says_how_many_run():
     assert "runs at most 3 jobs at once" in text
     assert "up to 2 ready jobs before it" in text
     assert codes(settings=limit, running=2) == ["next"]
+    paced = told(settings=limit, running=3, ahead=2, pace=Pace(0.5, SECOND))
+    assert paced[0][2] == NOW + 6 * SECOND
+    assert paced[0][1].endswith("its turn comes within about 6s.")
 
 
 def test_a_rate_gives_the_time_of_its_turn():
@@ -226,12 +291,23 @@ def test_a_running_job_says_where_and_how_long():
 
 
 def test_a_job_that_ended_says_how():
-    died = a_job(State.DEAD, finished_at=NOW - HOUR, reason="exhausted")
+    began = NOW - HOUR - 4 * SECOND
+    died = a_job(
+        State.DEAD,
+        run_at=began - 11 * SECOND,
+        started_at=began,
+        finished_at=NOW - HOUR,
+        attempt=2,
+        reason="exhausted",
+    )
 
     ((code, text, _),) = told(died)
 
     assert code == "dead"
-    assert text == "It died 1h ago: exhausted. `longshore dead replay` runs it again."
+    assert text == (
+        "It died 1h ago: exhausted. It ran 4s on attempt 2 after waiting 11s. "
+        "`longshore dead replay` runs it again."
+    )
     assert codes(a_job(State.SUCCEEDED, finished_at=NOW)) == ["succeeded"]
     assert codes(a_job(State.CANCELLED, finished_at=NOW)) == ["cancelled"]
 

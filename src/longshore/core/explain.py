@@ -18,7 +18,7 @@ from longshore.core.quantity import duration_text, rate_text
 from longshore.core.state import State
 from longshore.core.view import Pause, QueueCounts, SessionView
 
-__all__ = ["Facts", "Reason", "explain", "goes_first"]
+__all__ = ["Facts", "Pace", "Reason", "explain", "goes_first", "pace"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH
@@ -29,6 +29,17 @@ _STEPS = (
 )
 _PROMOTED_US = 5_000_000
 """What is due for longer than this has nobody who makes it ready."""
+_LATELY_US = 600_000_000
+"""What ended before that says nothing of how fast a queue is now."""
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How fast a queue has been lately."""
+
+    per_second: float
+    """Jobs that ended."""
+    run_time: int
+    """Microseconds that one of them ran, in the mean."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +63,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Of its type."""
     line: Line | None = None
     """Of its ordering key, if it is parked there."""
+    pace: Pace | None = None
+    """Of its queue."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -87,14 +100,29 @@ def goes_first(one: Job, other: Job, settings: QueueSettings) -> bool:
     return (one.priority, one.run_at) < (other.priority, other.run_at)
 
 
+def pace(ended: Iterable[Job], now: int) -> Pace | None:
+    """How fast the queue of these jobs, which ended last, has been; None: it has not been."""
+    times = [
+        (one.finished_at, one.finished_at - one.started_at)
+        for one in ended
+        if one.finished_at is not None
+        and one.started_at is not None
+        and now - one.finished_at < _LATELY_US
+    ]
+    if len(times) < 2:
+        return None
+    since = max(now - min(finished_at for finished_at, _ in times), 1)
+    return Pace(len(times) * 1e6 / since, sum(ran for _, ran in times) // len(times))
+
+
 def _scheduled(facts: Facts) -> Reason:
     job = facts.job
     overdue = facts.now - job.run_at
     if overdue > _PROMOTED_US:
         return Reason(
             "overdue",
-            f"It was due {_span(overdue)} ago and was not made ready: no scheduler runs, or "
-            "the retry budget of its queue is spent. `longshore doctor` tells.",
+            f"It was due {_span(overdue)} ago and was not made ready: no worker and no "
+            "scheduler does that. `longshore doctor` tells.",
         )
     when = f"in {_span(-overdue)}, at {_time(job.run_at)}" if overdue < 0 else "now"
     if job.failures == 0:
@@ -127,11 +155,21 @@ def _ended(facts: Facts) -> Reason:
     job = facts.job
     when = "" if job.finished_at is None else f" {_span(facts.now - job.finished_at)} ago"
     if job.state is State.SUCCEEDED:
-        return Reason("succeeded", f"It succeeded{when}.")
+        return Reason("succeeded", f"It succeeded{when}.{_spent(job)}")
     what = "died" if job.state is State.DEAD else "was cancelled"
     why = f": {_short(job.reason)}" if job.reason else ""
     again = "`longshore dead replay` runs it again."
-    return Reason(job.state.value, f"It {what}{when}{why}. {again}")
+    return Reason(job.state.value, f"It {what}{when}{why}.{_spent(job)} {again}")
+
+
+def _spent(job: Job) -> str:
+    """How long the last attempt of an ended job waited and ran."""
+    if job.finished_at is None:
+        return ""
+    if job.started_at is None:
+        return f" It had waited {_span(job.finished_at - job.run_at)}, and never started."
+    ran, waited = job.finished_at - job.started_at, job.started_at - job.run_at
+    return f" It ran {_span(ran)} on attempt {job.attempt} after waiting {_span(waited)}."
 
 
 def _obstacles(facts: Facts) -> list[Reason]:
@@ -190,9 +228,13 @@ def _breaker(facts: Facts) -> Iterable[Reason]:
     if standing is None or standing.phase is Phase.CLOSED:
         return
     if standing.phase is Phase.HALF_OPEN:
-        yield Reason(
-            "breaker", f"The breaker of {kind} lets only a few jobs try whether it works."
-        )
+        text = f"The breaker of {kind} lets only a few jobs try whether it works"
+        if facts.job.timeout is None:
+            yield Reason("breaker", f"{text}.")
+        else:
+            left = standing.since + facts.job.timeout
+            known = f"; that is known within {_span(left - facts.now)} at the latest."
+            yield Reason("breaker", f"{text}{known}", left)
         return
     wait = standing.until - facts.now
     text = f"The breaker of {kind} is open, because its jobs fail; it is tried again "
@@ -213,13 +255,36 @@ def _line(facts: Facts) -> Iterable[Reason]:
             f"The dead job {dead} blocks the ordering key {key}; `longshore dead replay` runs "
             "it again first, and `longshore lines release` goes on without it.",
         )
+    elif it.opens_at is not None:
+        yield _key_rate(facts, it.opens_at, it.parked)
     elif it.inside == 1 and it.last is not None:
         text = f"It waits for job {ids.text(it.last)}, which is before it in the ordering key "
-        yield Reason("line", f"{text}{key}.")
+        yield _in_line(facts, it, f"{text}{key}")
     else:
         most = facts.settings.max_running_per_key or 1
         text = f"{it.inside} jobs of the ordering key {key} run or are to run before it; "
-        yield Reason("line", f"{text}the queue runs {most} of a key at once.")
+        yield _in_line(facts, it, f"{text}the queue runs {most} of a key at once")
+
+
+def _key_rate(facts: Facts, opens_at: int, parked: int) -> Reason:
+    rate = facts.settings.rate_per_key
+    key = _short(facts.job.ordering_key or "")
+    text = f"Queue {facts.job.queue} starts only so many jobs of an ordering key per second"
+    if rate is None:
+        return Reason("rate_per_key", f"{text}.", opens_at)
+    until = opens_at + round((parked - 1) / rate * 1e6)
+    text = f"Queue {facts.job.queue} starts at most {rate_text(rate)} of an ordering key, and "
+    text += f"{parked} of {key} wait: by that alone its turn comes within about "
+    return Reason("rate_per_key", f"{text}{_span(until - facts.now)}.", until)
+
+
+def _in_line(facts: Facts, it: Line, text: str) -> Reason:
+    """With an estimate, if all who wait in the line were before it."""
+    if facts.pace is None:
+        return Reason("line", f"{text}.")
+    rounds = -(-(it.parked - 1 + it.inside) // (facts.settings.max_running_per_key or 1))
+    wait = rounds * facts.pace.run_time
+    return Reason("line", f"{text}; {_within(wait)}.", facts.now + wait)
 
 
 def _parked(facts: Facts) -> Iterable[Reason]:
@@ -237,7 +302,8 @@ def _max_running(facts: Facts) -> Iterable[Reason]:
         yield Reason(
             "max_running",
             f"Queue {facts.job.queue} runs at most {most} jobs at once, and so many run; "
-            f"the next one starts when one ends{_queued(facts)}.",
+            f"the next one starts when one ends{_queued(facts)}{_estimate(facts)}.",
+            _until(facts),
         )
 
 
@@ -261,12 +327,28 @@ def _turn(facts: Facts) -> Reason:
         return Reason("next", "It is the next of its tenant, and tenants take turns.")
     if not facts.ahead:
         return Reason("next", "Nothing keeps it: the next free worker takes it.")
-    text = f"It waits for its turn{_queued(facts)}."
-    counts = facts.counts
+    text = f"It waits for its turn{_queued(facts)}{_estimate(facts)}."
+    counts, until = facts.counts, _until(facts)
     if counts is None or counts.oldest_ready_at is None:
-        return Reason("queued", text)
+        return Reason("queued", text, until)
     waited = max(facts.now - counts.oldest_ready_at, 0)
-    return Reason("queued", f"{text} The oldest ready job has waited {_span(waited)}.")
+    return Reason("queued", f"{text} The oldest ready job has waited {_span(waited)}.", until)
+
+
+def _until(facts: Facts) -> int | None:
+    """When its turn comes if those before it go as fast as the queue has been."""
+    if facts.pace is None:
+        return None
+    return facts.now + round(((facts.ahead or 0) + 1) / facts.pace.per_second * 1e6)
+
+
+def _estimate(facts: Facts) -> str:
+    until = _until(facts)
+    return "" if until is None else f"; {_within(until - facts.now)}"
+
+
+def _within(wait: int) -> str:
+    return f"as fast as the queue has been lately, its turn comes within about {_span(wait)}"
 
 
 def _queued(facts: Facts) -> str:
