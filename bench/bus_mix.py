@@ -2,10 +2,11 @@
 
     python bench/bus_mix.py [--rate 10000] [--seconds 30] [--processes 1] [--no-bus]
 
-Starts PostgreSQL with durable commits, a broker, `longshore relay`, and `longshore bench` with
-jobs that arrive at that rate whatever becomes of them. Every 0.1 s it looks how old the oldest
-event is that the topic does not have yet. Prints the figures as JSON: depth is flat if it is
-about the same at both ends. With `--no-bus` there is neither broker nor relay, to compare.
+Starts PostgreSQL with durable commits, a broker, `longshore relay`, and what `longshore bench`
+starts, with jobs that arrive at that rate whatever becomes of them. Every 0.1 s of the
+measurement it looks how old the oldest event is that the topic does not have yet. Prints the
+figures as JSON: depth is flat if it is about the same at both ends. With `--no-bus` there is
+neither broker nor relay, to compare.
 """
 
 import argparse
@@ -13,13 +14,16 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
-from statistics import median
 from typing import Any
 
+import msgspec
+
+from longshore.bench.plan import Plan, Profile
+from longshore.bench.run import run
 from longshore.bench.server import Server
 from longshore.engine import Engine
 from longshore.engines import open_engine
@@ -36,11 +40,17 @@ class Lag:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self._is_on = False
+
+    def hear(self, what: str, _: float) -> None:
+        """What the benchmark does."""
+        self._is_on = what == "measuring"
 
     async def watch(self, engine: Engine) -> None:
         """Until it is cancelled."""
         for _ in count():
-            self.seconds.append(await _lag(engine))
+            if self._is_on:
+                self.seconds.append(await _lag(engine))
             await asyncio.sleep(_EVERY)
 
     def percentile(self, share: float) -> float:
@@ -79,19 +89,15 @@ async def until_read(engine: Engine) -> None:
             await asyncio.sleep(_EVERY)
 
 
-async def benchmark(url: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of `longshore bench`."""
-    words = ("bench", "--engine", url, "--json", "--profile", "mix")
-    numbers = (f"--rate={options.rate}", f"--seconds={options.seconds}")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "longshore", *words, *numbers),
-        f"--processes={options.processes}",
-        stdout=PIPE,
+def _plan(url: str, options: argparse.Namespace) -> Plan:
+    return Plan(
+        url=url,
+        profile=Profile.MIX,
+        rate=options.rate,
+        seconds=options.seconds,
+        processes=options.processes,
+        concurrency=4_000,
     )
-    said, _ = await process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"longshore bench ended with {process.returncode}")
-    return json.loads(said.splitlines()[-1])
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -114,7 +120,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         before = {name: one.cpu() for name, one in used.items()}
         watching = asyncio.create_task(lag.watch(engine))
         try:
-            found = await benchmark(url, options)
+            found = await asyncio.to_thread(run, _plan(url, options), lag.hear)
         finally:
             watching.cancel()
         cpu = {name: round((one.cpu() - before[name]) / 1e6, 1) for name, one in used.items()}
@@ -123,11 +129,12 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         "rate": options.rate,
         "seconds": options.seconds,
         "bus": not options.no_bus,
-        **{name: found[name] for name in (*kept, "cpu_us_per_job", "stolen")},
+        **{name: getattr(found, name) for name in (*kept, "stolen")},
+        "cpu_us_per_job": msgspec.to_builtins(found.cpu_us_per_job),
         "lag_samples": len(lag.seconds),
-        "lag_p50_s": round(median(lag.seconds), 3),
+        "lag_p50_s": lag.percentile(0.5),
         "lag_p99_s": lag.percentile(0.99),
-        "lag_max_s": round(max(lag.seconds), 3),
+        "lag_max_s": lag.percentile(1),
         "cpu_seconds": cpu,
     }
 

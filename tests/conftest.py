@@ -69,7 +69,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 def kafka_server() -> Iterator[KafkaServer]:
     """One broker for the whole run, started in about ten seconds."""
     jars = required(kafka_jars(), "Kafka, which needs Java and Maven's repository,")
-    with KafkaServer(jars=jars) as server:
+    with KafkaServer(jars=jars, user=("anna", "let-me-in")) as server:
         yield server
 
 

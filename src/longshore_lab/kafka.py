@@ -62,6 +62,15 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
+_SECURED = """
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control},SECURED://127.0.0.1:{secured}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURED://127.0.0.1:{secured}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURED:SASL_PLAINTEXT
+listener.name.secured.sasl.enabled.mechanisms=PLAIN
+listener.name.secured.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+"""
+"""A listener more, for one who has a password. What comes later in the file holds."""
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """It starts sooner so, and takes less of the machine."""
 
@@ -90,11 +99,19 @@ class KafkaServer:
     its data and its port; `pause` and `resume` keep the process.
     """
 
-    def __init__(self, *, jars: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        jars: Path,
+        settings: Mapping[str, str] | None = None,
+        user: tuple[str, str] | None = None,
+    ) -> None:
+        """With a `user`, who is a name and a password, there is a second address for them."""
         self._jars = jars
         self._settings = settings or {}
+        self._user = user
         self._folder: Path | None = None
-        self._port = self._control = 0
+        self._port = self._control = self._secured = 0
         self._guard: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
@@ -102,6 +119,11 @@ class KafkaServer:
     def servers(self) -> str:
         """Its address, as clients take it."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def secured_servers(self) -> str:
+        """The address that asks for a password (SASL_PLAINTEXT, PLAIN)."""
+        return f"127.0.0.1:{self._secured}"
 
     @property
     def pid(self) -> int:
@@ -118,7 +140,7 @@ class KafkaServer:
         """Return once it answers."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="longshore-kafka-"))
-            self._port, self._control = _free_ports()
+            self._port, self._control, self._secured = _free_ports()
             self._format()
         command = [*self._java("-Xmx384m"), "kafka.Kafka", str(self._home / "properties")]
         self._guard = subprocess.Popen(
@@ -188,10 +210,14 @@ class KafkaServer:
         return self._folder
 
     def _format(self) -> None:
-        facts = {"port": self._port, "control": self._control, "folder": self._home}
-        lines = [f"{name}={value}" for name, value in self._settings.items()]
+        ports = {"port": self._port, "control": self._control, "secured": self._secured}
+        lines = [_PROPERTIES.format(folder=self._home, **ports)]
+        if self._user is not None:
+            name, password = self._user
+            lines.append(_SECURED.format(user=name, password=password, **ports))
+        lines += [f"{name}={value}" for name, value in self._settings.items()]
         properties = self._home / "properties"
-        properties.write_text(_PROPERTIES.format(**facts) + "\n".join(lines) + "\n")
+        properties.write_text("\n".join(lines) + "\n")
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
             [
@@ -287,11 +313,11 @@ def _dependency(place: str) -> str:
     )
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        for probe in (one, other):
+def _free_ports() -> tuple[int, int, int]:
+    with socket.socket() as one, socket.socket() as other, socket.socket() as third:
+        for probe in (one, other, third):
             probe.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+        return one.getsockname()[1], other.getsockname()[1], third.getsockname()[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -115,6 +115,37 @@ async def test_batches_that_the_broker_refuses_become_smaller_until_they_flow(
     assert await engine.quarantined(limit=10) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("password", ["let-me-in", "wrong"])
+async def test_a_broker_that_asks_for_a_password_gets_it_from_the_options(
+    engine: Engine, kafka_server: KafkaServer, topic: str, tmp_path: Path, password: str
+) -> None:
+    secrets_file = tmp_path / "kafka.options"
+    secrets_file.write_text(f"sasl.password={password}\n")
+    settings = KafkaSettings(
+        servers=kafka_server.secured_servers,
+        topic=topic,
+        options=(
+            "security.protocol=SASL_PLAINTEXT",
+            "sasl.mechanism=PLAIN",
+            "sasl.username=anna",
+        ),
+        options_file=secrets_file,
+    )
+    relay = Relay(engine, KafkaSink(settings, source="/test"), holder="a")
+    await engine.submit([a_job()])
+    if password == "wrong":
+        relay.leave()
+
+    async with asyncio.timeout(60):
+        await relay.tick()
+    await relay.close()
+
+    assert (relay.stats.sent, relay.stats.failures) == (
+        (0, 1) if password == "wrong" else (1, 0)
+    )
+
+
 async def _shipped(engine: Engine, kafka: KafkaServer, topic: str) -> Ledger:
     """What came of it once a relay has shipped everything."""
     sink = KafkaSink(KafkaSettings(servers=kafka.servers, topic=topic), source="/test")
