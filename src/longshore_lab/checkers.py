@@ -13,7 +13,8 @@ from typing import NamedTuple
 from longshore.core.event import Name
 from longshore.core.state import TERMINAL, State, Verb
 from longshore_lab.history import History, Run
-from longshore_lab.records import Fate, Outcome
+from longshore_lab.linear import Op, fits, ops_of
+from longshore_lab.records import CancelAnswer, Fate, Outcome
 from longshore_lab.survey import Seen, Survey
 
 __all__ = ["CHECKERS", "Checker", "Finding", "check"]
@@ -196,16 +197,22 @@ def attempts(history: History, survey: Survey) -> Finding:
 
 def outcomes(history: History, survey: Survey) -> Finding:
     """Queue and handlers agree on how each job ended."""
-    violations: list[str] = []
-    for job, seen in survey.jobs.items():
-        sent = history.submissions.get(job)
-        if sent is not None and seen.state in TERMINAL and seen.state.value != sent.fate.value:
-            violations.append(f"{job} ended {seen.state}; it had to end {sent.fate}")
-        if seen.state is State.SUCCEEDED and not _returned(history.runs.get(job, ())):
-            violations.append(f"{job} is succeeded, and no handler of it ever returned")
-        if seen.state is not State.SUCCEEDED and _was_told_succeeded(history, job):
-            violations.append(f"{job} is {seen.state}, and its success had been accepted")
+    violations = (
+        f"{job} {fault}"
+        for job, seen in survey.jobs.items()
+        for fault in _false_ends(history, job, seen)
+    )
     return _finding("outcomes", survey.jobs, violations)
+
+
+def linear(history: History, survey: Survey) -> Finding:
+    """One order of the calls about a job explains all answers."""
+    violations = (
+        f"{job}: no order explains {'; '.join(map(_told, ops))}"
+        for job, ops in ops_of(history).items()
+        if not fits(ops)
+    )
+    return _finding("linear", history.submissions, violations)
 
 
 def effects(history: History, survey: Survey) -> Finding:
@@ -232,7 +239,7 @@ _STEPS: dict[Name, tuple[frozenset[str], str | None]] = {
     Name.RELEASED: (frozenset({_WAITS, _RUNS}), _WAITS),
     Name.RECLAIMED: (frozenset({_WAITS, _RUNS}), _WAITS),
     Name.CANCEL_REQUESTED: (frozenset({_WAITS, _RUNS}), None),
-    Name.CANCELLED: (frozenset({_WAITS, _RUNS}), State.CANCELLED),
+    Name.CANCELLED: (frozenset({_WAITS, _RUNS, _FAILING}), State.CANCELLED),
     Name.REPLAYED: (frozenset({State.DEAD, State.CANCELLED}), _WAITS),
 }
 """Which event may follow in which phase of a job's life, and the phase after it."""
@@ -260,6 +267,7 @@ CHECKERS: tuple[Checker, ...] = (
     reruns,
     attempts,
     outcomes,
+    linear,
     effects,
     events,
 )
@@ -268,6 +276,11 @@ CHECKERS: tuple[Checker, ...] = (
 def _finding(name: str, checked: Iterable[object], violations: Iterable[str]) -> Finding:
     found = list(violations)
     return Finding(name, sum(1 for _ in checked), len(found), found[:_EXAMPLES])
+
+
+def _told(op: Op) -> str:
+    facts = (op.act, f"of delivery {op.delivery}" if op.delivery else "", f"by {op.actor}")
+    return " ".join(fact for fact in facts if fact)
 
 
 def _newest_claim(history: History, job: str, *, before: int) -> int:
@@ -296,6 +309,24 @@ def _was_told_succeeded(history: History, job: str) -> bool:
         settle.is_accepted and settle.verb == Verb.SUCCEED
         for _, settle in history.settles.get(job, ())
     )
+
+
+def _false_ends(history: History, job: str, seen: Seen) -> Iterable[str]:
+    sent, cancels = history.submissions.get(job), history.cancels.get(job, ())
+    has_end = seen.state in TERMINAL
+    if seen.state is State.CANCELLED:
+        if not cancels:
+            yield "is cancelled, and nobody asked for that"
+    elif sent is not None and has_end and seen.state.value != sent.fate.value:
+        yield f"ended {seen.state}; it had to end {sent.fate}"
+    if seen.state is not State.CANCELLED and any(
+        one.answer is CancelAnswer.CANCELLED for one in cancels
+    ):
+        yield f"is {seen.state}, and had been cancelled"
+    if seen.state is State.SUCCEEDED and not _returned(history.runs.get(job, ())):
+        yield "is succeeded, and no handler of it ever returned"
+    if seen.state is not State.SUCCEEDED and _was_told_succeeded(history, job):
+        yield f"is {seen.state}, and its success had been accepted"
 
 
 def _miscounted(history: History, job: str, seen: Seen) -> Iterable[str]:

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from longshore_lab.records import (
+    CancelAnswer,
+    CancelAnswered,
+    CancelCalled,
     Claimed,
     DueRan,
     EffectApplied,
@@ -13,8 +16,11 @@ from longshore_lab.records import (
     Fate,
     Fault,
     FaultKind,
+    Fired,
     Opened,
     Outcome,
+    Reclaimed,
+    Renewal,
     RunBegan,
     RunEnded,
     Settled,
@@ -23,7 +29,7 @@ from longshore_lab.records import (
     SubmitUnknown,
 )
 
-__all__ = ["Call", "History", "Run", "Submission", "gather"]
+__all__ = ["Call", "Cancel", "History", "Run", "Submission", "gather"]
 
 _HARM = frozenset({FaultKind.KILL, FaultKind.STOP, FaultKind.TERMINATE})
 _END = frozenset({FaultKind.KILL, FaultKind.GONE})
@@ -52,7 +58,22 @@ class Call:
     jobs: set[str] = field(default_factory=set[str])
     verdicts: dict[str, str] = field(default_factory=dict[str, str])
     """What the queue said of each job, as far as an answer arrived."""
+    stands: dict[str, str] = field(default_factory=dict[str, str])
+    """Which job stands for each, by the same answer."""
     why_unknown: str | None = None
+    called_at: int = 0
+    answered_at: int | None = None
+
+
+@dataclass(slots=True)
+class Cancel:
+    """One call that was to cancel a job."""
+
+    actor: str
+    called_at: int
+    answered_at: int | None = None
+    answer: CancelAnswer | None = None
+    """None: no answer arrived."""
 
 
 @dataclass(slots=True)
@@ -86,6 +107,10 @@ class History:
         self.settles: defaultdict[str, list[tuple[str, Settled]]] = defaultdict(list)
         self.settled_at: dict[tuple[str, str, int], int] = {}
         """When an actor first heard of the end of a delivery, by actor, job and delivery."""
+        self.cancels: defaultdict[str, list[Cancel]] = defaultdict(list)
+        self.renewals: list[tuple[str, Renewal]] = []
+        self.reclaims: list[tuple[str, Reclaimed]] = []
+        self.firings: list[tuple[str, Fired]] = []
         self.effects: defaultdict[str, list[EffectApplied]] = defaultdict(list)
         self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
         """By the actor they hit."""
@@ -156,6 +181,10 @@ def gather(entries: Iterable[Entry]) -> History:
                 _submit(history, entry.actor, record)
             case RunBegan() | RunEnded() as record:
                 _run(history, running, entry.actor, record)
+            case CancelCalled() | CancelAnswered() as record:
+                _cancel(history, entry.actor, record)
+            case Renewal() | Reclaimed() | Fired() as record:
+                _keep(history, entry.actor, record)
             case record:
                 _note(history, entry.actor, record)
     _end_with_their_processes(history)
@@ -172,10 +201,12 @@ def _submit(
         case SubmitCalled():
             history.began_at = history.began_at or record.at
             call.jobs.add(record.job)
+            call.called_at = record.at
             sent = Submission(record.seq, record.fate, record.max_attempts, record.key)
             history.submissions.setdefault(record.job, sent)
         case SubmitAcknowledged():
             call.verdicts[record.job] = record.verdict
+            call.stands[record.job], call.answered_at = record.accepted_as, record.at
             sent = history.submissions[record.job]
             sent.accepted_as.add(record.accepted_as)
             sent.acknowledged_at = sent.acknowledged_at or record.at
@@ -200,6 +231,26 @@ def _run(
         history.runs[record.job].append(running[name])
     else:
         running[name].ended, running[name].outcome = record.at, record.outcome
+
+
+def _cancel(history: History, actor: str, record: CancelCalled | CancelAnswered) -> None:
+    calls = history.cancels[record.job]
+    if isinstance(record, CancelCalled):
+        calls.append(Cancel(actor, record.at))
+        return
+    for call in calls:
+        if (call.actor, call.called_at) == (actor, record.called_at):
+            call.answered_at, call.answer = record.at, record.answer
+
+
+def _keep(history: History, actor: str, record: Renewal | Reclaimed | Fired) -> None:
+    match record:
+        case Renewal():
+            history.renewals.append((actor, record))
+        case Reclaimed():
+            history.reclaims.append((actor, record))
+        case Fired():
+            history.firings.append((actor, record))
 
 
 def _note(

@@ -9,6 +9,9 @@ from enum import StrEnum
 import msgspec
 
 __all__ = [
+    "CancelAnswer",
+    "CancelAnswered",
+    "CancelCalled",
     "Claimed",
     "DueRan",
     "EffectApplied",
@@ -16,9 +19,12 @@ __all__ = [
     "Fate",
     "Fault",
     "FaultKind",
+    "Fired",
     "Opened",
     "Outcome",
+    "Reclaimed",
     "Record",
+    "Renewal",
     "RunBegan",
     "RunEnded",
     "Settled",
@@ -57,6 +63,20 @@ class FaultKind(StrEnum):
     """SIGTERM: it is asked to finish and leave."""
     GONE = "gone"
     """It was seen to have ended."""
+    STEP = "clock step"
+    """Its wall clock was set."""
+
+
+class CancelAnswer(StrEnum):
+    """What the queue said to a cancel."""
+
+    CANCELLED = "cancelled"
+    """It waited, and will never run again."""
+    ASKED = "asked"
+    """It runs, and whoever holds it was asked to stop it."""
+    TOO_LATE = "too late"
+    """It had ended."""
+    NO_JOB = "no such job"
 
 
 class Line(msgspec.Struct, frozen=True, tag_field="what", gc=False):
@@ -150,6 +170,63 @@ class Settled(Line, frozen=True, tag="settled"):
     delivery: int
     verb: str
     is_accepted: bool
+    sent: int = 1
+    """How often it was sent until this answer came."""
+
+    @property
+    def is_sure(self) -> bool:
+        """False: it was refused when it was sent again; the first may have been accepted."""
+        return self.is_accepted or self.sent == 1
+
+
+class Renewal(Line, frozen=True, tag="renewed"):
+    """A worker learned what became of a renewal of its lease."""
+
+    called_at: int
+    token: int
+    kept: tuple[tuple[str, int], ...] = ()
+    """The jobs and deliveries that the queue agreed are the worker's own."""
+    lost: tuple[tuple[str, int], ...] = ()
+    """Those that it said are not."""
+    engine_now: int = 0
+    """The engine's clock when it renewed; 0 when no answer came."""
+    expires_at: int = 0
+    """When the lease ends, on the engine's clock."""
+
+
+class CancelCalled(Line, frozen=True, tag="cancel-called"):
+    """Somebody is about to cancel a job. From here on it may be cancelled."""
+
+    job: str
+
+
+class CancelAnswered(Line, frozen=True, tag="cancel-answered"):
+    """What the queue said to that."""
+
+    called_at: int
+    job: str
+    answer: CancelAnswer
+
+
+class Reclaimed(Line, frozen=True, tag="reclaimed"):
+    """A scheduler or a worker buried a session that had lapsed, or tried to."""
+
+    called_at: int
+    worker: str
+    """Whose session it was."""
+    jobs: int
+    """How many it held; 0 when it was renewed meanwhile, or another was first."""
+
+
+class Fired(Line, frozen=True, tag="fired"):
+    """A scheduler learned what became of a firing."""
+
+    called_at: int
+    schedule: str
+    due: int
+    """Microseconds since the epoch, on the engine's clock."""
+    jobs: int
+    """0: another was first."""
 
 
 class DueRan(Line, frozen=True, tag="due-ran"):
@@ -167,6 +244,8 @@ class Fault(Line, frozen=True, tag="fault"):
 
     target: str
     kind: FaultKind
+    seconds: float = 0.0
+    """How far the clock was set, forward or back."""
 
 
 Record = (
@@ -180,6 +259,11 @@ Record = (
     | EffectApplied
     | DueRan
     | Settled
+    | Renewal
+    | CancelCalled
+    | CancelAnswered
+    | Reclaimed
+    | Fired
     | Fault
 )
 

@@ -23,7 +23,7 @@ from longshore.engine import (
 from longshore.errors import LeaseLostError
 from longshore_lab.clock import DozingClock
 from longshore_lab.ledger import Book
-from longshore_lab.records import Claimed, Settled
+from longshore_lab.records import Claimed, Renewal, Settled
 
 __all__ = ["Talk", "is_talking", "watched"]
 
@@ -92,13 +92,15 @@ class _WatchedSession:
         self._clock = clock
         self._number = 0
         self._called_at = 0
+        self._sent = 0
         self._jobs: dict[Reference, str] = {}
 
     async def exchange(
         self, number: int, *, settlements: Sequence[Settlement] = (), **rest: Any
     ) -> Exchanged:
         if number != self._number:
-            self._number, self._called_at = number, self._ledger.now()
+            self._begin(number)
+        self._sent += 1
         try:
             answer = await self._exchange(number, settlements=settlements, **rest)
         except LeaseLostError:
@@ -110,7 +112,7 @@ class _WatchedSession:
         return answer
 
     async def claim_at_wakeup(self, number: int, **rest: Any) -> Exchanged | None:
-        self._number, self._called_at = number, self._ledger.now()
+        self._begin(number)
         session = cast("PromptSession", self._session)
         answer = await session.claim_at_wakeup(number, **rest)
         if answer is None:
@@ -132,10 +134,43 @@ class _WatchedSession:
     async def renew(self, **arguments: Any) -> Renewed:
         if self._clock.has_just_woken:
             await asyncio.sleep(_LATE)
-        return await self._session.renew(**arguments)
+        called_at, held = self._ledger.now(), arguments.get("held") or ()
+        try:
+            answer = await self._session.renew(**arguments)
+        except BaseException:
+            self._write_renewed(called_at, held, None)
+            raise
+        self._write_renewed(called_at, held, answer)
+        return answer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
+
+    def _begin(self, number: int) -> None:
+        self._number, self._called_at, self._sent = number, self._ledger.now(), 0
+
+    def _write_renewed(
+        self, called_at: int, held: Sequence[Reference], answer: Renewed | None
+    ) -> None:
+        at, token = self._ledger.now(), self._session.token
+        if answer is None:
+            self._ledger.write(Renewal(at, called_at, token))
+            return
+        gone = set(answer.lost)
+        self._ledger.write(
+            Renewal(
+                at,
+                called_at,
+                token,
+                tuple(sorted(self._named(one) for one in held if one not in gone)),
+                tuple(sorted(self._named(one) for one in gone)),
+                answer.now,
+                answer.expires_at,
+            )
+        )
+
+    def _named(self, reference: Reference) -> tuple[str, int]:
+        return self._jobs.get(reference, "unknown"), reference[1]
 
     def _write_settled(
         self, settlements: Sequence[Settlement], refused: set[Reference]
@@ -150,6 +185,7 @@ class _WatchedSession:
                     settlement.delivery,
                     settlement.verb,
                     name not in refused,
+                    self._sent,
                 )
                 for settlement in settlements
             )

@@ -1,5 +1,7 @@
 """A history written by hand, one sentence per call, for tests of the checkers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 
 from longshore.core.event import Name
@@ -8,6 +10,9 @@ from longshore_lab.checkers import check
 from longshore_lab.effects import Cell
 from longshore_lab.history import gather
 from longshore_lab.records import (
+    CancelAnswer,
+    CancelAnswered,
+    CancelCalled,
     Claimed,
     Entry,
     Fate,
@@ -69,6 +74,18 @@ class Story:
         self.ended(job, delivery, by, outcome)
         self.settled(job, delivery, by, verb)
 
+    def cancelled(self, job: str, answer: CancelAnswer):
+        with self.cancelling(job, answer):
+            pass
+
+    @contextmanager
+    def cancelling(self, job: str, answer: CancelAnswer) -> Iterator[None]:
+        """A cancel that is under way inside the block."""
+        self._say("canceller", CancelCalled, job)
+        called = self.entries[-1].record.at
+        yield
+        self._say("canceller", CancelAnswered, called, job, answer)
+
     def hurt(self, actor: str, kind: FaultKind):
         self._say("runner", Fault, actor, kind)
 
@@ -83,6 +100,7 @@ class Story:
         life = {
             State.SUCCEEDED: [*tries, Name.STARTED, Name.SUCCEEDED],
             State.DEAD: [*tries[:-1], Name.DEAD],
+            State.CANCELLED: [*tries, Name.CANCELLED],
         }
         self.survey.events[job] = [Name.SUBMITTED, *life.get(state, tries)]
 

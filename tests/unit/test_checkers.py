@@ -10,7 +10,7 @@ from longshore.core.state import State, Verb
 from longshore_lab.checkers import CHECKERS, check
 from longshore_lab.effects import Cell
 from longshore_lab.history import gather
-from longshore_lab.records import Fate, FaultKind, Outcome
+from longshore_lab.records import CancelAnswer, Fate, FaultKind, Outcome
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_key_sent_twice_and_answered_with_one_job_is_fine(story: Story):
 def test_a_settlement_that_was_accepted_after_a_newer_claim_is_stale(story: Story):
     paused(story, "job-1", settles=True)
 
-    assert story.violated == {"stale"}
+    assert story.violated == {"stale", "linear"}
 
 
 def test_a_delivery_that_two_workers_claimed_is_not_fenced(story: Story):
@@ -162,14 +162,14 @@ def test_a_delivery_that_two_workers_claimed_is_not_fenced(story: Story):
     story.ran("job-1", 1, "worker-1")
     story.shows("job-1")
 
-    assert story.violated == {"stale"}
+    assert story.violated == {"stale", "linear"}
 
 
 def test_two_accepted_successes_of_one_job_are_a_double(story: Story):
     recovered(story, "job-1")
     story.settled("job-1", 1, "worker-1")
 
-    assert story.violated == {"doubles", "stale"}
+    assert story.violated == {"doubles", "linear", "stale"}
 
 
 def test_a_success_that_is_announced_twice_is_a_double(story: Story):
@@ -320,6 +320,41 @@ def test_an_accepted_success_that_is_forgotten_is_a_false_outcome(story: Story):
     story.settled("job-1", 2, "worker-1")
 
     assert story.violated == {"outcomes"}
+
+
+def test_a_cancelled_job_that_is_claimed_afterwards_fits_no_order(story: Story):
+    story.submitted("job-1")
+    story.cancelled("job-1", CancelAnswer.CANCELLED)
+    story.claimed("job-1", 1, "worker-1")
+    story.shows("job-1", State.CANCELLED, attempt=0)
+
+    assert story.violated == {"linear"}
+
+
+def test_a_cancel_that_crosses_a_claim_is_answered_by_either_order(story: Story):
+    for job, answer in (("job-1", CancelAnswer.ASKED), ("job-2", CancelAnswer.TOO_LATE)):
+        story.submitted(job, batch=job)
+        with story.cancelling(job, answer):
+            story.ran(job, 1, "worker-1")
+        story.shows(job)
+
+    assert story.violated == set()
+
+
+def test_a_job_that_is_cancelled_without_a_wish_is_a_false_outcome(story: Story):
+    story.submitted("job-1")
+    story.shows("job-1", State.CANCELLED, attempt=0)
+
+    assert story.violated == {"outcomes"}
+
+
+def test_a_job_that_was_cancelled_and_succeeds_is_a_false_outcome(story: Story):
+    story.submitted("job-1")
+    story.cancelled("job-1", CancelAnswer.CANCELLED)
+    story.ran("job-1", 1, "worker-1")
+    story.shows("job-1")
+
+    assert story.violated == {"linear", "outcomes"}
 
 
 @pytest.mark.parametrize("applied", [0, 2])
