@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,11 @@ from longshore_lab.records import Fault, FaultKind, Outcome
 from longshore_lab.survey import Seen, Store, Survey, survey
 from longshore_lab.trial import Trial
 
-__all__ = ["Case", "Figures", "Verdict", "collect", "decide", "judge"]
+__all__ = ["Case", "Figures", "Verdict", "collect", "decide", "judge", "misplaced"]
+
+_POSTGRES = ("postgresql://", "postgres://")
+_ADDRESS = "longshore.engines.postgres.address"
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +122,25 @@ def decide(trial: Trial, case: Case) -> Verdict:
 
 
 async def judge(trial: Trial, store: Store) -> Verdict:
-    """Collect and decide."""
-    return decide(trial, await collect(trial, store))
+    """Collect and decide; where the store is PostgreSQL, look into its tables as well."""
+    verdict = decide(trial, await collect(trial, store))
+    if trial.url.startswith(_POSTGRES):
+        verdict.findings["misplaced"] = await misplaced(trial.url)
+    return verdict
+
+
+async def misplaced(url: str) -> Finding:
+    """Every job is in exactly one place of PostgreSQL's tables."""
+    # The driver is an option of the package, and a proof of SQLite has to run without it.
+    driver, address = (import_module(name) for name in ("asyncpg", _ADDRESS))
+    connection = await driver.connect(address.parse(url).dsn)
+    try:
+        jobs = await connection.fetchval("select sum(size) from longshore.segment")
+        wrong = await connection.fetch("select * from longshore.misplaced()")
+    finally:
+        await connection.close()
+    examples = [f"{row['id']} is in {row['places']}" for row in wrong[:_EXAMPLES]]
+    return Finding("misplaced", jobs or 0, len(wrong), examples)
 
 
 def _figures(trial: Trial, history: History, found: Survey, *, torn: list[str]) -> Figures:

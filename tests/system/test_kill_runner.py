@@ -4,15 +4,17 @@ import asyncio
 import logging
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from longshore.engines import open_engine
+from longshore.testing.factories import a_job
 from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Blow, Runner, plan, run
 from longshore_lab.ledger import Ledger
 from longshore_lab.records import FaultKind
 from longshore_lab.trial import Trial
-from longshore_lab.verdict import Verdict, judge
+from longshore_lab.verdict import Verdict, judge, misplaced
 
 pytestmark = pytest.mark.slow
 log = logging.getLogger(__name__)
@@ -125,9 +127,26 @@ async def test_asking_workers_to_leave_under_load_loses_and_charges_nothing(
     assert broken(verdict) == {}
     assert (figures.accepted, figures.terminations) == (jobs, times)
     assert figures.overcharged == 0
+    if url.startswith("postgresql"):
+        assert verdict.findings["misplaced"].checked == jobs
     slack = 5.0 if times < 10 else 0.0
     assert 0.0 < figures.slowest_leave <= drain + GRACE + slack
     assert (figures.redelivered == 0) is (drain is LONG_DRAIN)
+
+
+async def test_a_job_that_is_in_no_place_of_postgresql_is_misplaced(empty_postgres_url: str):
+    engine = open_engine(empty_postgres_url)
+    await engine.migrate()
+    await engine.submit([a_job() for _ in range(3)])
+    await engine.close()
+    before = await misplaced(empty_postgres_url)
+
+    connection = await asyncpg.connect(empty_postgres_url)
+    await connection.execute("delete from longshore.ready")
+    await connection.close()
+
+    assert (before.checked, before.holds) == (3, True)
+    assert (await misplaced(empty_postgres_url)).violations == 3
 
 
 def test_a_plan_is_the_same_for_the_same_seed():
