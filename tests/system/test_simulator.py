@@ -1,35 +1,49 @@
 """The simulator: a seed means one world, good engines pass, and bad ones are found."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-FOUND = [
+from longshore_lab.sim.mutants import MUTANTS
+from longshore_lab.sim.sometimes import COMMON
+
+ENOUGH = 30
+
+CLASSICS = {
+    "no token check",
+    "status only",
     "their clocks",
-    "not renewed",
     "same delivery",
     "charged at claim",
     "answered early",
     "fired again",
-    "events lost",
+    "late batches",
+    "revived",
+    "released by anyone",
     "one too many",
     "checked, then stored",
-    "answer forgotten",
-]
-HIDDEN = ["no fence", "released by anyone"]
-"""Workers defend themselves against these: they stop before their lease is over."""
+}
+HIDDEN = {"no token check", "status only", "released by anyone", "cancelled later"}
+"""Workers defend themselves against these, or it takes two calls that cross."""
+FOUND = sorted(MUTANTS.keys() - HIDDEN)
 
 
-def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
-    run = subprocess.run(
+def ran(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, "-m", "longshore_lab.sim", *arguments],
         capture_output=True,
         text=True,
-        timeout=1_200,
+        timeout=6 * 3_600,
     )
+
+
+def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    run = ran(*arguments)
     lines = run.stdout.splitlines()
     assert lines, run.stderr
     return run.returncode, json.loads(lines[-1]), "\n".join(lines[:-1])
@@ -40,7 +54,7 @@ def test_a_seed_means_one_world():
     again = simulated("--seeds", "7", "--history")
 
     assert first[2] == again[2]
-    assert first[2].count("RunBegan") > 3
+    assert first[2].count(" begins delivery ") > 3
     assert first[2] != simulated("--seeds", "8", "--history")[2]
 
 
@@ -51,31 +65,56 @@ def test_no_world_breaks_a_promise(engine: str):
 
     assert (code, figures["broken"]) == (0, [])
     assert figures["worlds"] > 2
+    # A machine that is busy with other things plays too few worlds to meet everything.
+    if figures["worlds"] >= ENOUGH:
+        assert not set(COMMON).intersection(figures["unseen"])
+
+
+def test_the_twelve_classic_faults_have_their_mutants():
+    assert len(CLASSICS) == 12
+    assert set(MUTANTS) >= CLASSICS
+
+
+def found(mutant: str, seeds: str) -> None:
+    code, figures, _ = simulated("--seeds", seeds, "--mutant", mutant)
+
+    assert code == 1
+    assert MUTANTS[mutant].finders & figures["found"].keys()
+    assert "faults" not in figures["found"], "the mutant itself fell over"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", FOUND)
-def test_an_engine_that_is_wrong_is_found(mutant: str):
-    code, figures, _ = simulated("--seeds", "0:10", "--mutant", mutant)
-
-    assert (code, len(figures["broken"])) == (1, 1)
+def test_an_engine_that_is_wrong_is_found_by_the_checker_for_that(mutant: str):
+    found(mutant, "0:30")
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("mutant", HIDDEN)
+@pytest.mark.parametrize("mutant", sorted(HIDDEN))
 def test_an_engine_whose_fault_hardly_shows_is_found_too(mutant: str):
-    code, figures, _ = simulated("--seeds", "0:1000", "--mutant", mutant)
+    found(mutant, "0:1000")
 
-    assert (code, len(figures["broken"])) == (1, 1)
+
+def test_a_broken_promise_comes_with_the_story_of_its_job_and_the_way_back_to_it():
+    run = ran("--seeds", "0:30", "--mutant", "one too many")
+
+    told = run.stderr
+    job = re.findall(r"the story of ([0-9a-f-]{36}):", told)[0]
+    assert f"attempts: {job} " in told
+    story = told[told.index(f"the story of {job}") :]
+    for sentence in ("submits", "claims delivery 1 of", "begins delivery 1 of", "hears that"):
+        assert f"{sentence} " in story
+    (command,) = re.findall(r"again, with all that happened: python (.+)", told)[:1]
+    again = subprocess.run(
+        [sys.executable, *shlex.split(command)], capture_output=True, text=True
+    )
+    assert again.stderr == told
+    assert job in again.stdout
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("engine", ["model", "sqlite"])
-def test_ten_thousand_worlds_break_no_promise(engine: str):
-    run = subprocess.run(
-        [sys.executable, "-m", "longshore_lab.sim", "--seeds", "0:10000", "--engine", engine],
-        capture_output=True,
-        text=True,
-    )
+def test_ten_thousand_worlds_break_no_promise_and_meet_every_trouble(engine: str):
+    code, figures, _ = simulated("--seeds", "0:10000", "--engine", engine)
 
-    assert run.returncode == 0, run.stderr
+    assert (code, figures["broken"], figures["unseen"]) == (0, [], [])

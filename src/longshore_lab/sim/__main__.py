@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 import time
 import warnings
@@ -14,23 +15,20 @@ from longshore_lab import sim
 from longshore_lab.sim.engines import ENGINES
 from longshore_lab.sim.mutants import MUTANTS
 from longshore_lab.sim.play import Result, play
+from longshore_lab.sim.sometimes import COMMON, RARE
+from longshore_lab.sim.telling import about, story, told
 
 _HASHES = "PYTHONHASHSEED"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit with 1 if a promise was broken, and with 0 if not."""
-    parser = argparse.ArgumentParser(prog="longshore_lab.sim", description=sim.__doc__)
-    parser.add_argument("--seeds", default="0:100", help="one seed, or first:end")
-    parser.add_argument("--engine", choices=ENGINES, default="model")
-    parser.add_argument("--mutant", choices=MUTANTS, help="an engine that is wrong on purpose")
-    parser.add_argument("--seconds", type=float, help="stop after so long, whatever is left")
-    parser.add_argument("--history", action="store_true", help="tell all that happened")
-    options = parser.parse_args(arguments)
+    options = _options(arguments)
     first, _, end = options.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
-    opener = MUTANTS[options.mutant] if options.mutant else ENGINES[options.engine]
-    began, seen = time.monotonic(), Counter[str]()
+    mutant = MUTANTS.get(options.mutant)
+    opener = mutant.opener if mutant else ENGINES[options.engine]
+    began, seen, found = time.monotonic(), Counter[str](), Counter[str]()
     worlds, broken = 0, list[int]()
     for seed in seeds:
         if options.seconds and time.monotonic() - began > options.seconds:
@@ -39,33 +37,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
         worlds += 1
         seen += result.seen
         if options.history:
-            _tell(result)
+            print(*told(result.entries), sep="\n")
         if not result.holds:
             broken.append(seed)
-            _complain(result)
-            if options.mutant:
+            found.update(result.broken)
+            _complain(result, options)
+            if mutant and mutant.finders & result.broken:
                 break
-    spent = round(time.monotonic() - began, 1)
-    figures = {"worlds": worlds, "broken": broken, "seconds": spent, "seen": dict(seen)}
+    spent = time.monotonic() - began
+    figures = {
+        "worlds": worlds,
+        "broken": broken,
+        "found": dict(found),
+        "seconds": round(spent, 1),
+        "per_second": round(worlds / spent, 2),
+        "unseen": [point for point in (*COMMON, *RARE) if not seen[point]],
+        "seen": dict(seen),
+    }
     print(msgspec.json.encode(figures).decode())
     return 1 if broken else 0
 
 
-def _tell(result: Result) -> None:
-    for entry in sorted(result.entries, key=lambda one: one.record.at):
-        record = entry.record
-        facts = msgspec.structs.asdict(record)
-        at = facts.pop("at") / 1e6
-        facts.pop("pid", None)
-        told = " ".join(f"{name}={value}" for name, value in facts.items())
-        print(f"{at:11.6f}  {entry.actor:14} {type(record).__name__:20} {told}")
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="longshore_lab.sim", description=sim.__doc__)
+    parser.add_argument("--seeds", default="0:100", help="one seed, or first:end")
+    parser.add_argument("--engine", choices=ENGINES, default="model")
+    parser.add_argument("--mutant", choices=MUTANTS, help="an engine that is wrong on purpose")
+    parser.add_argument("--seconds", type=float, help="stop after so long, whatever is left")
+    parser.add_argument("--history", action="store_true", help="tell all that happened")
+    return parser.parse_args(arguments)
 
 
-def _complain(result: Result) -> None:
-    print(f"seed {result.seed} broke a promise:", file=sys.stderr)
-    for name, finding in result.findings.items():
-        for example in () if finding.holds else finding.examples:
-            print(f"  {name}: {example}", file=sys.stderr)
+def _complain(result: Result, options: argparse.Namespace) -> None:
+    """Name what was broken, tell the story of the first job of each, and how to see more."""
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    say(f"seed {result.seed} broke a promise:")
+    jobs: list[str] = []
+    for name in sorted(result.broken):
+        examples = result.findings[name].examples
+        for example in examples:
+            say(f"  {name}: {example}")
+        jobs += about(" ".join(examples))[:1]
+    for job in dict.fromkeys(jobs):
+        say(f"the story of {job}:")
+        for line in told(story(result.entries, job)):
+            say(f"  {line}")
+    say(f"again, with all that happened: {_replay(result.seed, options)}")
+
+
+def _replay(seed: int, options: argparse.Namespace) -> str:
+    words = ["python", "-m", "longshore_lab.sim", "--seeds", str(seed)]
+    if options.mutant:
+        words += ["--mutant", options.mutant]
+    else:
+        words += ["--engine", options.engine]
+    return shlex.join([*words, "--history"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The parts that are played: producers, workers and schedulers, of the product's own code."""
+"""The parts that are played, by the product's own code: from producers to relays."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
 from random import Random
@@ -9,11 +10,20 @@ from typing import Any
 
 import msgspec
 
+from longshore.core import ids
 from longshore.core.ids import TAIL_BYTES, tails
 from longshore.core.job import JobId, NewJob, Submitted
+from longshore.core.state import State
 from longshore.engine import Engine
-from longshore.errors import EngineUnavailableError
-from longshore.runtime.beat import Tick
+from longshore.errors import (
+    EngineError,
+    EngineUnavailableError,
+    IllegalTransitionError,
+    JobNotFoundError,
+)
+from longshore.relay.relay import Relay
+from longshore.relay.sink import Sink
+from longshore.runtime.beat import Beat, Tick
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
@@ -24,8 +34,15 @@ from longshore_lab.batch import open_batches
 from longshore_lab.clerk import TYPE, keeping_book
 from longshore_lab.handlers import mixed
 from longshore_lab.producer import Sender
+from longshore_lab.records import (
+    CancelAnswer,
+    CancelAnswered,
+    CancelCalled,
+    SubmitCalled,
+)
 from longshore_lab.sim.loop import ACTOR, Actor
 from longshore_lab.sim.stage import Chronicle, Line, SimBook, SimClock, SimWorld
+from longshore_lab.stewards import noted
 from longshore_lab.trial import Trial
 from longshore_lab.watch import watched
 
@@ -34,6 +51,8 @@ __all__ = ["Part", "Player", "Script"]
 _SECOND = 1_000_000
 _PATIENCE = 2.0
 _NEVER = 1_000
+_MOST_CANCELS = 6
+_RELAY_LEASE = 3 * _SECOND
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +61,16 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     trial: Trial
     workers: int
     schedulers: int
+    relays: int
+    cancellers: int
     concurrency: int
     claim_batch: int
     seconds: float
     """How long there is trouble."""
+    has_steps: bool
+    """Clocks are set, too."""
+    dozes: bool
+    """Who is stopped may not know it afterwards."""
 
     @classmethod
     def drawn(cls, seed: int, rng: Random) -> "Script":
@@ -66,9 +91,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
             ),
             workers=rng.choice((1, 2, 2, 3)),
             schedulers=rng.choice((0, 1, 1, 2)),
+            relays=rng.choice((0, 1, 2)),
+            cancellers=rng.choice((0, 1)),
             concurrency=rng.choice((1, 2, 8)),
             claim_batch=rng.choice((1, 3, 8)),
             seconds=rng.choice((10.0, 20.0, 40.0)),
+            has_steps=rng.random() < 0.35,
+            dozes=rng.random() < 0.5,
         )
 
 
@@ -82,6 +111,7 @@ class Part(msgspec.Struct, frozen=True):
     rng: Random
     chronicle: Chronicle
     world: SimWorld
+    sink: Sink
 
 
 class Player:
@@ -91,6 +121,7 @@ class Player:
         self.role = role
         self.actor = actor
         self.line = line
+        self.clock = part.clock
         self.drain: Callable[[], None] = lambda: None
         context = copy_context()
         context.run(ACTOR.set, actor)
@@ -136,6 +167,7 @@ async def _work(part: Part, player: Player) -> None:
     lease = int(trial.lease_seconds * _SECOND)
     app = mixed(trial, part.book, part.world)
     app.task(name=TYPE, keep_result=False)(keeping_book(part.book))
+    steward = noted(part.engine, part.book)
     worker = Worker(
         watched(part.engine, part.book),
         # Suspects would run in processes of their own, which no seed rules.
@@ -151,7 +183,7 @@ async def _work(part: Part, player: Player) -> None:
         rng=rng,
         ticks=[
             ("promote", _seldom(Promoter(part.engine, rng=rng).tick)),
-            ("reclaim", Reclaimer(part.engine, lease=lease, clock=clock, rng=rng).tick),
+            ("reclaim", Reclaimer(steward, lease=lease, clock=clock, rng=rng).tick),
         ],
     )
     player.drain = worker.drain
@@ -169,13 +201,65 @@ def _seldom(tick: Tick) -> Tick:
 
 async def _schedule(part: Part, player: Player) -> None:
     lease = int(part.script.trial.lease_seconds * _SECOND)
-    scheduler = Scheduler(part.engine, lease=lease, clock=part.clock, rng=part.rng)
+    engine = noted(part.engine, part.book)
+    scheduler = Scheduler(engine, lease=lease, clock=part.clock, rng=part.rng)
     player.drain = scheduler.drain
     await scheduler.run()
+
+
+async def _cancel(part: Part, player: Player) -> None:
+    rng, book = part.rng, part.book
+    for _ in range(rng.randint(1, _MOST_CANCELS)):
+        await asyncio.sleep(rng.random() * rng.choice((0.1, 1.0, 5.0)))
+        sent = [
+            one.record.job
+            for one in part.chronicle.entries
+            if isinstance(one.record, SubmitCalled)
+        ]
+        # The newest are those that workers are about to claim.
+        some = sent[-3:] if rng.random() < 0.7 else sent
+        if not some:
+            continue
+        job, called = rng.choice(some), book.now()
+        book.write(CancelCalled(called, job))
+        answer = await _ask_to_cancel(part.engine, job)
+        if answer is not None:
+            book.write(CancelAnswered(book.now(), called, job, answer))
+
+
+async def _ask_to_cancel(engine: Engine, job: str) -> CancelAnswer | None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            (found,) = await engine.cancel([ids.parse(job)], reason="no longer wanted")
+    except JobNotFoundError:
+        return CancelAnswer.NO_JOB
+    except IllegalTransitionError:
+        return CancelAnswer.TOO_LATE
+    except (EngineError, TimeoutError):
+        return None
+    is_over = found.state is State.CANCELLED
+    return CancelAnswer.CANCELLED if is_over else CancelAnswer.ASKED
+
+
+class _Relay(Relay):
+    def __init__(self, part: Part) -> None:
+        super().__init__(part.engine, part.sink, holder=part.book.actor, lease=_RELAY_LEASE)
+        self._rng = part.rng
+
+
+async def _ship(part: Part, player: Player) -> None:
+    relay = _Relay(part)
+    beat = Beat("relay", _seldom(relay.tick))
+    player.drain = beat.stop
+    await beat.run()
+    with suppress(EngineError):
+        await relay.close()
 
 
 _ROLES: dict[str, Callable[[Part, Player], Coroutine[Any, Any, None]]] = {
     "producer": _produce,
     "worker": _work,
     "scheduler": _schedule,
+    "canceller": _cancel,
+    "relay": _ship,
 }

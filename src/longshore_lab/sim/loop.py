@@ -11,6 +11,8 @@ import selectors
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
+from itertools import count
 from random import Random
 from typing import Any, NoReturn
 
@@ -32,6 +34,11 @@ class Actor:
         self.name = name
         self.is_dead = False
         self.is_stopped = False
+
+    @property
+    def is_able(self) -> bool:
+        """It lives, and does not stand still."""
+        return not (self.is_dead or self.is_stopped)
 
 
 STAGE = Actor("stage")
@@ -57,11 +64,10 @@ class _Turn:
         self.handle = handle
 
 
-class _Ahead(selectors.BaseSelector):
-    """Waits for nothing: time jumps to the next timer."""
+class _Nothing(selectors.BaseSelector):
+    """Waits for nothing: a simulation has no sockets."""
 
     def __init__(self) -> None:
-        self.time = 0.0
         self._keys: dict[Any, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -73,9 +79,6 @@ class _Ahead(selectors.BaseSelector):
         return self._keys.pop(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise StandstillError("nothing is due and nobody will ever be called")
-        self.time += max(timeout, 0.0)
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -86,22 +89,23 @@ class SimLoop(asyncio.SelectorEventLoop):
     """See the module."""
 
     def __init__(self, rng: Random) -> None:
-        self._ahead = _Ahead()
+        self._time = 0.0
         self._rng = rng
         self._queues: dict[Actor, deque[_Turn]] = {}
-        self._is_armed = False
+        self._timers: list[tuple[float, int, _Turn]] = []
+        self._numbers = count()
         self.turns = 0
         """Callbacks that ran."""
         self.faults: list[dict[str, Any]] = []
         """What escaped from callbacks: a fault of the product, or of this simulator."""
         self._kept: list[asyncio.Task[Any]] = []
-        super().__init__(self._ahead)
+        super().__init__(_Nothing())
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda _, context: self._complain(context))
 
     def time(self) -> float:
         """Seconds since the beginning of this world."""
-        return self._ahead.time
+        return self._time
 
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -123,8 +127,9 @@ class SimLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         """Queue it when its time has come."""
         context = context or copy_context()
-        timer = super().call_at(when, lambda: self._queue(turn), context=context)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
         turn = _Turn(callback, args, context, timer)
+        heappush(self._timers, (when, next(self._numbers), turn))
         return timer
 
     def call_later(
@@ -135,7 +140,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Queue it after a while."""
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        return self.call_at(self._time + delay, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> NoReturn:
         """A thread would be out of the seed's reach."""
@@ -144,11 +149,11 @@ class SimLoop(asyncio.SelectorEventLoop):
     def resume(self, actor: Actor) -> None:
         """Let an actor that was stopped go on."""
         actor.is_stopped = False
-        self._arm()
 
     def forget(self) -> None:
         """Let go of all tasks, at the end of this world."""
         self._queues.clear()
+        self._timers.clear()
         self._kept.clear()
 
     def _make_task(
@@ -163,31 +168,38 @@ class SimLoop(asyncio.SelectorEventLoop):
     def _queue(self, turn: _Turn) -> None:
         actor = turn.context.get(ACTOR, STAGE)
         if not actor.is_dead:
-            self._queues.setdefault(actor, deque()).append(turn)
-            self._arm()
+            queue = self._queues.get(actor)
+            if queue is None:
+                queue = self._queues[actor] = deque()
+            queue.append(turn)
 
-    def _arm(self) -> None:
-        if not self._is_armed:
-            self._is_armed = True
-            super().call_soon(self._pump, context=Context())
+    def _run_once(self) -> None:
+        """Run callbacks until asked to stop. Time jumps to the next timer when none is due."""
+        while not vars(self)["_stopping"]:
+            self._wake()
+            able = [one for one, queue in self._queues.items() if queue and one.is_able]
+            if able:
+                self._run_turn(self._queues[self._rng.choice(able)].popleft())
+            elif self._timers:
+                self._time = max(self._time, self._timers[0][0])
+            else:
+                raise StandstillError("nothing is due and nobody will ever be called")
 
-    def _pump(self) -> None:
-        """Run one callback of one actor."""
-        self._is_armed = False
-        for actor in [one for one in self._queues if one.is_dead or not self._queues[one]]:
-            del self._queues[actor]
-        able = [actor for actor in self._queues if not actor.is_stopped]
-        if not able:
-            return
-        turn = self._queues[self._rng.choice(able)].popleft()
-        self._arm()
+    def _wake(self) -> None:
+        """Queue what has come due."""
+        timers = self._timers
+        while timers and timers[0][0] <= self._time:
+            turn = heappop(timers)[2]
+            if not turn.handle.cancelled():
+                self._queue(turn)
+
+    def _run_turn(self, turn: _Turn) -> None:
         self.turns += 1
         # Nothing takes no time at all: who waits until just before now would wait for ever.
-        self._ahead.time += _TURN
+        self._time += _TURN
         if self.turns > _MOST_TURNS:
             self.stop()  # there is no end to it
-            return
-        if not turn.handle.cancelled():
+        elif not turn.handle.cancelled():
             try:
                 turn.context.run(turn.callback, *turn.args)
             except Exception as fault:

@@ -6,11 +6,15 @@ none of these proves nothing by finding nothing elsewhere.
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import Context
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
-from longshore.core.job import NewJob, Settlement, Submitted
+from longshore.core.consumer import Cursor
+from longshore.core.event import EventBatch, Name
+from longshore.core.job import Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.state import State, Verb
 from longshore.engine import Exchanged, Reference, Renewed, Session
 from longshore.errors import LeaseLostError
@@ -21,7 +25,10 @@ from longshore.testing.model.session import ModelSession
 from longshore.testing.model.store import Lease, Row
 from longshore_lab.sim.engines import Opener
 
-__all__ = ["MUTANTS"]
+__all__ = ["MUTANTS", "Mutant"]
+
+_SECOND = 1_000_000
+_WAITING = frozenset({State.READY, State.SCHEDULED})
 
 
 class _Mutant(ModelEngine):
@@ -33,10 +40,20 @@ class _Mutant(ModelEngine):
 
 
 class _Unfenced(ModelSession):
-    """A lease that is over still settles, and whoever holds the job is not asked."""
+    """A lease that is over still settles, whoever holds the job."""
+
+    def _settles(self, row: Row) -> bool:
+        """Whatever state it is in."""
+        if row.job.state is not State.RUNNING:
+            row.change(state=State.RUNNING)
+        return True
 
     def _live_lease(self) -> Lease:
         return self._store.leases.setdefault(self.token, self._lease)
+
+    async def renew(self, **arguments: Any) -> Renewed:
+        ModelSession._live_lease(self)
+        return await super().renew(**arguments)
 
     def _apply(
         self,
@@ -49,7 +66,7 @@ class _Unfenced(ModelSession):
         refused: list[Reference] = []
         for one in settlements:
             row = rows.get(one.handle)
-            if row is not None and row.job.state is State.RUNNING:
+            if row is not None and self._settles(row):
                 self._store.settle(row, one)
             else:
                 refused.append((one.handle, one.delivery))
@@ -57,8 +74,19 @@ class _Unfenced(ModelSession):
         self._lease.refused = refused
 
 
-class _NoFence(_Mutant):
+class _NoTokenCheck(_Mutant):
     session = _Unfenced
+
+
+class _StatusOnlySession(_Unfenced):
+    def _settles(self, row: Row) -> bool:
+        return row.job.state is State.RUNNING
+
+
+class _StatusOnly(_Mutant):
+    """A lease that is over still settles what runs, whoever holds it."""
+
+    session = _StatusOnlySession
 
 
 class _TheirClocks(_Mutant):
@@ -244,18 +272,77 @@ class _AnswerForgotten(_Mutant):
     session = _AnswerForgottenSession
 
 
-MUTANTS: dict[str, Opener] = {
-    "no fence": _NoFence,
-    "their clocks": _TheirClocks,
-    "same delivery": _SameDelivery,
-    "charged at claim": _ChargedAtClaim,
-    "answered early": _AnsweredEarly,
-    "fired again": _FiredAgain,
-    "events lost": _EventsLost,
-    "not renewed": _NotRenewed,
-    "released by anyone": _ReleasedByAnyone,
-    "one too many": _OneTooMany,
-    "checked, then stored": _CheckedThenStored,
-    "answer forgotten": _AnswerForgotten,
+class _LateBatches(_Mutant):
+    """Some batches become visible after later ones, and a cursor does not look back."""
+
+    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
+        batches = await super().unread(cursor, after=after, limit=limit)
+        late = self._store.now() - _SECOND
+        return [one for one in batches if one.position % 5 or one.at < late]
+
+
+class _RevivedSession(ModelSession):
+    async def renew(self, **arguments: Any) -> Renewed:
+        lease = self._store.leases.get(self.token)
+        if lease is not None:
+            lease.expires_at = max(lease.expires_at, self._store.now() + 1)
+        return await super().renew(**arguments)
+
+
+class _Revived(_Mutant):
+    """A renewal gives a lease back that was over."""
+
+    session = _RevivedSession
+
+
+class _CancelledLater(_Mutant):
+    """A cancel of what waits is answered first and carried out later, if it still waits."""
+
+    async def cancel(
+        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    ) -> list[Job]:
+        rows = [self._store.row(one, tenant) for one in job_ids]
+        if not all(row.job.state in _WAITING for row in rows):
+            return await super().cancel(job_ids, reason=reason, tenant=tenant)
+        asyncio.get_running_loop().call_later(0.3, self._carry_out, rows, context=Context())
+        return [replace(row.job, state=State.CANCELLED) for row in rows]
+
+    def _carry_out(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if row.job.state in _WAITING:
+                row.change(state=State.CANCELLED, finished_at=self._store.now())
+                self._store.emit(Name.CANCELLED, row.job)
+        self._store.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """An engine with a fault, and the checkers of which one has to find it."""
+
+    opener: Opener
+    finders: frozenset[str]
+
+
+def _found_by(opener: Opener, *finders: str) -> Mutant:
+    return Mutant(opener, frozenset(finders))
+
+
+MUTANTS: dict[str, Mutant] = {
+    "no token check": _found_by(_NoTokenCheck, "doubles", "events", "stale"),
+    "status only": _found_by(_StatusOnly, "linear", "stale"),
+    "their clocks": _found_by(_TheirClocks, "overlaps"),
+    "same delivery": _found_by(_SameDelivery, "stale"),
+    "charged at claim": _found_by(_ChargedAtClaim, "attempts"),
+    "answered early": _found_by(_AnsweredEarly, "lost"),
+    "fired again": _found_by(_FiredAgain, "beats"),
+    "late batches": _found_by(_LateBatches, "relayed"),
+    "revived": _found_by(_Revived, "revived"),
+    "released by anyone": _found_by(_ReleasedByAnyone, "overlaps", "refused"),
+    "one too many": _found_by(_OneTooMany, "attempts"),
+    "checked, then stored": _found_by(_CheckedThenStored, "repeats"),
+    "events lost": _found_by(_EventsLost, "events"),
+    "not renewed": _found_by(_NotRenewed, "unfinished"),
+    "answer forgotten": _found_by(_AnswerForgotten, "beats", "unfinished"),
+    "cancelled later": _found_by(_CancelledLater, "linear"),
 }
-"""By the name they have on the command line."""
+"""By the name they have on the command line. The first twelve are the classics."""

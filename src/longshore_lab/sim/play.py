@@ -6,47 +6,43 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count
 from random import Random
 
-from longshore.core.schedule import CatchUp, Schedule, declared
 from longshore.engine import Engine
 from longshore_lab.batch import open_batches
 from longshore_lab.checkers import Finding, check
-from longshore_lab.clerk import TYPE
-from longshore_lab.firing import Beaten, judge
-from longshore_lab.history import History, gather
-from longshore_lab.records import (
-    Claimed,
-    DueRan,
-    Entry,
-    Fault,
-    FaultKind,
-    Outcome,
-    RunBegan,
-)
+from longshore_lab.history import gather
+from longshore_lab.records import Claimed, Entry, Fault, FaultKind, RunBegan
+from longshore_lab.sim import checks
+from longshore_lab.sim.calendar import Calendar
 from longshore_lab.sim.cast import Part, Player, Script
 from longshore_lab.sim.engines import ENGINES, Opener
 from longshore_lab.sim.loop import Actor, SimLoop
+from longshore_lab.sim.sometimes import happened
 from longshore_lab.sim.stage import Chronicle, Faults, Line, SimClock, SimWorld
-from longshore_lab.survey import Survey, survey
+from longshore_lab.sim.topic import Topic
+from longshore_lab.survey import survey
 
 __all__ = ["Result", "play"]
 
 _QUIET = 600.0
 """Seconds of peace in which everything has to come to its end."""
 _MOST_TURNS = 250_000
-_TOO_LATE = 1_000_000
-"""Microseconds in which a worker that goes on past its lease has to stop its handlers."""
-_SKEW = 300_000_000
-_STEP = 3_000_000
-_BEAT = Beaten(
-    Schedule(name="beat", type=TYPE, every=_STEP, catch_up=CatchUp.ALL, catch_up_limit=1_000),
-    _STEP,
-)
+_SECOND = 1_000_000
+_SKEW = 300 * _SECOND
+_BACK = (0.5, 20.0, 20.0, 20.0, 600.0)
+_FORWARD = (0.5, 20.0, 90.0)
+"""Seconds by which the engine's clock is set."""
+_HARMLESS = 1.0
+"""Seconds by which it may be set forward without any lease ending before its worker's time."""
+_HOUR = 3_600.0
+_GLANCE = 0.02
+_LASTING = frozenset({"worker", "scheduler", "relay"})
+"""Whoever of them is gone has a successor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,12 @@ class Result:
     @property
     def holds(self) -> bool:
         """Every promise was kept."""
-        return all(finding.holds for finding in self.findings.values())
+        return not self.broken
+
+    @property
+    def broken(self) -> set[str]:
+        """The checkers that found something."""
+        return {name for name, finding in self.findings.items() if not finding.holds}
 
 
 def play(seed: int, opener: Opener = ENGINES["model"]) -> Result:
@@ -85,26 +86,32 @@ class _Director:
         self._loop = loop
         self._rng = Random(f"trouble {seed}")
         self._script = Script.drawn(seed, Random(f"script {seed}"))
-        self._engine = opener(SimClock(loop))
+        self._calendar = Calendar(Random(f"calendar {seed}"))
+        self._clock = SimClock(loop, begins=self._calendar.begins)
+        self._engine = opener(self._clock)
+        self._topic = Topic()
         self._faults = Faults.drawn(self._rng, lease=self._script.trial.lease_seconds)
         self._chronicle = Chronicle(loop)
         self._book = self._chronicle.book("director")
         self._world = SimWorld()
         self._names = count(1)
         self._players: list[Player] = []
-        self._due: set[tuple[str, int]] = set()
-        """The due times that have come."""
+        self._dozed: set[str] = set()
+        """Who stood still and does not know."""
+        self._set_back = 0.0
+        """Seconds by which the engine's clock was set back in all."""
 
     async def run(self) -> Result:
         """Trouble first, then peace, then the judgement."""
         await self._engine.migrate()
         script = self._script
-        begun = await self._engine.now()
         if script.schedulers:
-            await self._engine.put_schedule(declared(_BEAT.schedule, now=begun))
+            await self._calendar.declare(self._engine)
         self._cast("producer", 2)
         self._cast("scheduler", script.schedulers)
         self._cast("worker", script.workers)
+        self._cast("relay", script.relays)
+        self._cast("canceller", script.cancellers)
         async with asyncio.TaskGroup() as troubles:
             while self._loop.time() < script.seconds:
                 await asyncio.sleep(self._rng.expovariate(0.5))
@@ -112,21 +119,8 @@ class _Director:
                 self._replace()
         self._faults.end()
         self._replace()
-        if script.schedulers:
-            await self._stop_the_beat(begun)
         await self._end()
         return await self._judge(self._engine)
-
-    async def _stop_the_beat(self, begun: int) -> None:
-        moment, until = await self._engine.now(), self._loop.time() + _QUIET
-        next_due = 0
-        while next_due <= moment and self._loop.time() < until and not self._is_too_long():
-            await asyncio.sleep(1.0)
-            self._replace()
-            next_due = (await self._engine.schedules())[0].next_due or 0
-        await self._engine.delete_schedule(_BEAT.schedule.name)
-        name = _BEAT.schedule.name
-        self._due = {(name, due) for due in _BEAT.due_times(begun, next_due)}
 
     def _cast(self, role: str, players: int) -> None:
         for _ in range(players):
@@ -137,10 +131,13 @@ class _Director:
                 self._script,
                 line.engine,
                 self._chronicle.book(name),
-                SimClock(self._loop, skew=rng.randint(-_SKEW, _SKEW)),
+                SimClock(
+                    self._loop, begins=self._calendar.begins, skew=rng.randint(-_SKEW, _SKEW)
+                ),
                 rng,
                 self._chronicle,
                 self._world,
+                self._topic.sink(self._faults, rng),
             )
             self._players.append(Player(role, Actor(name), line, part))
 
@@ -148,7 +145,7 @@ class _Director:
         """Who is gone has a successor."""
         for player in [one for one in self._players if one.is_over]:
             self._players.remove(player)
-            if player.role != "producer" or self._is_order_open():
+            if player.role in _LASTING or (player.role == "producer" and self._is_order_open()):
                 self._cast(player.role, 1)
 
     async def _trouble(self) -> None:
@@ -158,16 +155,14 @@ class _Director:
         if not able:
             return
         player = rng.choice(able)
-        match rng.choice(("kill", "kill", "stop", "stop", "cut", "cut", "drain")):
+        kinds = ("kill", "kill", "stop", "stop", "cut", "cut", "drain", "set", "set")
+        match rng.choice(kinds if self._script.has_steps else kinds[:-2]):
             case "kill":
                 self._note(player, FaultKind.KILL)
                 player.actor.is_dead = True
             case "stop":
                 self._note(player, FaultKind.STOP)
-                player.actor.is_stopped = True
-                await self._while_away(player, rng)
-                self._note(player, FaultKind.RESUME)
-                self._loop.resume(player.actor)
+                await self._stop(player, rng)
             case "cut":
                 self._note(player, FaultKind.STOP)
                 player.line.is_cut = True
@@ -179,38 +174,75 @@ class _Director:
                 self._note(player, FaultKind.TERMINATE)
                 player.drain()
             case _:
-                raise AssertionError
+                self._set_a_clock(player, rng)
+
+    async def _stop(self, player: Player, rng: Random) -> None:
+        since = self._loop.time()
+        player.actor.is_stopped = True
+        await self._while_away(player, rng)
+        self._note(player, FaultKind.RESUME)
+        if self._script.dozes and rng.random() < 0.5:
+            # It does not know, and sends its late results: only the engine's fence is left.
+            player.clock.doze(self._loop.time() - since)
+            self._dozed.add(player.actor.name)
+        self._loop.resume(player.actor)
+
+    def _set_a_clock(self, player: Player, rng: Random) -> None:
+        if rng.random() < 0.5:
+            self._set_engine_clock(rng)
+        else:
+            seconds = rng.choice((-_HOUR, _HOUR))
+            player.clock.step(int(seconds * _SECOND))
+            self._note(player, FaultKind.STEP, seconds)
+            self._chronicle.seen["actor's clock set"] += 1
+
+    def _set_engine_clock(self, rng: Random) -> None:
+        """Set the engine's clock. Set forward, it ends leases whose workers did nothing."""
+        is_back = rng.random() < 0.5
+        seconds = rng.choice(_BACK if is_back else _FORWARD)
+        self._set_back += seconds if is_back else 0.0
+        self._clock.step(int((-seconds if is_back else seconds) * _SECOND))
+        at = self._book.now()
+        step = Fault(at, "engine", FaultKind.STEP, -seconds if is_back else seconds)
+        self._book.write(step)
+        self._chronicle.seen[f"engine clock set {'back' if is_back else 'forward'}"] += 1
+        if not is_back and seconds > _HARMLESS:
+            for player in self._players:
+                self._note(player, FaultKind.STOP)
+                self._note(player, FaultKind.RESUME)
 
     async def _while_away(self, player: Player, rng: Random) -> None:
         """Some time; or until another runs what was the player's, the moment to come back."""
         lease = self._script.trial.lease_seconds
         until = self._loop.time() + rng.random() * rng.choice((0.2, 1.0, 3.0)) * lease
         if rng.random() < 0.5:
-            since = len(self._chronicle.entries)
             until = self._loop.time() + 3 * lease
-            seconds = 0.02
-            while seconds:
-                await asyncio.sleep(seconds)
-                is_over = self._loop.time() >= until or self._is_taken_over(player, since)
-                seconds = 0.0 if is_over else 0.02
+            await self._taken_over(player.actor.name, until)
             until = self._loop.time() + rng.random() * rng.choice((0.0, 0.05, 2.0))
         await asyncio.sleep(max(until - self._loop.time(), 0.0))
 
-    def _is_taken_over(self, player: Player, since: int) -> bool:
-        name, entries = player.actor.name, self._chronicle.entries
+    async def _taken_over(self, name: str, until: float) -> None:
+        """Return when another runs what this actor had claimed, then at the latest."""
+        entries = self._chronicle.entries
         mine = {
             one.record.job
-            for one in entries[:since]
+            for one in entries
             if one.actor == name and isinstance(one.record, Claimed)
         }
-        return any(
-            isinstance(one.record, RunBegan) and one.record.job in mine and one.actor != name
-            for one in entries[since:]
-        )
+        looked, is_over = len(entries), False
+        while not is_over and self._loop.time() < until:
+            await asyncio.sleep(_GLANCE)
+            looked, new = len(entries), entries[looked:]
+            is_over = any(
+                isinstance(one.record, RunBegan)
+                and one.record.job in mine
+                and one.actor != name
+                for one in new
+            )
 
-    def _note(self, player: Player, kind: FaultKind) -> None:
+    def _note(self, player: Player, kind: FaultKind, seconds: float = 0.0) -> None:
         at = self._book.now()
-        self._book.write(Fault(at, player.actor.name, kind))
+        self._book.write(Fault(at, player.actor.name, kind, seconds))
         self._chronicle.seen[f"{player.role} {kind}"] += 1
 
     def _is_order_open(self) -> bool:
@@ -220,130 +252,66 @@ class _Director:
 
     async def _end(self) -> None:
         """Wait until nothing is left to do."""
-        until = self._loop.time() + _QUIET
-        while self._loop.time() < until and not self._is_too_long():
+        if self._script.schedulers:
+            moment = await self._engine.now()
+            await self._until(lambda: self._calendar.is_behind(self._engine, moment))
+            await self._calendar.withdraw(self._engine)
+        await self._until(self._is_busy)
+
+    async def _until(self, is_going_on: Callable[[], Awaitable[bool]]) -> None:
+        until = self._loop.time() + _QUIET + self._set_back
+        is_on = True
+        while is_on and self._loop.time() < until and not self._is_too_long():
             await asyncio.sleep(1.0)
             self._replace()
-            counts = await self._engine.counts()
-            is_busy = any(one.ready or one.running or one.scheduled for one in counts)
-            if not is_busy and not self._is_order_open():
-                return
+            is_on = await is_going_on()
+
+    async def _is_busy(self) -> bool:
+        counts = await self._engine.counts()
+        if any(one.ready or one.running or one.scheduled for one in counts):
+            return True
+        if self._is_order_open() or any(one.role == "canceller" for one in self._players):
+            return True
+        if not self._script.relays:
+            return False
+        return not any(not one.behind for one in await self._engine.consumers())
 
     def _is_too_long(self) -> bool:
         """So much goes on in peace only where nothing comes to its end."""
         return self._loop.turns > _MOST_TURNS
 
     async def _judge(self, engine: Engine) -> Result:
-        history = gather(self._chronicle.entries)
+        # What is written from here on is written by the dead, when they are buried.
+        entries = list(self._chronicle.entries)
+        history = gather(entries)
         found = await survey(engine, self._world, range(self._script.trial.jobs))
         # Jobs of the schedule carry no order.
         found.jobs = {job: seen for job, seen in found.jobs.items() if seen.seq is not None}
         findings = check(history, found)
-        findings["beats"] = self._beats()
-        findings["lingering"] = lingering(history, found)
-        findings["refused"] = refused(history, found)
-        findings["faults"] = _faults(self._loop)
+        more = [
+            self._calendar.beats(entries),
+            checks.lingering(history, unaware=self._dozed),
+            checks.refused(history),
+            checks.revived(history),
+            checks.faults(self._loop),
+        ]
+        if self._script.relays:
+            more.append(await self._topic.relayed(engine))
+        seen = self._chronicle.seen + happened(history, found)
+        seen["relay sent again"] += self._topic.repeated
+        seen["due time in a fold"] += self._calendar.folded(entries)
         return Result(
             self._seed,
-            findings,
-            self._chronicle.seen + _sometimes(history, found),
-            self._chronicle.entries,
+            findings | {one.name: one for one in more},
+            +seen,
+            entries,
             self._loop.time(),
             self._loop.turns,
         )
 
-    def _beats(self) -> Finding:
-        """Every due time of a schedule has one job."""
-        ran = [one.record for one in self._chronicle.entries if isinstance(one.record, DueRan)]
-        verdict = judge(self._due, ran)
-        wrong = [
-            f"{due} {how}"
-            for how, those in (
-                ("was missed", verdict.missed),
-                ("had two jobs", verdict.doubled),
-                ("is no due time", verdict.strange),
-            )
-            for _, due in those
-        ]
-        return Finding("beats", len(self._due), len(wrong), wrong[:5])
-
 
 def _is_hit(player: Player) -> bool:
     return player.actor.is_stopped or player.line.is_cut
-
-
-def lingering(history: History, _: Survey) -> Finding:
-    """A worker that lost its lease stops its handlers as soon as it can run."""
-    late: list[str] = []
-    for job, runs in history.runs.items():
-        for first, second in pairwise(runs):
-            if first.actor == second.actor or first.ended is None:
-                continue
-            able = max([second.began, *_resumed(history, first.actor, first.ended)])
-            if first.ended > able + _TOO_LATE:
-                late.append(
-                    f"{job} ran on {first.actor} until {first.ended},"
-                    f" and on {second.actor} since {second.began}"
-                )
-    return Finding("lingering", len(history.runs), len(late), late[:5])
-
-
-def refused(history: History, _: Survey) -> Finding:
-    """A worker that nobody hurt is never told that a job is no longer its own."""
-    runs = {
-        (run.actor, job, run.delivery): run
-        for job, all_of in history.runs.items()
-        for run in all_of
-    }
-    wrong = [
-        f"{job}: {actor} was refused delivery {settle.delivery}, though it was unharmed"
-        for job, settles in history.settles.items()
-        for actor, settle in settles
-        if not settle.is_accepted
-        and (run := runs.get((actor, job, settle.delivery))) is not None
-        and not history.was_hurt(run, settle.at)
-    ]
-    return Finding("refused", len(runs), len(wrong), wrong[:5])
-
-
-def _resumed(history: History, actor: str, until: int) -> list[int]:
-    return [
-        fault.at
-        for fault in history.faults[actor]
-        if fault.kind is FaultKind.RESUME and fault.at <= until
-    ]
-
-
-def _faults(loop: SimLoop) -> Finding:
-    told = [f"{one.get('message')}: {one.get('exception')!r}" for one in loop.faults]
-    return Finding("faults", loop.turns, len(told), told[:5])
-
-
-def _sometimes(history: History, found: Survey) -> Counter[str]:
-    """What has to happen in some worlds, or the worlds are too easy."""
-    seen: Counter[str] = Counter()
-    for settles in history.settles.values():
-        seen["stale settle refused"] += sum(not one.is_accepted for _, one in settles)
-        told = Counter((actor, one.delivery) for actor, one in settles if one.is_accepted)
-        seen["settle sent again"] += sum(times > 1 for times in told.values())
-    for runs in history.runs.values():
-        seen["ran again after its worker was hurt"] += sum(
-            first.outcome is not Outcome.RAISED for first, _ in pairwise(runs)
-        )
-        seen["retried"] += sum(first.outcome is Outcome.RAISED for first, _ in pairwise(runs))
-        seen["handler stopped"] += sum(run.outcome is Outcome.STOPPED for run in runs)
-        seen["two runs at once"] += sum(
-            first.ended is not None and first.ended > second.began
-            for first, second in pairwise(runs)
-        )
-    for call in history.calls.values():
-        seen["submit answered as repeated"] += "repeated" in call.verdicts.values()
-        seen["submit not answered"] += call.why_unknown is not None
-    for job in found.jobs.values():
-        seen["dead after its last failure"] += job.reason == "exhausted"
-        seen["crash charged"] += job.crashes > 0
-        seen["lapse charged"] += job.lapses > 0
-    return +seen
 
 
 @contextmanager

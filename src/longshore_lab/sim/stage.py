@@ -17,7 +17,6 @@ from longshore_lab.sim.loop import SimLoop
 
 __all__ = ["Chronicle", "Faults", "Line", "SimBook", "SimClock", "SimWorld"]
 
-_EPOCH = 1_767_225_600_000_000
 _BORN = 1_000.0
 _SECOND = 1_000_000
 _WAITS = frozenset({"wait", "wait_for_cancel"})
@@ -29,17 +28,27 @@ Call = Callable[..., Awaitable[Any]]
 class SimClock:
     """The loop's time. Every actor's wall clock goes wrong in its own way."""
 
-    def __init__(self, loop: SimLoop, *, skew: int = 0) -> None:
+    def __init__(self, loop: SimLoop, *, begins: int, skew: int = 0) -> None:
+        """`begins` is the moment at which the world does, in microseconds since the epoch."""
         self._loop = loop
-        self._skew = skew
+        self._ahead = begins + skew
+        self._dozed = 0.0
 
     def now(self) -> int:
         """Microseconds since the epoch."""
-        return _EPOCH + self._skew + int(self._loop.time() * _SECOND)
+        return self._ahead + int(self._loop.time() * _SECOND)
+
+    def step(self, microseconds: int) -> None:
+        """Set the wall clock forward or back, as an administrator would."""
+        self._ahead += microseconds
+
+    def doze(self, seconds: float) -> None:
+        """Hide so much time, like the clock of a virtual machine that was paused."""
+        self._dozed += seconds
 
     def monotonic(self) -> float:
         """Seconds that only ever grow."""
-        return _BORN + self._loop.time()
+        return _BORN + self._loop.time() - self._dozed
 
 
 class Chronicle:

@@ -253,12 +253,12 @@ class ModelSession:
             )
 
 
-async def _told(waiters: set[asyncio.Event], seconds: float) -> None:
+async def _told(waiters: dict[asyncio.Event, None], seconds: float) -> None:
     told = asyncio.Event()
-    waiters.add(told)
+    waiters[told] = None
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await told.wait()
     finally:
-        waiters.discard(told)
+        waiters.pop(told, None)

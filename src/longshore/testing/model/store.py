@@ -105,8 +105,9 @@ class Store:
         self.batches: list[EventBatch] = []
         self.consumers: dict[str, Reading] = {}
         self.quarantined: list[Quarantined] = []
-        self.waiting: set[asyncio.Event] = set()
-        self.heeding: set[asyncio.Event] = set()
+        # In the order in which they came, so that a simulation wakes them the same each time.
+        self.waiting: dict[asyncio.Event, None] = {}
+        self.heeding: dict[asyncio.Event, None] = {}
         """Who waits for a job of theirs to be cancelled."""
         self.endpoints: dict[str, Endpoint] = {}
         self.last_handle = self.last_arrival = self.last_token = self.last_position = 0

@@ -1,0 +1,80 @@
+"""What can be checked only where all that happens is seen: in a simulation."""
+
+from collections.abc import Set
+from itertools import pairwise
+
+from longshore_lab.checkers import Finding
+from longshore_lab.history import History
+from longshore_lab.records import FaultKind, Renewal
+from longshore_lab.sim.loop import SimLoop
+
+__all__ = ["faults", "lingering", "refused", "revived"]
+
+_EXAMPLES = 5
+_TOO_LATE = 1_000_000
+"""Microseconds in which a worker that goes on past its lease has to stop its handlers."""
+
+
+def lingering(history: History, *, unaware: Set[str]) -> Finding:
+    """A worker that lost its lease stops its handlers as soon as it can run, and knows."""
+    late: list[str] = []
+    for job, runs in history.runs.items():
+        for first, second in pairwise(runs):
+            if first.actor == second.actor or first.ended is None or first.actor in unaware:
+                continue
+            able = max([second.began, *_resumed(history, first.actor, first.ended)])
+            if first.ended > able + _TOO_LATE:
+                late.append(
+                    f"{job} ran on {first.actor} until {first.ended},"
+                    f" and on {second.actor} since {second.began}"
+                )
+    return Finding("lingering", len(history.runs), len(late), late[:_EXAMPLES])
+
+
+def refused(history: History) -> Finding:
+    """A worker that nobody hurt is never told that a job is no longer its own."""
+    runs = {
+        (run.actor, job, run.delivery): run
+        for job, all_of in history.runs.items()
+        for run in all_of
+    }
+    wrong = [
+        f"{job}: {actor} was refused delivery {settle.delivery}, though it was unharmed"
+        for job, settles in history.settles.items()
+        for actor, settle in settles
+        if not settle.is_accepted
+        and (run := runs.get((actor, job, settle.delivery))) is not None
+        and not history.was_hurt(run, settle.at)
+    ]
+    return Finding("refused", len(runs), len(wrong), wrong[:_EXAMPLES])
+
+
+def revived(history: History) -> Finding:
+    """A lease that is over is never renewed."""
+    sessions: dict[int, list[Renewal]] = {}
+    for _, renewal in history.renewals:
+        sessions.setdefault(renewal.token, []).append(renewal)
+    wrong = [
+        f"session {token} was renewed {late / 1e6:.3f} s after its lease had ended"
+        for token, renewals in sessions.items()
+        for first, second in pairwise(sorted(renewals, key=lambda one: one.called_at))
+        # One without an answer may have been carried out, and how late, nobody knows.
+        if first.engine_now
+        and second.engine_now
+        and (late := second.engine_now - first.expires_at) >= 0
+    ]
+    return Finding("revived", len(sessions), len(wrong), wrong[:_EXAMPLES])
+
+
+def faults(loop: SimLoop) -> Finding:
+    """Nothing escapes from the product's code."""
+    told = [f"{one.get('message')}: {one.get('exception')!r}" for one in loop.faults]
+    return Finding("faults", loop.turns, len(told), told[:_EXAMPLES])
+
+
+def _resumed(history: History, actor: str, until: int) -> list[int]:
+    return [
+        fault.at
+        for fault in history.faults[actor]
+        if fault.kind is FaultKind.RESUME and fault.at <= until
+    ]

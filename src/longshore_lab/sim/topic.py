@@ -1,0 +1,85 @@
+"""Where the relays of a simulation send events, and whether all of them arrived in order."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+from longshore.core import ids
+from longshore.core.event import Event, expand
+from longshore.outbox import Outbox
+from longshore.relay.sink import Refused, SinkError
+from longshore_lab.checkers import Finding
+from longshore_lab.sim.stage import Faults
+
+__all__ = ["Topic"]
+
+_EXAMPLES = 5
+_PAGE = 1_000
+_LONGEST = 0.3
+"""Seconds that the way there or back takes at the most: time enough to die on it."""
+
+
+class Topic:
+    """Keeps all that it is sent."""
+
+    name = "topic"
+
+    def __init__(self) -> None:
+        self.kept: list[Event] = []
+
+    @property
+    def repeated(self) -> int:
+        """How many events came that had come before."""
+        return len(self.kept) - len({event.id for event in self.kept})
+
+    def sink(self, faults: Faults, rng: Random) -> "_Sink":
+        """A relay's own way to it."""
+        return _Sink(self, faults, rng)
+
+    async def relayed(self, outbox: Outbox) -> Finding:
+        """Every event arrived, and those of a job in their order."""
+        told: dict[str, list[str]] = {}
+        position = 0
+        while batches := await outbox.events(after=position, limit=_PAGE):
+            for event in (one for batch in batches for one in expand(batch)):
+                told.setdefault(ids.text(event.job_id), []).append(event.id)
+            position = batches[-1].position
+        arrived: dict[str, dict[str, None]] = {}
+        for event in self.kept:
+            arrived.setdefault(ids.text(event.job_id), {}).setdefault(event.id)
+        wrong = [
+            f"{job}: events {events} arrived as {list(arrived.get(job, {}))}"
+            for job, events in told.items()
+            if events != list(arrived.get(job, {}))
+        ]
+        wrong += [f"{job} has events that were never told" for job in arrived.keys() - told]
+        return Finding("relayed", len(told), len(wrong), wrong[:_EXAMPLES])
+
+
+class _Sink:
+    """See `longshore.relay.sink.Sink`."""
+
+    def __init__(self, topic: Topic, faults: Faults, rng: Random) -> None:
+        self._topic = topic
+        self._faults = faults
+        self._rng = rng
+
+    @property
+    def name(self) -> str:
+        return self._topic.name
+
+    async def send(
+        self, events: Sequence[Event], *, keep: Callable[[], Awaitable[None]]
+    ) -> list[Refused]:
+        rng = self._rng
+        await asyncio.sleep(rng.random() * _LONGEST)
+        await keep()
+        does_fail = rng.random() < self._faults.fails
+        self._topic.kept += events[: rng.randint(0, len(events))] if does_fail else events
+        await asyncio.sleep(rng.random() * _LONGEST)
+        if does_fail or rng.random() < self._faults.loses:
+            raise SinkError("no answer")
+        return []
+
+    async def close(self) -> None:
+        pass

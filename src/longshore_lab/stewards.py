@@ -1,0 +1,48 @@
+"""A steward's calls, written into a ledger: what it buried, and which due times it fired."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from longshore.core.job import Settlement, Submitted
+from longshore.core.schedule import Firing
+from longshore.engine import Engine, Lapsed
+from longshore_lab.ledger import Book
+from longshore_lab.records import Fired, Reclaimed
+
+__all__ = ["noted"]
+
+
+def noted(engine: Engine, book: Book) -> Engine:
+    """The same engine; whoever reclaims or fires through it writes down the answers."""
+    return cast(Engine, _Noted(engine, book))
+
+
+class _Noted:
+    def __init__(self, engine: Engine, book: Book) -> None:
+        self._engine = engine
+        self._book = book
+        self._workers: dict[int, str] = {}
+
+    async def lapsed(self, **arguments: Any) -> list[Lapsed]:
+        found = await self._engine.lapsed(**arguments)
+        self._workers |= {one.token: one.worker for one in found}
+        return found
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        called = self._book.now()
+        jobs = await self._engine.reclaim(token, settlements, grace=grace)
+        worker = self._workers.get(token, "unknown")
+        self._book.write(Reclaimed(self._book.now(), called, worker, jobs))
+        return jobs
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        called = self._book.now()
+        jobs = await self._engine.fire(firing)
+        due = firing.expected
+        self._book.write(Fired(self._book.now(), called, firing.name, due, len(jobs)))
+        return jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
