@@ -3,7 +3,8 @@
 python bench/metrics_scrape.py [URL] [--spans 1000000] [--size 1]
 
 The store at URL (default: a new SQLite file; it must be empty) is filled with ready entries of
-`size` jobs each, behind the engine's back, and then scraped once a second.
+`size` jobs each, behind the engine's back, and then scraped once a second by a process that has
+not looked before.
 """
 
 import argparse
@@ -26,6 +27,13 @@ insert into longshore_ready (queue, type, rank, seq, size, run_at, delivery, att
                              crashes, lapses)
 select 'q' || (i % 4), 't', i, i, 2, i, 0, 0, 0, 0, 0 from n
 """
+SQLITE_JOBS = """
+insert into longshore_job (seq, id, tenant, queue, type, priority, rank, created_at,
+                           max_attempts, payload)
+select seq, cast(printf('%016d', seq) as blob), 'default', queue, type, 5, rank, run_at, 5,
+       cast('{}' as blob)
+  from longshore_ready order by seq
+"""
 POSTGRES = """
 insert into longshore.ready (queue, type, rank, segment, lo, hi, size, weight, run_at)
 select 'q' || (i % 4), 't', i, i, 0, $2, $2, 0, i from generate_series(1, $1::bigint) i
@@ -37,6 +45,7 @@ async def fill(url: str, spans: int, size: int) -> None:
     if url.startswith("sqlite"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as db:
             db.execute(SQLITE.format(spans=spans))
+            db.execute(SQLITE_JOBS)
         return
     import asyncpg  # an extra
 
@@ -58,6 +67,7 @@ async def main() -> None:
         engine = open_engine(url)
         await engine.migrate()
         await fill(url, asked.spans, asked.size)
+        await engine.ping()  # as whoever is ready to be scraped has
         metrics, overview = metrics_of(engine), Overview(engine)
         for number in range(SCRAPES):
             began = perf_counter()
@@ -66,10 +76,12 @@ async def main() -> None:
             age = float(AGE.findall(page.decode())[0])
             sys.stdout.write(f"scrape {number + 1}: {took:.1f} ms, counts {age:.1f} s old\n")
             await asyncio.sleep(1.1)
-        began = perf_counter()
-        counts = await engine.counts()
-        took, jobs = (perf_counter() - began) * 1e3, sum(one.ready for one in counts)
-        sys.stdout.write(f"count: {took:.0f} ms for {jobs:,} jobs\n")
+        for words, may_estimate in (("look", True), ("count", False)):
+            began = perf_counter()
+            counts = await engine.counts(may_estimate=may_estimate)
+            took = (perf_counter() - began) * 1e3
+            depths = ", ".join(f"{one.queue} {one.ready:,}" for one in counts)
+            sys.stdout.write(f"{words}: {took:.0f} ms, {depths}\n")
         await engine.close()
 
 

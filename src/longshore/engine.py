@@ -178,8 +178,15 @@ class Inspector(Protocol):
         """The job's deliveries that ended, oldest first, or JobNotFoundError."""
         ...
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
-        """Every queue that has jobs or settings, by name."""
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
+        """Every queue that has jobs or settings, by name.
+
+        Counting takes longer the more there is. What may be an estimate takes a moment
+        however much there is, and is exact where thousands wait and not millions; one
+        tenant's jobs are counted in any case.
+        """
         ...
 
     async def sessions(self) -> list[SessionView]:

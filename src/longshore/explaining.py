@@ -26,7 +26,7 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
     now = await engine.now()
     if job.state not in (State.READY, State.SCHEDULED):
         return Facts(job=job, now=now)
-    everyone = _of(job.queue, await engine.counts())
+    everyone = _of(job.queue, await engine.counts(may_estimate=True))
     said = [one for one in await engine.queue_settings() if one.queue == job.queue]
     settings = said[0].effective if said else QueueSettings()
     if settings.order is Order.FAIR:

@@ -85,12 +85,12 @@ class Reluctant:
         self.losses = engine.losses
         self.now = engine.now
 
-    async def counts(self, *, tenant: str | None = None):
+    async def counts(self, *, tenant: str | None = None, may_estimate: bool = False):
         self.looks += 1
         await self.gate.wait()
         if self.is_away:
             raise EngineUnavailableError("away")
-        return await self._engine.counts(tenant=tenant)
+        return await self._engine.counts(tenant=tenant, may_estimate=may_estimate)
 
 
 async def test_the_queue_is_looked_at_once_for_all_who_ask_and_a_slow_look_holds_up_nobody(

@@ -1,6 +1,5 @@
 """The routes for machines that watch: a monitor, a scaler, and who looks for what is slow."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +10,7 @@ from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import Scope
 from longshore.core.latency import Slowness
-from longshore.engine import JobFilter, QueueCounts
+from longshore.engine import JobFilter
 from longshore.observe.exposition import MEDIA
 from longshore.slow import slowness
 
@@ -25,7 +24,7 @@ class AutoscaleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Autoscale(msgspec.Struct, frozen=True, kw_only=True):
-    """How much work there is for workers. Where counting is dear, it is as of the last ask."""
+    """How much work there is for workers. Where counting is dear, it is an estimate."""
 
     value: int
     """Jobs that run or could: what a scaler divides by the jobs that one worker should have."""
@@ -33,7 +32,7 @@ class Autoscale(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, those that wait for a worker. What is parked or paused does not."""
     running: int
     oldest_age_s: float
-    """How long the oldest ready job has been waiting; 0 where none is."""
+    """How long the oldest ready job has been waiting, paused queues left out; 0: none is."""
     workers: int
     """Sessions of workers that take jobs, of any queue where none is named."""
 
@@ -77,13 +76,12 @@ async def autoscale(call: Call[Nothing, AutoscaleQuery, Nothing]) -> Answer:
     view = await service.overview.view()
     if view is None:
         raise ProblemError(problem("engine_unavailable"), ((b"retry-after", b"1"),))
-    counts: Sequence[QueueCounts] = view.counts
-    if tenant is not None:
-        counts = await service.engine.counts(tenant=tenant)
-    named = [one for one in counts if queue in (None, one.queue)]
-    ready = sum(one.ready - one.parked for one in named if not one.is_paused)
+    counts = view.counts if tenant is None else await service.overview.counts_of(tenant)
+    named = [one for one in counts or () if queue in (None, one.queue)]
+    served = [one for one in named if not one.is_paused]
+    ready = sum(one.ready - one.parked for one in served)
     running = sum(one.running for one in named)
-    oldest = [one.oldest_ready_at for one in named if one.oldest_ready_at is not None]
+    oldest = [one.oldest_ready_at for one in served if one.oldest_ready_at is not None]
     found = Autoscale(
         value=ready + running,
         ready=ready,

@@ -44,7 +44,9 @@ async def get(call: Call[Nothing, StatsQuery, Nothing]) -> Answer:
     """Depth, age and throughput of a queue, or of all together."""
     service, tenant, queue = call.service, call.caller.tenant, call.query.queue
     counts = [
-        one for one in await service.engine.counts(tenant=tenant) if queue in (None, one.queue)
+        one
+        for one in await service.engine.counts(tenant=tenant, may_estimate=True)
+        if queue in (None, one.queue)
     ]
     now = await service.engine.now()
     which = JobFilter(tenant=tenant, queue=queue, state=State.SUCCEEDED)

@@ -72,7 +72,7 @@ async def gather(engine: Engine, retention: Retention, *, local_now: int) -> Fac
     return Facts(
         engine_now=await engine.now(),
         local_now=local_now,
-        counts=await engine.counts(),
+        counts=await engine.counts(may_estimate=True),
         pauses=await engine.pauses(),
         sessions=await engine.sessions(),
         lapsed=await engine.lapsed(grace=_MINUTE, limit=SAMPLE),

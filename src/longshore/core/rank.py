@@ -3,7 +3,14 @@
 Engines break ties by order of arrival.
 """
 
-__all__ = ["HIGHEST_PRIORITY", "LOWEST_PRIORITY", "USUAL_PRIORITY", "aging_rank", "strict_rank"]
+__all__ = [
+    "HIGHEST_PRIORITY",
+    "LOWEST_PRIORITY",
+    "USUAL_PRIORITY",
+    "aging_rank",
+    "first_ranks",
+    "strict_rank",
+]
 
 HIGHEST_PRIORITY = 1
 LOWEST_PRIORITY = 9
@@ -22,6 +29,15 @@ def strict_rank(priority: int, arrival: int, *, punctual: bool = False) -> int:
     """
     since = min(max(arrival - _EPOCH_US, 0), _BAND - 1)
     return priority * _LEVEL + (0 if punctual else _BAND) + since
+
+
+def first_ranks() -> list[int]:
+    """Where the strict ranks of each priority begin, of punctual jobs and of the others."""
+    return [
+        strict_rank(priority, 0, punctual=punctual)
+        for priority in range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1)
+        for punctual in (True, False)
+    ]
 
 
 def aging_rank(priority: int, arrival: int, *, aging: int) -> int:

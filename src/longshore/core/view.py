@@ -49,6 +49,9 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
     cancelled: int = 0
     oldest_ready_at: int | None = None
+    is_estimate: bool = False
+    """So many wait that ready, parked and scheduled are estimates, and the oldest is that of
+    the fronts."""
 
 
 class Losses(msgspec.Struct, frozen=True):

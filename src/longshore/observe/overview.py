@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from longshore.core.flow import BreakerFlow, Phase
 from longshore.engine import Losses, QueueCounts, SessionView
@@ -13,6 +14,8 @@ from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
 
 __all__ = ["Overview", "Source", "View", "gauges"]
+
+T = TypeVar("T")
 
 _FRESH = 1.0
 """Seconds that a view is good for."""
@@ -25,13 +28,16 @@ _SHARE = 20
 _OLDEST = 120.0
 """Seconds after which a view is no longer worth telling."""
 _MOST = 200
+_MOST_TENANTS = 1_000
 _PHASES = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
 
 
 class Source(Protocol):
     """What is asked of an engine."""
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
         """Every queue that has jobs or settings."""
         ...
 
@@ -66,40 +72,72 @@ class View(NamedTuple):
 
 
 class Overview:
-    """Looks at the queue at most once a second, whoever asks, and never twice at a time.
-
-    Where a look is dear, because millions of lone jobs wait, it is made less often, and who
-    asks gets the last one at once: at the usual pace of a monitor that is one scrape behind.
-    """
+    """Looks at the queue at most once a second, whoever asks, and never twice at a time."""
 
     def __init__(self, engine: Source) -> None:
         self._engine = engine
-        self._view: View | None = None
-        self._looking: asyncio.Task[None] | None = None
-        self._not_before = 0.0
+        self._whole = _Look(self._seen)
+        self._tenants: dict[str, _Look[Sequence[QueueCounts]]] = {}
 
     async def view(self) -> View | None:
         """A view that is as fresh as can be had at once; None while the engine gives none."""
-        view, now = self._view, monotonic()
-        if view is not None and now - view.taken < _FRESH:
-            return view
-        if self._looking is None and now >= self._not_before:
-            self._looking = asyncio.create_task(self._look())
-        if self._looking is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_FIRST if view is None else _PATIENCE):
-                    await asyncio.shield(self._looking)
-        view = self._view
-        return None if view is None or monotonic() - view.taken > _OLDEST else view
+        return await self._whole.latest()
+
+    async def counts_of(self, tenant: str) -> Sequence[QueueCounts] | None:
+        """The same for what one tenant has."""
+        look = self._tenants.pop(tenant, None) or _Look(
+            partial(self._engine.counts, tenant=tenant)
+        )
+        self._tenants[tenant] = look
+        if len(self._tenants) > _MOST_TENANTS:
+            del self._tenants[next(iter(self._tenants))]
+        return await look.latest()
 
     async def readings(self) -> list[Reading]:
         """The view as gauges; without one, only that the engine does not answer."""
         view = await self.view()
-        is_up = view is not None and monotonic() - view.taken < _OLDEST
         up = Reading(
-            "engine_up", "Whether the engine could be asked.", (), [((), float(is_up))]
+            "engine_up",
+            "Whether the engine could be asked.",
+            (),
+            [((), float(view is not None))],
         )
         return [up] if view is None else [up, *gauges(view)]
+
+    async def _seen(self) -> View:
+        engine = self._engine
+        counts = await engine.counts(may_estimate=True)
+        breakers, sessions = await engine.breaker_settings(), await engine.sessions()
+        losses, now = await engine.losses(), await engine.now()
+        return View(monotonic(), now, counts, breakers, sessions, losses)
+
+
+class _Look(Generic[T]):
+    """What was seen last. Where a look is dear it is made less often, and nobody waits for it.
+
+    Who asks gets the last one at once then: at the usual pace of a monitor that is one scrape
+    behind.
+    """
+
+    def __init__(self, see: Callable[[], Awaitable[T]]) -> None:
+        self._see = see
+        self._seen: tuple[float, T] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._not_before = 0.0
+
+    async def latest(self) -> T | None:
+        """As fresh as can be had at once; None where there is none that is worth telling."""
+        seen, now = self._seen, monotonic()
+        if seen is not None and now - seen[0] < _FRESH:
+            return seen[1]
+        if self._looking is None and now >= self._not_before:
+            self._looking = asyncio.create_task(self._look())
+        if self._looking is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST if seen is None else _PATIENCE):
+                    await asyncio.shield(self._looking)
+        seen = self._seen
+        return None if seen is None or monotonic() - seen[0] > _OLDEST else seen[1]
 
     async def _look(self) -> None:
         began = monotonic()
@@ -108,18 +146,11 @@ class Overview:
             # the engine.
             with suppress(LongshoreError, TimeoutError):
                 async with asyncio.timeout(_OLDEST / 2):
-                    self._view = await self._seen()
+                    self._seen = (began, await self._see())
         finally:
             ended = monotonic()
             self._not_before = ended + (ended - began) * _SHARE
             self._looking = None
-
-    async def _seen(self) -> View:
-        engine = self._engine
-        counts = await engine.counts()
-        breakers, sessions = await engine.breaker_settings(), await engine.sessions()
-        losses, now = await engine.losses(), await engine.now()
-        return View(monotonic(), now, counts, breakers, sessions, losses)
 
 
 def gauges(view: View) -> list[Reading]:

@@ -31,6 +31,7 @@ from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 from longshore.wire.requests import (
     Chain,
+    Counts,
     EntriesAfter,
     EntriesBefore,
     Limit,
@@ -340,7 +341,7 @@ METHODS = {
         _read("get", OfJob, Job),
         _read("find", Find, Page),
         _read("attempts", OfJob, list[Attempt]),
-        _read("counts", OfTenant, list[QueueCounts]),
+        _read("counts", Counts, list[QueueCounts]),
         _read("sessions", Empty, list[SessionView], fleetwide=True),
         _read("losses", Empty, Losses, fleetwide=True),
         _read("owner_of", OfSession, str | None, fleetwide=True),

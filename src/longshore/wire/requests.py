@@ -1,4 +1,4 @@
-"""The parameters of calls that are about webhooks, the audit log and the outbox's bound."""
+"""The parameters of calls about counts, webhooks, the audit log and the outbox's bound."""
 
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from longshore.core.webhook import Endpoint
 
 __all__ = [
     "Chain",
+    "Counts",
     "EntriesAfter",
     "EntriesBefore",
     "Limit",
@@ -25,6 +26,13 @@ Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parameters of a method."""
+
+
+class Counts(Request, frozen=True):
+    """Whose; null: anyone's. And whether what waits may be estimated."""
+
+    tenant: str | None = None
+    may_estimate: bool = False
 
 
 class Mute(Request, frozen=True):

@@ -27,7 +27,7 @@ class Pantry(Protocol):
         """The engine's clock."""
         ...
 
-    async def counts(self) -> list[QueueCounts]:
+    async def counts(self, *, may_estimate: bool) -> list[QueueCounts]:
         """Every queue."""
         ...
 
@@ -81,7 +81,7 @@ class Hunger:
             async with asyncio.timeout(_CALL):
                 waiting = [
                     one.queue
-                    for one in await self._engine.counts()
+                    for one in await self._engine.counts(may_estimate=True)
                     if one.queue in self._queues and one.ready > one.parked
                 ]
                 return bool(waiting) and await self._is_any_ours(waiting)

@@ -49,6 +49,15 @@ async def test_requests_are_counted_by_template_and_the_queue_is_told(engine: En
     assert other["value"] == other["oldest_age_s"] == 0
 
 
+async def test_what_is_paused_asks_for_no_workers(engine: Engine, client: httpx.AsyncClient):
+    await engine.submit([a_job(queue="mail")])
+    await engine.pause(queue="mail")
+
+    scale = (await client.get("/v1/autoscale", params={"queue": "mail"})).json()
+
+    assert (scale["value"], scale["oldest_age_s"]) == (0, 0)
+
+
 async def test_types_that_wait_are_told_from_types_that_run(
     engine: Engine, client: httpx.AsyncClient
 ):

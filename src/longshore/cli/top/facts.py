@@ -48,7 +48,7 @@ class Opened:
 async def look(engine: Engine) -> Facts:
     """Ask for all of it. A queue that only a worker knows of is listed too."""
     workers = await _permitted(engine.sessions())
-    known = {one.queue: one for one in await engine.counts()}
+    known = {one.queue: one for one in await engine.counts(may_estimate=True)}
     served = {queue for one in workers or () for queue in one.queues}
     return Facts(
         url=engine.url,

@@ -18,7 +18,7 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
-from longshore.engines.postgres import inspecting, migrating, scheduling, stewarding
+from longshore.engines.postgres import counting, inspecting, migrating, scheduling, stewarding
 from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.auditing import PostgresAudit
@@ -193,9 +193,13 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         """The deliveries that ended."""
         return await inspecting.attempts(self._open, job_id, tenant=tenant)
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
         """Every queue at a glance."""
-        return await inspecting.counts(self._open, tenant=tenant)
+        if may_estimate and tenant is None:
+            return await counting.estimate(self._open)
+        return await counting.counts(self._open, tenant=tenant)
 
     async def sessions(self) -> list[SessionView]:
         """Live leases."""

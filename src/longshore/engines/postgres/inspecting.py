@@ -7,7 +7,7 @@ from longshore.core import breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engine import JobFilter, Page, Pause, SessionView
 from longshore.engines.postgres import lining, rows, stewarding
 from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record
@@ -20,7 +20,6 @@ from longshore.runtime.cursor import read_cursor, write_cursor
 __all__ = [
     "attempts",
     "cancel",
-    "counts",
     "find",
     "get",
     "pause",
@@ -83,33 +82,6 @@ async def attempts(
             )
         )
     return history
-
-
-async def counts(database: Database, *, tenant: str | None = None) -> list[QueueCounts]:
-    """Every queue at a glance."""
-    if tenant is None:
-        lines = await database.fetch(SQL.counts)
-    else:
-        lines = await database.fetch(SQL.counts_of_tenant, tenant)
-    found: dict[str, dict[str, int]] = {}
-    for line in lines:
-        if not line["jobs"]:
-            continue
-        facts = found.setdefault(line["queue"], {})
-        facts[line["state"]] = line["jobs"]
-        if line["state"] == State.READY:
-            facts["oldest_ready_at"] = line["oldest"]
-        elif line["state"] == State.RUNNING:
-            facts["buffered"] = line["buffered"]
-    for facts in found.values():
-        # The statement counts them apart; they are ready all the same.
-        facts["ready"] = facts.get("ready", 0) + facts.get("parked", 0)
-    paused = {one.queue for one in await pauses(database) if one.queue and not one.type}
-    said = {row["queue"] for row in await database.fetch(SQL.flows)}
-    return [
-        QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))
-        for queue in sorted(found.keys() | paused | said)
-    ]
 
 
 async def sessions(database: Database) -> list[SessionView]:

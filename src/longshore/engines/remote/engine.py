@@ -179,9 +179,11 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         """The deliveries that ended."""
         return await self._ask("attempts", job_id=job_id, tenant=tenant)
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
         """Every queue at a glance."""
-        return await self._ask("counts", tenant=tenant)
+        return await self._ask("counts", tenant=tenant, may_estimate=may_estimate)
 
     async def sessions(self) -> list[SessionView]:
         """Live leases."""

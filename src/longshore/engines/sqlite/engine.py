@@ -26,6 +26,7 @@ from longshore.engine import (
 )
 from longshore.engines.sqlite import (
     callers,
+    counting,
     inspecting,
     migrating,
     scheduling,
@@ -227,9 +228,13 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         """The deliveries that ended."""
         return await self._read(lambda db: inspecting.attempts(db, job_id, tenant))
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
         """Every queue at a glance."""
-        return await self._read(lambda db: inspecting.counts(db, tenant))
+        if may_estimate and tenant is None:
+            return await self._read(counting.estimate)
+        return await self._read(lambda db: counting.counts(db, tenant))
 
     async def sessions(self) -> list[SessionView]:
         """Live leases."""

@@ -9,7 +9,7 @@ from longshore.core import breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, Pause, QueueCounts, SessionView
+from longshore.engine import JobFilter, Page, Pause, SessionView
 from longshore.engines.sqlite import breaking, lining, rows, sharing
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
@@ -20,7 +20,6 @@ from longshore.runtime.cursor import read_cursor, write_cursor
 __all__ = [
     "attempts",
     "cancel",
-    "counts",
     "find",
     "get",
     "make_ready",
@@ -78,28 +77,6 @@ def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[
             )
         )
     return history
-
-
-def counts(db: sqlite3.Connection, tenant: str | None) -> list[QueueCounts]:
-    """Every queue at a glance."""
-    found: dict[str, dict[str, int | None]] = {}
-    statement = SQL.counts if tenant is None else SQL.counts_of_tenant
-    for queue, state, count, unstarted, oldest in db.execute(statement, {"tenant": tenant}):
-        facts = found.setdefault(queue, {})
-        if state == State.READY:
-            facts["oldest_ready_at"] = oldest
-        if state == "parked":
-            # The statement counts them apart; they are ready all the same.
-            facts[State.READY] = (facts.get(State.READY) or 0) + count
-        if state == State.RUNNING:
-            facts["buffered"] = unstarted
-        facts[state] = count
-    paused = {queue for queue, type_name in db.execute(SQL.pauses) if queue and not type_name}
-    said = {queue for queue, *_ in db.execute(SQL.flows)}
-    return [
-        QueueCounts(queue=queue, is_paused=queue in paused, **found.get(queue, {}))  # pyright: ignore[reportArgumentType]  # states are its fields
-        for queue in sorted(found.keys() | paused | said)
-    ]
 
 
 def sessions(db: sqlite3.Connection, now: int) -> list[SessionView]:

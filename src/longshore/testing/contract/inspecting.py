@@ -185,6 +185,25 @@ async def test_the_oldest_ready_job_counts_from_when_it_could_first_run(
     assert queue.oldest_ready_at == due
 
 
+async def test_counts_that_may_be_estimates_are_exact_where_little_waits(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job(), a_job(queue="mail"), a_job(priority=9), a_job(type="other")])
+    await engine.submit([a_job(delay=SECOND), a_job(queue="later", delay=SECOND)])
+    await engine.submit([a_job(queue="mail", ordering_key="anna") for _ in range(3)])
+    await engine.pause(queue="paused")
+    worker = await a_worker(engine)
+    for claim in (await worker.claim(2))[1:]:
+        await worker.succeed(claim)
+    clock.advance(2 * SECOND)
+    await engine.submit([a_job()])
+
+    found = await engine.counts(may_estimate=True)
+
+    assert found == await engine.counts()
+    assert not any(one.is_estimate for one in found)
+
+
 async def test_counts_of_one_tenant_leave_out_the_others(engine: Engine) -> None:
     await engine.submit([a_job(tenant="acme"), a_job(tenant="other"), a_job(tenant="other")])
 

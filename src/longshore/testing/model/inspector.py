@@ -53,7 +53,9 @@ class ModelInspector:
         self._store.now()
         return list(self._store.history[self._store.row(job_id, tenant).job.id])
 
-    async def counts(self, *, tenant: str | None = None) -> list[QueueCounts]:
+    async def counts(
+        self, *, tenant: str | None = None, may_estimate: bool = False
+    ) -> list[QueueCounts]:
         """See `longshore.engine.Inspector`."""
         self._store.now()
         jobs = [

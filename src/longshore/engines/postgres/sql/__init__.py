@@ -48,7 +48,9 @@ class Statements:
     consumers: str
     consumers_gone: str
     counts: str
+    counts_bounded: str
     counts_of_tenant: str
+    counts_sampled: str
     deed_add: str
     deeds: str
     deeds_delete: str

@@ -48,7 +48,13 @@ class Statements:
     count_add: str
     count_prune: str
     counts: str
+    counts_front: str
+    counts_heads: str
     counts_of_tenant: str
+    counts_range: str
+    counts_sampled: str
+    counts_settled: str
+    counts_waiting: str
     deed_add: str
     deeds: str
     deeds_delete: str
