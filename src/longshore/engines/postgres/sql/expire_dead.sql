@@ -1,6 +1,4 @@
 -- expire_dead: the same for dead jobs, with what an audit needs. last moment, most jobs and bytes
-select e.segment, e.lo, e.hi, e.size, e.mask, e.reason, e.queue, e.type, e.tenant, e.ids,
-       e.payloads, e.bounds, e.types, e.tenants,
-       (select s.attributes::text from longshore.segment s where s.segment = e.segment)
-           as attributes
-  from longshore.expire_dead($1, $2, $3) e
+select segment, lo, hi, size, mask, reason, queue, type, tenant, ids, payloads, bounds,
+       types, tenants, attributes
+  from longshore.expire_dead_whole($1, $2, $3)
