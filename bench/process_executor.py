@@ -75,6 +75,7 @@ class _Source:
         claims_at_wakeup=False,
         ordering_keys=False,
         survives_power_loss=False,
+        own_clock=False,
         shared_between_processes=False,
     )
     token = 1

@@ -12,7 +12,7 @@ from datetime import timedelta
 from longshore import Longshore, current_job
 
 DELAYS = [0.3, 0.7, 1.5, 2.5]
-LONG = 5.0
+LONG = float(os.environ.get("SKEW_LONG", "5"))
 RETRY_BASE = 0.4
 QUEUES = ["ahead", "behind"]
 

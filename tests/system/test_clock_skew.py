@@ -1,7 +1,8 @@
 """Processes whose clocks are wrong by minutes, and jump: the engine's clock decides.
 
 Everything runs as it does for users: `longshore worker` and `longshore scheduler`, whose wall
-clocks are shifted from outside, on a PostgreSQL server whose clock is right.
+clocks are shifted from outside: on a PostgreSQL server whose clock is right, and on a SQLite
+file, where the machine's clock is the engine's.
 """
 
 import os
@@ -46,7 +47,7 @@ class Book:
 class Fleet:
     """Real processes, each with the wall clock it is given."""
 
-    def __init__(self, url: str, lines: Path, stack: ExitStack) -> None:
+    def __init__(self, url: str, lines: Path, stack: ExitStack, **more: str) -> None:
         clean = {name: value for name, value in os.environ.items() if "LONGSHORE" not in name}
         self._environ = {
             **clean,
@@ -55,6 +56,7 @@ class Fleet:
             "LONGSHORE_ENGINE_URL": url,
             "LONGSHORE_APP": "skew_app:app",
             "LONGSHORE_WORKER_LEASE": LEASE,
+            **more,
         }
         self._stack = stack
 
@@ -87,9 +89,9 @@ async def engine(empty_postgres_url: str) -> AsyncIterator[Engine]:
 
 
 @contextmanager
-def a_fleet(url: str, lines: Path) -> Iterator[Fleet]:
+def a_fleet(url: str, lines: Path, **more: str) -> Iterator[Fleet]:
     with ExitStack() as stack:
-        yield Fleet(url, lines, stack)
+        yield Fleet(url, lines, stack, **more)
 
 
 @pytest.mark.prove
@@ -126,6 +128,40 @@ async def test_clocks_that_are_minutes_off_start_nothing_early_and_lose_no_lease
     assert all(moment + ahead >= float(due) for moment, due in written["ticked"])
 
 
+@pytest.mark.prove
+async def test_a_machine_whose_clock_is_off_and_set_back_loses_no_lease_on_sqlite(
+    skew: Skew, tmp_path: Path
+):
+    """Each process asks the machine's clock, so nothing is early by it, and nothing ends."""
+    url, lines = f"sqlite:///{tmp_path}/jobs.db", tmp_path / "lines"
+    clock, book = skew.clock("machine", seconds=MINUTES_5), Book(lines)
+    short = len(QUEUES) * (len(DELAYS) + 1)
+    engine = open_engine(url)
+    await engine.migrate()
+
+    with a_fleet(url, lines, SKEW_LONG="12") as fleet:
+        for queue in QUEUES:
+            fleet.start(clock, "-m", "longshore", "scheduler")
+            fleet.start(clock, "-m", "longshore", "worker", "--queues", f"{queue}=1,default=1")
+        producer = fleet.start(clock, str(HERE / "skew_app.py"), url)
+        await eventually(lambda: producer.poll() == 0, within=PATIENCE)
+        await eventually(lambda: len(longs(book)) == len(QUEUES), within=PATIENCE)
+
+        async def only_the_long_ones_run() -> bool:
+            return await succeeded(engine) == short
+
+        await eventually(only_the_long_ones_run, within=PATIENCE)
+        clock.set(-MINUTES_5)
+        await eventually(lambda: everything_ended(engine), within=PATIENCE)
+    await engine.close()
+
+    written = book.read()
+    assert early_starts(written) == []
+    assert {name: n for name, n in runs(written).items() if n != 1} == {}
+    ticks = [due for _, due in written["ticked"]]
+    assert len(ticks) == len(set(ticks))
+
+
 def longs(book: Book) -> list[str]:
     return [name for _, name in book.read()["ran"] if name.startswith("long-")]
 
@@ -153,7 +189,9 @@ def engine_ahead(engine_now: int) -> float:
     return engine_now / 1e6 - time.monotonic() + 0.1
 
 
+async def succeeded(engine: Engine) -> int:
+    return sum(one.succeeded for one in await engine.counts() if one.queue in QUEUES)
+
+
 async def everything_ended(engine: Engine) -> bool:
-    counts = [one for one in await engine.counts() if one.queue in QUEUES]
-    done = sum(one.succeeded for one in counts)
-    return done == len(QUEUES) * (len(DELAYS) + 2)
+    return await succeeded(engine) == len(QUEUES) * (len(DELAYS) + 2)

@@ -23,5 +23,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     one is refused."""
     survives_power_loss: bool
     """An accepted job survives the loss of the machine's power."""
+    own_clock: bool
+    """What is due and whose lease is over is decided by the store's own clock, whatever clocks
+    the machines of workers have; without the trait by that of whichever process asks."""
     shared_between_processes: bool
     """Several processes can use the same URL at once."""

@@ -65,6 +65,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
             claims_at_wakeup=True,
             ordering_keys=True,
             survives_power_loss=True,
+            own_clock=True,
             shared_between_processes=True,
         )
 

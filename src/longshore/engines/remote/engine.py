@@ -69,6 +69,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
             claims_at_wakeup=False,
             ordering_keys=True,
             survives_power_loss=False,
+            own_clock=True,
             shared_between_processes=True,
         )
 

@@ -77,6 +77,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
             claims_at_wakeup=True,
             ordering_keys=True,
             survives_power_loss=on_disk and self._store.synchronous is Synchronous.FULL,
+            own_clock=False,
             shared_between_processes=on_disk,
         )
 

@@ -50,6 +50,7 @@ class ModelEngine(
             claims_at_wakeup=False,
             ordering_keys=True,
             survives_power_loss=False,
+            own_clock=False,
             shared_between_processes=False,
         )
 
