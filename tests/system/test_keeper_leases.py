@@ -17,6 +17,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="keepers are for Linux"),
 ]
 
+HOGS = ("match", "block", "spin", "bomb")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -36,9 +38,8 @@ async def yard(url: str, tmp_path: Path) -> AsyncIterator[Yard]:
     ("url", "task"),
     [
         ("sqlite", "match"),
-        pytest.param("sqlite", "block", marks=pytest.mark.prove),
-        pytest.param("postgres", "spin", marks=pytest.mark.prove),
-        pytest.param("postgres", "bomb", marks=pytest.mark.prove),
+        *(pytest.param("sqlite", task, marks=pytest.mark.prove) for task in HOGS[1:]),
+        *(pytest.param("postgres", task, marks=pytest.mark.prove) for task in HOGS),
     ],
     indirect=["url"],
 )
