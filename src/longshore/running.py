@@ -198,8 +198,9 @@ class RunningJob:
 
         `async with job.transaction() as connection:` What is written through the connection
         and the job's success are one commit, at the end of the block. An error in the block
-        rolls it back. On PostgreSQL the connection is of asyncpg; on an engine that cannot do
-        this it is a ConfigError.
+        rolls it back. On PostgreSQL the connection is of asyncpg. On SQLite it is of sqlite3,
+        and since nobody else can write meanwhile the block has two seconds. On an engine that
+        cannot do this it is a ConfigError.
         """
         return self._completer().transaction(self._slot)
 

@@ -223,7 +223,7 @@ class Standing:
         if not self._engine.traits.transactional_completion:
             raise ConfigError(
                 f"{self._engine.url} cannot end a job in its handler's transaction; "
-                "PostgreSQL can"
+                "PostgreSQL can, and a SQLite file"
             )
         session = cast("TransactionalSession", session)
         return session.transaction(reference, started_at=self.engine_time(started))

@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from longshore.engines.sqlite.faults import is_busy
 from longshore.errors import ConfigError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Store", "Synchronous"]
+
+C = TypeVar("C", bound=sqlite3.Connection)
 
 _FIRST_WAIT = 0.000_02
 """Short: a worker that was woken for a commit stands at the lock moments before it is free."""
@@ -59,8 +62,13 @@ class Store:
 
         Without `waits` a lock held by others is an error at once; see `begin`.
         """
+        return self.connect_as(sqlite3.Connection, waits=waits)
+
+    def connect_as(self, kind: type[C], *, waits: bool) -> C:
+        """The same, of this kind."""
         db = sqlite3.connect(
             self.path,
+            factory=kind,
             isolation_level=None,
             check_same_thread=False,
             timeout=self.busy_timeout,

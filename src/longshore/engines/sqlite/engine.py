@@ -72,7 +72,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         on_disk = not self._store.is_memory
         return Traits(
             transactional_submit=on_disk,
-            transactional_completion=False,
+            transactional_completion=on_disk,
             pushes_wakeups=True,
             claims_at_wakeup=True,
             ordering_keys=True,

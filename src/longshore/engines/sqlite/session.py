@@ -4,18 +4,20 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 import msgspec
 
-from longshore.core import event
+from longshore.core import event, settle
 from longshore.core.event import Group, Name
 from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
-from longshore.engine import Exchanged, Reference, Renewed
+from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
+from longshore.engines.sqlite.completing import Completer
 from longshore.engines.sqlite.herald import CANCEL
 from longshore.engines.sqlite.outbox import is_muted
 from longshore.engines.sqlite.settling import Known
@@ -64,6 +66,9 @@ class SqliteSession:
         self._mark = -1
         """When it last began to look for work, by the waker's count."""
         self._waiter: asyncio.Future[bool] | None = None
+        self._completer = Completer(writer.store, writer.tell)
+        self._completed: set[Reference] = set()
+        """Ended in transactions of their handlers; a settlement that follows says nothing."""
 
     @property
     def token(self) -> int:
@@ -126,6 +131,12 @@ class SqliteSession:
         body = partial(self._renew, number, held, started)
         return await self._writer.call(body, durable=False)
 
+    def transaction(
+        self, reference: Reference, *, started_at: int
+    ) -> AbstractAsyncContextManager[Completion]:
+        """A transaction for a held, running job. See the contract."""
+        return self._completer.transaction(partial(self._complete, reference, started_at))
+
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived, after `seconds` at the latest."""
         await self._waker.wait(seconds)
@@ -137,6 +148,7 @@ class SqliteSession:
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""
         await self._writer.call(self._close)
+        self._completer.close()
 
     def _live(self, transaction: Transaction) -> tuple[int, str, bool]:
         scope = {"token": self._token, "now": transaction.now}
@@ -166,6 +178,7 @@ class SqliteSession:
             return Exchanged(transaction.now, claims, stale, unwanted, is_paused)
         if number != last + 1:
             raise ExchangeOrderError(number, last)
+        settlements = self._open(transaction, settlements)
         started, progress = told
         begun = self._start(transaction, started)
         if progress:
@@ -197,6 +210,40 @@ class SqliteSession:
         exchanged = answer(transaction.db)
         transaction.undo.append(partial(self._forget, exchanged.claims))
         return exchanged
+
+    def _complete(
+        self,
+        reference: Reference,
+        started_at: int,
+        transaction: Transaction,
+        result: bytes | None,
+    ) -> None:
+        """Settle the job in its handler's own transaction."""
+        self._live(transaction)
+        job = self._held.get(reference)
+        if job is None:
+            raise LeaseLostError(self._token)
+        now = transaction.now
+        end = settle.succeeded(
+            job, started_at=min(started_at, now), finished_at=now, result=result
+        )
+        holder = self._token, self._worker
+        if settling.apply(transaction, holder, [end], self._held, self._started):
+            raise LeaseLostError(self._token)
+        self._let_go(transaction, [reference])
+        self._completed.add(reference)
+        transaction.undo.append(partial(self._completed.discard, reference))
+
+    def _open(
+        self, transaction: Transaction, settlements: Sequence[Settlement]
+    ) -> Sequence[Settlement]:
+        """Those whose jobs have not ended yet."""
+        if not self._completed:
+            return settlements
+        over = {(one.handle, one.delivery) for one in settlements} & self._completed
+        self._completed -= over
+        transaction.undo.append(partial(self._completed.update, over))
+        return [one for one in settlements if (one.handle, one.delivery) not in over]
 
     def _renew(
         self,
@@ -240,7 +287,7 @@ class SqliteSession:
             {reference for reference, one in strange.items() if one.started_at is not None},
         )
         self._let_go(transaction, list(strange))
-        return sorted(held - known), len(strange)
+        return sorted(held - known - self._completed), len(strange)
 
     def _close(self, transaction: Transaction) -> None:
         scope = {"token": self._token, "now": transaction.now}

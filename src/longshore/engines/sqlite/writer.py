@@ -53,7 +53,7 @@ class Writer:
     """Runs bodies inside transactions, in one thread, in order."""
 
     def __init__(self, store: Store, submit: SubmitBody, wake: Callable[[bytes], None]) -> None:
-        self._store = store
+        self._store = self.store = store
         self._submit = submit
         self._wake = wake
         self._calls: queue.SimpleQueue[list[_Call] | None] = queue.SimpleQueue()
@@ -214,7 +214,7 @@ class Writer:
             self._apply(transaction, calls)
             transaction.finish()
             if not syncs_apart:
-                self._tell(transaction)  # they get up while the disk is busy
+                self.tell(transaction)  # they get up while the disk is busy
             db.execute("commit")
         except BaseException:
             transaction.roll_back()
@@ -222,14 +222,15 @@ class Writer:
                 db.execute("rollback")
             raise
         if syncs_apart:
-            self._tell(transaction)
+            self.tell(transaction)
             self._sync(db)
         for call in calls:
             result: object = call.result
             if isinstance(result, AfterCommit):
                 self._read(db, call, cast("AfterCommit[Any]", result))
 
-    def _tell(self, transaction: Transaction) -> None:
+    def tell(self, transaction: Transaction) -> None:
+        """Wake those whom the transaction concerns."""
         if transaction.wakes:
             self._wake(WORK)
         if transaction.calls:
