@@ -155,6 +155,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = tuple(
         answers={204: None} if method.answer is None else {200: method.answer},
         problems=("not_found", "illegal_transition", "lease_lost"),
         scope=method.scope,
+        is_for_workers=method.is_for_workers,
         is_fleetwide=method.is_fleetwide,
         body=method.request,
         is_body_required=bool(method.request.__struct_fields__),

@@ -30,12 +30,14 @@ from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, Ses
 from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 from longshore.wire.requests import (
+    BlockedLines,
     Chain,
     Counts,
     EntriesAfter,
     EntriesBefore,
     Limit,
     Mute,
+    OfLine,
     OfWebhook,
     PutWebhook,
     Request,
@@ -225,21 +227,6 @@ class ResetBreaker(Request, frozen=True):
     type: str
 
 
-class OfLine(Request, frozen=True):
-    """Names a line."""
-
-    queue: str
-    key: str
-    tenant: str = "default"
-
-
-class BlockedLines(Request, frozen=True):
-    """How many, and whose; null: anyone's."""
-
-    limit: Limit
-    tenant: str | None = None
-
-
 class PutTenant(Request, frozen=True):
     """A tenant, and how it stands."""
 
@@ -305,6 +292,8 @@ class Method:
     """It concerns every tenant."""
     is_repeatable: bool = False
     """Asked again, it gives the same answer: an answer that was lost is asked for again."""
+    is_for_workers: bool = False
+    """Workers ask it too: whoever may work may ask it."""
 
     @property
     def path(self) -> str:
@@ -314,6 +303,11 @@ class Method:
 
 def _read(name: str, request: type[Any], answer: Any, *, fleetwide: bool = False) -> Method:
     return Method(name, request, answer, Scope.READ, fleetwide, True)
+
+
+def _look(name: str, request: type[Any], answer: Any) -> Method:
+    """What workers look at before they reclaim, or when they are given nothing."""
+    return Method(name, request, answer, Scope.READ, False, True, True)
 
 
 def _operate(name: str, request: type[Any], answer: Any, *, fleetwide: bool = False) -> Method:
@@ -339,9 +333,9 @@ METHODS = {
         _work("fire", Fire, list[Submitted]),
         _work("prune", Prune, int),
         _read("get", OfJob, Job),
-        _read("find", Find, Page),
+        _look("find", Find, Page),
         _read("attempts", OfJob, list[Attempt]),
-        _read("counts", Counts, list[QueueCounts]),
+        _look("counts", Counts, list[QueueCounts]),
         _read("sessions", Empty, list[SessionView], fleetwide=True),
         _read("losses", Empty, Losses, fleetwide=True),
         _read("owner_of", OfSession, str | None, fleetwide=True),
@@ -351,7 +345,7 @@ METHODS = {
         _operate("purge", Purge, int),
         _operate("pause", OfPause, None, fleetwide=True),
         _operate("resume", OfPause, None, fleetwide=True),
-        _read("pauses", Empty, list[Pause]),
+        _look("pauses", Empty, list[Pause]),
         _operate("quiet", OfSession, None, fleetwide=True),
         _operate("put_schedule", PutSchedule, bool),
         _read("schedules", OfTenant, list[Schedule]),
@@ -394,7 +388,7 @@ METHODS = {
         _admin("revoke_key", OfKey, ApiKey, again=True),
         _admin("note_use", NoteUse, None, again=True),
         _admin("borrow", Borrow, Borrowed),
-        _read("now", Empty, int),
-        _read("ping", Empty, None),
+        _look("now", Empty, int),
+        _look("ping", Empty, None),
     )
 }

@@ -1,4 +1,4 @@
-"""The parameters of calls about counts, webhooks, the audit log and the outbox's bound."""
+"""The parameters of calls about counts, lines, webhooks, the audit log and the outbox."""
 
 from typing import Annotated
 
@@ -10,12 +10,14 @@ from longshore.core.consumer import Cursor
 from longshore.core.webhook import Endpoint
 
 __all__ = [
+    "BlockedLines",
     "Chain",
     "Counts",
     "EntriesAfter",
     "EntriesBefore",
     "Limit",
     "Mute",
+    "OfLine",
     "OfWebhook",
     "PutWebhook",
     "Request",
@@ -76,3 +78,18 @@ class EntriesBefore(Request, frozen=True):
     before: int
     limit: Limit
     kind: Kind | None = None
+
+
+class OfLine(Request, frozen=True):
+    """Names a line."""
+
+    queue: str
+    key: str
+    tenant: str = "default"
+
+
+class BlockedLines(Request, frozen=True):
+    """How many, and whose; null: anyone's."""
+
+    limit: Limit
+    tenant: str | None = None

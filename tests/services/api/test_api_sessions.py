@@ -10,7 +10,7 @@ from api_steps import asking
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
+from longshore.engine import Engine, JobFilter
 from longshore.engines.remote.engine import RemoteEngine
 from longshore.engines.remote.line import Line
 from longshore.errors import ConfigError, JobNotFoundError
@@ -76,6 +76,24 @@ async def test_another_keys_session_looks_like_none(engine: Engine) -> None:
     assert found == [missing] * 3
     assert own.status_code == 200
     assert own.json()["lost"] == []
+
+
+async def test_a_workers_key_suffices_for_what_workers_look_at_and_no_more(
+    engine: Engine,
+) -> None:
+    key = await a_key(engine, Scope.WORK)
+    worker = with_key(Application(Service(engine), is_local=False), key)
+    (job,) = await engine.submit([a_job()])
+
+    await worker.now()
+    await worker.ping()
+    (counts,) = await worker.counts()
+    found = (await worker.find(JobFilter(), limit=5)).jobs
+
+    assert (counts.ready, await worker.pauses()) == (1, [])
+    assert [one.id for one in found] == [job.id]
+    with pytest.raises(ConfigError, match="read"):
+        await worker.schedules()
 
 
 async def test_a_tenants_key_opens_no_session(engine: Engine) -> None:
