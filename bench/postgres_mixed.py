@@ -182,14 +182,14 @@ def _mean(samples: list[Sample]) -> float:
 
 def started(url: str, folder: Path, keep: str) -> "list[subprocess.Popen[bytes]]":
     """Two workers and a scheduler."""
-    environment = {**os.environ, "LONGSHORE_URL": url}  # noqa: TID251  # for the processes
+    environment = {**os.environ, "LONGSHORE_ENGINE_URL": url}  # noqa: TID251  # for the processes
     for name in ("SUCCEEDED", "CANCELLED", "DEAD", "IDEMPOTENCY", "OUTBOX"):
         environment[f"LONGSHORE_SCHEDULER_KEEP_{name}"] = keep
     actor = ["longshore.bench.actors", "worker"]
     commands = [
         [*actor, "1", str(folder)],
         [*actor, "2", str(folder)],
-        ["longshore", "scheduler"],
+        ["longshore", "scheduler", "--metrics-port", "0"],
     ]
     return [
         subprocess.Popen(
@@ -218,6 +218,10 @@ async def measure(url: str, options: argparse.Namespace) -> None:
                 await asyncio.sleep(0.05)
             run = Run(plan, board, options)
             await run.run(url)
+            ended = [at for at, process in enumerate(crew) if process.poll() is not None]
+            if ended:
+                said = (folder / f"errors.{ended[0]}").read_text()
+                raise SystemExit(f"a process ended early: {said[-500:]}")
             say(json.dumps(summary(run, options)))
         finally:
             board.phase = _STOP

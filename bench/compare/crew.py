@@ -109,7 +109,6 @@ class Crew:
                 "PYTHONPATH": str(ROOT),
                 "COMPARE_FOLDER": str(self._folder),
                 "COMPARE_URL": self._store.url,
-                "LONGSHORE_URL": self._store.url,
             },
             stdin=subprocess.DEVNULL,
             stdout=out,
