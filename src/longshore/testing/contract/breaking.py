@@ -187,3 +187,28 @@ async def test_those_who_wait_are_woken_when_it_closes(
     await asyncio.wait_for(waiting, 20)
 
     assert len(await other.claim(5)) == 2
+
+
+async def test_a_share_of_failures_opens_a_breaker_once_there_are_enough_outcomes(
+    engine: Engine, clock: ManualClock
+) -> None:
+    """Though none of them come in a row, and what is older than the window does not count."""
+    said = BreakerSettings(ratio=0.5, least=4, window=10 * SECOND, cooldown=_COOLDOWN)
+    await engine.put_breaker("noop", Layer.OVERRIDDEN, said)
+    await engine.submit([a_job() for _ in range(9)])
+    worker = await a_worker(engine)
+
+    async def alternate(times: int) -> Phase:
+        for _ in range(times):
+            good, bad = await worker.claim(2)
+            await worker.succeed(good)
+            await worker.fail(bad)
+        return await _phase(engine)
+
+    few = await alternate(1)
+    clock.advance(11 * SECOND)
+    forgotten = await alternate(1)
+    enough = await alternate(1)
+
+    assert (few, forgotten, enough) == (Phase.CLOSED, Phase.CLOSED, Phase.OPEN)
+    assert await worker.claim(1) == []
