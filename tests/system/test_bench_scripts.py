@@ -17,6 +17,7 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("sqlite_hot_path.py --jobs 40 --batch 20 --statements", "together"),
         ("sqlite_idle_hops.py --jobs 8", "worker: handler begins"),
         ("worker_hot_path.py --jobs 200", "jobs/s"),
+        ("observing.py --jobs 500 --pairs 1", "of the CPU"),
         ("worker_hot_path.py --jobs 200 --tracing sampled", "jobs/s"),
     ],
 )
