@@ -53,6 +53,7 @@ class Harm(StrEnum):
     """What the supervisor does."""
 
     KILL_WORKER = "kill -9 a worker"
+    STOP_WORKER = "SIGSTOP a worker for two leases"
     TERMINATE_WORKER = "SIGTERM a worker"
     KILL_PRODUCER = "kill -9 the producer"
     KILL_SCHEDULER = "kill -9 a scheduler"
@@ -69,6 +70,7 @@ class Harm(StrEnum):
 
 _WEIGHTS: dict[Harm, int] = {
     Harm.KILL_WORKER: 4,
+    Harm.STOP_WORKER: 2,
     Harm.TERMINATE_WORKER: 2,
     Harm.KILL_PRODUCER: 1,
     Harm.KILL_SCHEDULER: 1,
@@ -84,6 +86,7 @@ _WEIGHTS: dict[Harm, int] = {
 }
 _PROCESSES = {
     Harm.KILL_WORKER: ("worker", FaultKind.KILL),
+    Harm.STOP_WORKER: ("worker", FaultKind.STOP),
     Harm.TERMINATE_WORKER: ("worker", FaultKind.TERMINATE),
     Harm.KILL_PRODUCER: ("producer", FaultKind.KILL),
     Harm.KILL_SCHEDULER: ("scheduler", FaultKind.KILL),
@@ -145,6 +148,8 @@ class Supervisor:
             await self._runner.strike(Blow(stroke.after, role, kind, stroke.choice), chores)
         else:
             await asyncio.sleep(stroke.after)
+            if stroke.harm is Harm.SKEW and self._clock is None:
+                return  # nothing was done, so nothing is counted
             await self._trouble(stroke)
         self.done[stroke.harm.name.lower()] += 1
         seconds = (now() - self._began) / _SECOND

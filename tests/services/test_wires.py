@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from longshore_lab.chaos import Harm, plan
+from longshore_lab.chaos import Harm, Stroke, Supervisor, plan
 from longshore_lab.wires import Wire
 
 PATIENCE = 30.0
@@ -155,3 +157,14 @@ async def test_half_open_is_silence_for_the_client_and_new_connections_work(
 def test_a_plan_of_chaos_is_the_same_for_its_seed_and_has_every_kind():
     assert plan(7, 180) == plan(7, 180) != plan(8, 180)
     assert {one.harm for one in plan(7, 180)} == set(Harm)
+
+
+async def test_a_clock_that_cannot_be_set_is_not_counted_as_set(wire: Wire):
+    stroke = Stroke(0.0, Harm.SKEW, 0.0, 0.5)
+    nobody: Any = None
+    supervisor = Supervisor(nobody, nobody, wire, None, Console(quiet=True))
+
+    async with asyncio.TaskGroup() as chores:
+        await supervisor.strike(stroke, chores)
+
+    assert supervisor.done == {}
