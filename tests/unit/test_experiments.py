@@ -165,7 +165,7 @@ def test_a_page_says_that_a_run_was_short_and_that_a_promise_was_broken(tmp_path
     assert told.startswith("A short run")
     assert "loss --quick --seed 7" in told
     assert "| none is lost | 0 | **no** |" in told
-    assert "(short run" in page.kept(tmp_path)
+    assert "| **not kept**: 0 of 10 jobs lost (short run) |" in page.kept(tmp_path)
 
 
 def test_without_a_run_a_page_says_so_and_the_readme_nothing(tmp_path: Path):

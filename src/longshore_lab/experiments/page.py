@@ -29,7 +29,7 @@ def kept(folder: Path = DATA) -> str:
     rows = [
         [
             one.promise,
-            record.findings.headline + (" (short run)" if record.is_quick else ""),
+            _found(record),
             f"`{_given(one, record)}`",
             f"[{one.page[:3].upper()}](docs/experiments/{one.page}.md)",
         ]
@@ -81,6 +81,11 @@ def _parts(experiment: Experiment, record: Record) -> Iterator[str]:
         yield from map(_shown, findings.bounds)
     config = msgspec.json.encode(record.config).decode()
     yield f"All figures are in [{name}.json](data/{name}.json). Config: `{config}`."
+
+
+def _found(record: Record) -> str:
+    words = record.findings.headline + (" (short run)" if record.is_quick else "")
+    return words if record.findings.holds else f"**not kept**: {words}"
 
 
 def _given(experiment: Experiment, record: Record) -> str:
