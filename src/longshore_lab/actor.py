@@ -35,6 +35,7 @@ __all__ = ["main"]
 
 _SECOND = 1_000_000
 _PR_SET_PDEATHSIG = 1
+_NEVER = 1_000
 
 
 def main() -> None:
@@ -63,7 +64,9 @@ async def _work(trial: Trial, engine: Engine, book: Ledger) -> None:
     lease = int(trial.lease_seconds * _SECOND)
     worker = Worker(
         watched(engine, book, clock, Talk(trial.talk(book.actor))),
-        Registry(task.handler() for task in app.tasks.values()),
+        # Handlers write into this process's ledger, so suspects cannot run in children; and
+        # without children a fleet that is hit again and again cannot tell whose doing it was.
+        Registry(task.handler(max_crashes=_NEVER) for task in app.tasks.values()),
         WorkerSettings(
             concurrency=trial.concurrency,
             lease=timedelta(microseconds=lease),

@@ -235,7 +235,8 @@ _STEPS: dict[Name, tuple[frozenset[str], str | None]] = {
     Name.FAILED: (frozenset({_RUNS}), _FAILING),
     Name.RETRYING: (frozenset({_FAILING}), _WAITS),
     Name.DEAD: (frozenset({_FAILING, _RUNS, _WAITS}), State.DEAD),
-    Name.SNOOZED: (frozenset({_RUNS}), _WAITS),
+    # A suspect for which there is no room is put off before it starts.
+    Name.SNOOZED: (frozenset({_WAITS, _RUNS}), _WAITS),
     Name.RELEASED: (frozenset({_WAITS, _RUNS}), _WAITS),
     Name.RECLAIMED: (frozenset({_WAITS, _RUNS}), _WAITS),
     Name.CANCEL_REQUESTED: (frozenset({_WAITS, _RUNS}), None),
