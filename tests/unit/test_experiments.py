@@ -31,7 +31,7 @@ LOSS = next(one for one in EXPERIMENTS if one.name == "loss")
 HALF = Line(name="half", points=[(16.0, 50.0), (64.0, 100.0), (256.0, 75.0)])
 
 
-def a_record(*, holds: bool = True, is_quick: bool = False) -> Record:
+def a_record(*, holds: bool = True, is_quick: bool = False, is_speed: bool = False) -> Record:
     return Record(
         experiment="loss",
         is_quick=is_quick,
@@ -51,7 +51,7 @@ def a_record(*, holds: bool = True, is_quick: bool = False) -> Record:
         config={"seed": 7, "rate": 10},
         findings=Findings(
             headline="0 of 10 jobs lost",
-            promises=[Promise("none is lost", "0", holds)],
+            promises=[Promise("none is lost", "0", holds, is_speed)],
             results={"lost": 0},
             tables=[Table("Counts", ["what", "how many"], [["lost", "0"]])],
             drawings=[Drawing(title="A <b>old> plot", x="slots", lines=[HALF], is_log=True)],
@@ -176,6 +176,12 @@ def test_without_a_run_a_page_says_so_and_the_readme_nothing(tmp_path: Path):
 def test_a_broken_promise_is_an_exit_code():
     assert judge(a_record()) == 0
     assert judge(a_record(holds=False)) == 1
+    assert judge(a_record(holds=False, is_quick=True)) == 1
+    assert judge(a_record(holds=False, is_speed=True)) == 1
+
+
+def test_a_short_run_breaks_no_promise_by_being_slow():
+    assert judge(a_record(holds=False, is_quick=True, is_speed=True)) == 0
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)

@@ -70,11 +70,16 @@ def _chosen(names: Sequence[str]) -> Sequence[Experiment]:
 
 
 def judge(record: Record) -> int:
-    """Tell what held; 0 if everything did, else 1."""
+    """Tell what held; 1 if a promise was broken. A short run breaks none by being slow."""
+    worst = 0
     for one in record.findings.promises:
-        _tell(f"  {'holds' if one.holds else 'BROKEN'}: {one.words}: {one.figure}")
+        is_excused = record.is_quick and one.is_speed
+        word = "holds" if one.holds else "SLOW" if is_excused else "BROKEN"
+        _tell(f"  {word}: {one.words}: {one.figure}")
+        if word == "BROKEN":
+            worst = 1
     _tell(f"  {record.findings.headline}; {record.seconds:,.0f} s")
-    return 0 if record.findings.holds else 1
+    return worst
 
 
 def _tell(words: str) -> None:

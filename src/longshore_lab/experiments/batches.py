@@ -57,6 +57,7 @@ def run(stage: Stage, config: Sizes) -> Findings:
                 f"{first.pace.jobs_per_s:,.0f} with {first.batch},"
                 f" {best.pace.jobs_per_s:,.0f} with {best.batch:,}",
                 best.batch > first.batch and gain > 2,
+                is_speed=True,
             )
         ],
         results={"steps": msgspec.to_builtins(steps)},

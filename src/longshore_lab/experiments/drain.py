@@ -88,6 +88,7 @@ def _promises(config: Backlog, figures: Figures, deep: float, shallow: float) ->
             if deep
             else "it was over too soon to tell",
             not deep or deep >= _DECAY * shallow,
+            is_speed=True,
         ),
     ]
 

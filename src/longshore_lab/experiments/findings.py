@@ -14,6 +14,8 @@ class Promise(msgspec.Struct, frozen=True):
     words: str
     figure: str
     holds: bool
+    is_speed: bool = False
+    """It depends on the machine and on what else it does: a short run does not judge by it."""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -90,7 +90,10 @@ def run(stage: Stage, config: Leaving) -> Findings:
                 all(one.runs == config.jobs for one in rounds if not one.has_long),
             ),
             Promise(
-                f"the worker is gone within {limit:g} s", f"{slowest:.2f} s", slowest <= limit
+                f"the worker is gone within {limit:g} s",
+                f"{slowest:.2f} s",
+                slowest <= limit,
+                is_speed=True,
             ),
             Promise("all were in flight", f"{least} at the least", least == config.jobs),
         ],

@@ -60,6 +60,7 @@ def run(stage: Stage, config: Kills) -> Findings:
                 f"jobs of a killed worker run elsewhere within {_MOST_AFTER_KILL_MS:,.0f} ms",
                 f"p50 {after.p50_ms:,.0f} ms, p99 {after.p99_ms:,.0f} ms of {after.count:,}",
                 after.count > 0 and after.p99_ms <= _MOST_AFTER_KILL_MS,
+                is_speed=True,
             ),
         ],
         # Where its evidence was kept is a place of this machine, and nobody else's.

@@ -72,6 +72,7 @@ def run(stage: Stage, config: Outage) -> Findings:
                 "retries do not come back as a herd: at most about twice the normal starts",
                 f"{peak:,} in the busiest second, normally {normal:,.0f}",
                 herd <= _HERD,
+                is_speed=True,
             ),
             Promise("jobs were retried", f"{most_tries:,} retries", most_tries > 0),
         ],

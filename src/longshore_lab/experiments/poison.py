@@ -86,11 +86,13 @@ def run(stage: Stage, config: Poison) -> Findings:
                 "healthy throughput is unaffected (at least 95 %)",
                 f"{mixed.healthy_per_s / clean.healthy_per_s:.1%}",
                 mixed.healthy_per_s >= 0.95 * clean.healthy_per_s,
+                is_speed=True,
             ),
             Promise(
                 f"healthy jobs wait no longer than {limit:,.0f} ms (p99)",
                 f"{mixed.wait_ms.p99:,.1f} ms, alone {clean.wait_ms.p99:,.1f} ms",
                 mixed.wait_ms.p99 <= limit,
+                is_speed=True,
             ),
         ],
         results={

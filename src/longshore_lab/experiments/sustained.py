@@ -82,11 +82,13 @@ def _promises(config: Sustained, found: Ended, early: float, late: float) -> lis
             f"{early:,.0f} in the second quarter, {late:,.0f} in"
             f" the last; at most {limit:,.0f}",
             0 < late <= limit,
+            is_speed=True,
         ),
         Promise(
             f"{config.rate:,.0f} jobs arrive a second",
             f"{reached:,.0f}",
             reached >= 0.98 * config.rate,
+            is_speed=True,
         ),
         Promise(
             "every job that arrived ends",

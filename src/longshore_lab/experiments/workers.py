@@ -123,6 +123,7 @@ def _past_knee(steps: Sequence[_Step]) -> Promise:
         f"more slots than the knee keep at least {_FLOOR:.0%} of the best rate",
         f"{beyond / best:.0%} with up to {steps[-1].size:,} slots",
         beyond >= _FLOOR * best > 0,
+        is_speed=True,
     )
 
 
@@ -134,6 +135,7 @@ def _crowded(config: Sizes, steps: Sequence[_Step]) -> Promise:
         f" {config.least_per_s:,.0f} jobs/s",
         f"{worst.jobs_per_s:,.0f} with {worst.size:,}",
         worst.jobs_per_s >= config.least_per_s,
+        is_speed=True,
     )
 
 
