@@ -25,7 +25,7 @@ from longshore.testing.harness import eventually
 __all__ = ["LONG", "PATIENCE", "SHORT", "Hand", "Run", "Yard", "is_alive", "open_yard", "stop"]
 
 HERE = Path(__file__).parent
-PATIENCE = 20.0
+PATIENCE = 60.0
 LONG = "30s"
 """A lease that no test waits for: what happens sooner happens without it."""
 SHORT = 1.5

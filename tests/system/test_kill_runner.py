@@ -59,7 +59,7 @@ async def test_killing_workers_and_the_producer_under_load_loses_nothing(tmp_pat
 
 @pytest.mark.slow
 async def test_a_producer_killed_in_its_calls_leaves_nothing_half_accepted(tmp_path: Path):
-    trial = a_trial(tmp_path, jobs=16_000, batch=500, keyed_every=3)
+    trial = a_trial(tmp_path, jobs=48_000, batch=500, keyed_every=3)
     engine = open_engine(trial.url)
     await engine.migrate()
 

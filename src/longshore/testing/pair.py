@@ -271,7 +271,8 @@ def _alike(jobs: Iterable[NewJob]) -> Iterable[dict[JobId, None]]:
     found: dict[tuple[object, ...], dict[JobId, None]] = {}
     for job in jobs:
         where = (job.queue, job.type, job.tenant, job.priority, job.run_at, job.delay)
-        found.setdefault((*where, job.max_attempts, job.timeout), {})[job.id] = None
+        limits = (job.max_attempts, job.timeout, job.ordering_key is not None)
+        found.setdefault((*where, *limits), {})[job.id] = None
     return found.values()
 
 

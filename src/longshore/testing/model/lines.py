@@ -58,8 +58,10 @@ class Lines:
 
     def release(self, name: LineName) -> bool:
         """Go on without the dead that block a line; whether there were any."""
-        self._stirred.add(name)
-        return bool(self._dead.pop(name, []))
+        is_blocked = bool(self._dead.pop(name, []))
+        if is_blocked:
+            self._stirred.add(name)
+        return is_blocked
 
     def stir(self) -> None:
         """Let in as many jobs as may, of the lines in which something changed."""
