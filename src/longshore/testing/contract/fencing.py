@@ -1,6 +1,8 @@
+import pytest
+
 from longshore.core import settle
 from longshore.core.job import Failure
-from longshore.core.state import State, Verb
+from longshore.core.state import SETTLING, State, Verb, after
 from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import snapshot
@@ -104,3 +106,21 @@ async def test_a_worker_that_comes_back_late_cannot_settle_what_others_run_now(
     job = await engine.get(new.id)
     assert answer.stale == [reference(old)]
     assert (job.state, job.worker) == (State.RUNNING, "fresh")
+
+
+@pytest.mark.parametrize("verb", sorted(SETTLING - {Verb.RECLAIM}))
+async def test_of_two_deliveries_of_one_job_only_the_later_is_settled(
+    engine: Engine, verb: Verb
+) -> None:
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+    (first,) = await worker.claim()
+    await worker.settle(settle.released(first))
+    (second,) = await worker.claim()
+
+    answer = await worker.settle(a_settlement(first, verb), a_settlement(second, verb))
+
+    job = await engine.get(first.id)
+    assert answer.stale == [reference(first)]
+    assert job.state is after(State.RUNNING, verb)
+    assert job.delivery == 2
