@@ -86,7 +86,7 @@ class WorkerSettings:
     """A worker that vanished is missed after this long; it renews three times as often."""
     drain_timeout: timedelta = timedelta(seconds=30)
     """How long a worker that was asked to stop waits for its running jobs."""
-    flush_batch: int = 1_000
+    flush_batch: int = 200
     """This many finished jobs are settled without waiting for more."""
     flush_after: timedelta = timedelta(milliseconds=5)
     """Finished jobs wait at most this long for others to be settled with."""
