@@ -128,6 +128,46 @@ async def test_jobs_go_back_with_their_types_and_only_theirs(
     assert sorted(one.type for one in again) == ["image", "mail", "mail", "mail", "mail"]
 
 
+async def test_retries_go_together_and_none_is_early_or_late_by_over_a_quarter(
+    engine: Engine, db: Connection, clock: ManualClock
+) -> None:
+    worker = await a_worker(engine, types=("mail", "image", "report"))
+    await engine.submit(jobs_of(40))
+    claims = await worker.claim(40)
+    delays = {
+        one.id: (30 + 7 * number % 40) * SECOND // 40 for number, one in enumerate(claims)
+    }
+    why = Failure("ValueError", "no such user")
+
+    await worker.settle(
+        *(
+            settle.failed(one, why, delay=delays[one.id], started_at=1, finished_at=2)
+            for one in claims
+        )
+    )
+
+    found = await engine.find(JobFilter(), limit=100)
+    waits = {job.id: job.run_at - clock.now() for job in found.jobs}
+    assert all(delays[name] <= wait <= delays[name] * 5 / 4 for name, wait in waits.items())
+    assert await rows(db, "scheduled") <= 4
+
+
+async def test_snoozed_jobs_wait_as_long_as_each_of_them_said(
+    engine: Engine, db: Connection, clock: ManualClock
+) -> None:
+    worker = await a_worker(engine, types=("mail", "image", "report"))
+    await engine.submit(jobs_of(8))
+    claims = await worker.claim(8)
+    delays = {one.id: SECOND + number for number, one in enumerate(claims)}
+
+    await worker.settle(
+        *(settle.snoozed(one, delays[one.id], started_at=1, finished_at=2) for one in claims)
+    )
+
+    found = await engine.find(JobFilter(), limit=100)
+    assert {job.id: job.run_at - clock.now() for job in found.jobs} == delays
+
+
 async def test_a_listing_shows_only_the_kind_that_was_asked_for(
     engine: Engine, db: Connection
 ) -> None:

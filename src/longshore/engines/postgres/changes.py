@@ -265,25 +265,31 @@ class Changes:
         return event.encode(groups) if groups else None
 
 
-def few(groups: dict[Respan, int]) -> dict[Respan, int]:
-    """The same with a bounded number of delays: who waits longer waits a little longer."""
-    if len(groups) <= _MOST_DELAYS:
-        return groups
+def few(groups: dict[Respan, int], failures: int) -> dict[Respan, int]:
+    """The same with fewer delays: a retry waits up to a quarter longer, for others to go with.
+
+    With a span for each, three rows would come and go for one attempt of one job. `failures`
+    are those before: a job that has no more of them was snoozed, and waits as long as it said,
+    unless there are too many. Decision 0052.
+    """
     fewer: dict[Respan, int] = {}
     alike: dict[tuple[int, ...], list[tuple[Respan, int]]] = {}
     for key, mask in groups.items():
         if key.delay is None:
             fewer[key] = mask
         else:
-            counters = (key.attempt, key.failures, key.crashes, key.lapses)
+            counters = (key.failures, key.attempt, key.crashes, key.lapses)
             alike.setdefault(counters, []).append((key, mask))
-    for found in alike.values():
-        found.sort(key=lambda one: one[0].delay or 0)
-        step = -(-len(found) // _MOST_DELAYS)
-        for begin in range(0, len(found), step):
-            together = found[begin : begin + step]
-            mask = 0
-            for _, part in together:
-                mask |= part
-            fewer[together[-1][0]] = mask
+    for (failed, *_), found in alike.items():
+        found.sort(key=lambda one: -(one[0].delay or 0))
+        fewest = -(-len(found) // _MOST_DELAYS)
+        together, shortest, count = found[0][0], 0, 0
+        for key, mask in found:
+            delay = key.delay or 0
+            if count >= fewest and delay < shortest:
+                together, count = key, 0
+            if not count:
+                shortest = delay * 4 // 5 if failed > failures else delay
+            fewer[together] = fewer.get(together, 0) | mask
+            count += 1
     return fewer

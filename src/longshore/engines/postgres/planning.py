@@ -296,7 +296,7 @@ class Plan:
                     span.lapses + one.lapse,
                 )
                 again[key] = again.get(key, 0) | 1 << (one.handle & _ORDINAL)
-        for key, mask in few(again).items():
+        for key, mask in few(again, span.failures).items():
             self._changes.put_back(span, key, mask)
 
     def _heeded(self, one: Settlement) -> Settlement:
