@@ -68,6 +68,18 @@ async def test_it_goes_on_at_once_while_there_is_more(engine: Engine, clock: Man
     assert [counts.ready for counts in await engine.counts()] == [5]
 
 
+async def test_jobs_that_become_due_one_after_the_other_are_promoted_together(
+    engine: Engine, clock: ManualClock
+):
+    await engine.submit([a_job(delay=at * MILLISECOND) for at in (10, 12, 14, 16, 500)])
+    promoter = Promoter(engine)
+    clock.advance(10 * MILLISECOND)
+
+    delay = await promoter.tick()
+
+    assert 0.025 <= delay <= 0.03
+
+
 async def test_it_tells_how_many_jobs_it_made_ready(engine: Engine, clock: ManualClock):
     told: list[int] = []
     promoter = Promoter(engine, on_promoted=told.append)

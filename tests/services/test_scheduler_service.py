@@ -119,6 +119,20 @@ async def test_pruning_deletes_what_is_past_its_retention_batch_by_batch(
     await engine.get(young.id)
 
 
+async def test_where_much_is_deleted_it_looks_again_soon(engine: Engine, clock: ManualClock):
+    jobs = [a_job() for _ in range(8)]
+    await engine.submit(jobs)
+    await engine.cancel([job.id for job in jobs], reason="no use")
+    pruner = Pruner(engine, Retention(cancelled=HOUR), batch=1)
+
+    clock.advance(HOUR)
+    delays = [await pruner.tick() for _ in range(10)]
+
+    emptied = next(delay for delay in delays if delay > 1)
+    assert 3 <= emptied <= 5
+    assert delays[-1] >= 30
+
+
 def sizes(*seconds: float) -> list[int]:
     """Of batches that took so long."""
     batch = Batch(1_000)

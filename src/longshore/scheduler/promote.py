@@ -17,6 +17,9 @@ this much at most. Looking costs one read of an index."""
 # do not spin.
 _HELD_BACK = 0.05
 _SPREAD = 0.005
+_TOGETHER = 0.025
+"""Seconds. Where jobs become due all the time, so many of them are promoted at once: each call
+is a commit, and calls workers."""
 
 
 class Promoter:
@@ -42,6 +45,12 @@ class Promoter:
             self._on_promoted(promoted.count)
         if promoted.next_due_in is None or promoted.next_due_in >= _LONGEST_WAIT * _SECOND:
             return early(_LONGEST_WAIT, self._rng)
-        if promoted.next_due_in <= 0:
-            return 0.0 if promoted.count else _HELD_BACK
-        return late(promoted.next_due_in / _SECOND, self._rng, by=_SPREAD)
+        if promoted.count >= self._batch and promoted.next_due_in <= 0:
+            return 0.0
+        if promoted.count:
+            soon = max(promoted.next_due_in / _SECOND, _TOGETHER)
+        elif promoted.next_due_in <= 0:
+            return _HELD_BACK
+        else:
+            soon = promoted.next_due_in / _SECOND
+        return late(soon, self._rng, by=_SPREAD)

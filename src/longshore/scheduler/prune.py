@@ -13,7 +13,8 @@ _SHORT, _LONG = 0.05, 0.5
 """Seconds that a delete may take in any case, and in no case: someone may wait for it."""
 _WORTH = 1.2
 """So much faster per job a larger batch has to be, or it is not worth the wait."""
-_TICK = 60.0
+_TICK, _BUSY_TICK = 60.0, 5.0
+"""Where much is deleted, a minute's worth at once would be felt by everyone."""
 
 
 class Batch:
@@ -54,13 +55,14 @@ class Pruner:
         self._batch = Batch(batch)
 
     async def tick(self) -> float:
-        """Delete a batch; look again in a minute, in a moment while there is more."""
+        """Delete a batch; look again in a minute, sooner where much was, at once for more."""
         clock, batch = asyncio.get_running_loop().time, self._batch
         began, size = clock(), batch.size
         pruned = await self._engine.prune(self._retention, limit=size)
         took = clock() - began
         if pruned < size:
+            is_busy = size > self._smallest
             self._batch = Batch(self._smallest)
-            return early(_TICK, self._rng)
+            return early(_BUSY_TICK if is_busy else _TICK, self._rng)
         batch.took(took)
         return took / 2
