@@ -17,7 +17,7 @@ _SWITCH_INTERVAL = 0.001
 asks for its turn after every statement. One run each of `longshore bench`, on a noisy machine:
 5 ms 7,300 mixed and 34,100 no-op jobs/s, 1 ms 8,800 and 41,600, 0.5 ms 8,600 and 28,500."""
 
-_YOUNG = 10_000
+_YOUNG = 20_000
 """New objects at which the collector looks at them. Every batch of claims is more than Python's
 700, and the collector finds them alive, for the worker leaves no cycles: decision 0012."""
 _USUAL = gc.get_threshold()

@@ -96,12 +96,12 @@ class Lanes:
         )
         self._suspects = _Lane(self.isolation, {}, Buffer())
         self._lanes.append(self._suspects)
+        self._lines = [lane.buffer.claims for lane in self._lanes] + [self.aside.claims]
 
     @property
     def waiting(self) -> int:
         """Claims that wait for one of them."""
-        aside = len(self.aside.claims)
-        return aside + sum(len(lane.buffer.claims) for lane in self._lanes)
+        return sum(map(len, self._lines))
 
     @property
     def claims(self) -> list[Claim]:
@@ -155,6 +155,8 @@ class Lanes:
         """
         surplus: Sequence[Claim] = ()
         for lane in self._lanes:
+            if not lane.handlers:
+                continue
             mine = [one for one in claims if one.type in lane.handlers]
             claims = [one for one in claims if one.type not in lane.handlers]
             if lane.executor is self.processes and (room := self.child_room) is not None:

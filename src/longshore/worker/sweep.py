@@ -1,4 +1,7 @@
-"""Looks over the slots twenty times a second: timeouts, starts, cancels that were ignored."""
+"""Looks over the slots twenty times a second: timeouts, starts, cancels that were ignored.
+
+Where thousands of handlers are under way, ten times.
+"""
 
 import asyncio
 import logging
@@ -19,6 +22,7 @@ __all__ = ["Sweep"]
 log = logging.getLogger("longshore.worker")
 
 _EVERY = 0.05
+_MANY, _EVERY_OF_MANY = 1_000, 0.1
 _IDLE = 1.0
 _REPORT_AFTER = 0.5
 """Seconds after which a start is worth telling the engine of. A job that ends sooner tells it
@@ -83,7 +87,9 @@ class Sweep:
         if self._departure.ending is None and self._is_worn_out(due, now):
             self._on_worn_out()
         self._is_idle = not attempts and not self._slots.waiting
-        return _IDLE if self._is_idle else _EVERY
+        if self._is_idle:
+            return _IDLE
+        return _EVERY if len(attempts) < _MANY else _EVERY_OF_MANY
 
     def take_starts(self) -> list[Reference]:
         """The starts that the engine should hear of now; each is returned once."""

@@ -100,8 +100,8 @@ class PostgresSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
-        for one in settlements:
-            after(State.RUNNING, one.verb)
+        for verb in {one.verb for one in settlements}:
+            after(State.RUNNING, verb)
         wanted = list(dict.fromkeys(queues or self._queues))
         tells = await self._database.muting.lets_through(progress)
         if want:
