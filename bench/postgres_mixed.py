@@ -35,6 +35,7 @@ from longshore.task import Spec
 from longshore_lab.servers import PostgresServer
 
 _BATCH, _MOST_CALLS = 100, 64
+_PACE = 0.005
 _EVERY = 10.0
 _GO, _STOP = 1, 2
 _FLAT = 1.25
@@ -78,7 +79,7 @@ class Run:
         self._options = options
         self._load = Load(plan)
         self._specs = self._load.specs()
-        self._submitted = self._planned = 0
+        self._submitted = self._planned = self._calls = 0
         self.samples: list[Sample] = []
         self.late = 0
         """The most jobs that were due and not yet given to a call."""
@@ -91,20 +92,23 @@ class Run:
         async with self._load.app, asyncio.TaskGroup() as group:
             self._board.phase = _GO
             group.create_task(self._watch(observer, until))
-            for _ in range(_MOST_CALLS):
-                group.create_task(self._submit(until))
+            await self._submit(group, until)
         await observer.close()
 
-    async def _submit(self, until: float) -> None:
+    async def _submit(self, group: asyncio.TaskGroup, until: float) -> None:
         while (now := time.monotonic()) < until:
             due = int((now - self._began) * self._options.rate) - self._planned
             self.late = max(self.late, due)
-            if due < _BATCH:
-                await asyncio.sleep(0.01)
-                continue
-            self._planned += _BATCH
-            await self._load.app.submit_many(self._batch())
-            self._submitted += _BATCH
+            for _ in range(min(due // _BATCH, _MOST_CALLS - self._calls)):
+                self._planned += _BATCH
+                self._calls += 1
+                group.create_task(self._call())
+            await asyncio.sleep(_PACE)
+
+    async def _call(self) -> None:
+        await self._load.app.submit_many(self._batch())
+        self._submitted += _BATCH
+        self._calls -= 1
 
     def _batch(self) -> list[Spec[Any]]:
         specs = list(islice(self._specs, _BATCH))

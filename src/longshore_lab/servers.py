@@ -32,7 +32,7 @@ __all__ = ["PostgresServer", "ServerError", "postgres_binaries"]
 
 _FLEETING = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 """A crash of the server loses nothing, a crash of the machine loses all."""
-_DURABLE = {"shared_buffers": "256MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
+_DURABLE = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "15min"}
 """Every commit reaches the disk; otherwise what its manual advises for this kind of load."""
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 _START_SECONDS = 60.0
