@@ -117,7 +117,7 @@ def _mark(folder: Path, pins: Path) -> None:
 
 
 def _digest(pins: Path) -> str:
-    return hashlib.sha256(pins.read_bytes()).hexdigest()
+    return hashlib.sha256(pins.read_bytes() + sys.base_prefix.encode()).hexdigest()
 
 
 def _run(command: list[str], folder: Path | None = None) -> None:
