@@ -82,14 +82,19 @@ async def look(url: str) -> float:
     return round(min(took), 1)
 
 
+def started(folder: str) -> "list[subprocess.Popen[bytes]]":
+    """Two workers."""
+    command = [sys.executable, "-m", "longshore.bench.actors", "worker"]
+    return [subprocess.Popen([*command, str(one), folder]) for one in (1, 2)]
+
+
 async def drain(plan: Plan, jobs: int) -> float:
     """Jobs per second, from the first that ended to the last."""
     with tempfile.TemporaryDirectory(prefix="singles-") as name:
         folder = Path(name)
         (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
         board = Board(folder / "board")
-        command = [sys.executable, "-m", "longshore.bench.actors", "worker"]
-        crew = [subprocess.Popen([*command, str(one), name]) for one in (1, 2)]
+        crew = started(name)
         try:
             return await _watch(board, jobs, time.monotonic() + _LONGEST)
         finally:
