@@ -176,6 +176,31 @@ async def test_no_process_survives_whenever_the_worker_is_killed(yard: Yard, rou
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.prove)])
+async def test_no_process_survives_a_worker_that_was_killed_while_children_were_forked(
+    yard: Yard, rounds: int
+):
+    """Each job has a child to itself, so there is always one that is being made."""
+    (yard.folder / "longshore.toml").write_text("[worker]\nchild_jobs = 1\n")
+    rng = random.Random(rounds)
+    for _ in range(rounds):
+        await yard.submit_all("count", [{"n": n} for n in range(500)])
+        worker = yard.worker("--lease", "1s")
+
+        def is_forking() -> bool:
+            forks = [one for one in yard.survivors().values() if "worker.template" in one]
+            return len(forks) > 1
+
+        await eventually(is_forking, within=PATIENCE, every=0.002)
+        await asyncio.sleep(rng.uniform(0.0, 0.3))
+
+        worker.kill()
+        worker.wait(PATIENCE)
+
+        await eventually(lambda: not yard.survivors(), within=PATIENCE, every=0.005)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, pytest.param(25, marks=pytest.mark.prove)])
 async def test_sigterm_under_load_loses_nothing_and_charges_nothing(yard: Yard, rounds: int):
     job_ids = await yard.submit_all("count", [{"n": n} for n in range(200 * rounds)])

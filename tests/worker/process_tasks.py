@@ -18,6 +18,7 @@ from typing import Any
 from longshore import Cancel, Dead, Longshore, Retry, Snooze, current_job
 
 app = Longshore()
+IMPORTED_IN = os.getpid()
 MARK: ContextVar[str] = ContextVar("mark", default="unset")
 
 
@@ -38,6 +39,19 @@ class MuteError(Exception):
 @app.task(execution="process")
 def plain(word: str) -> dict[str, object]:
     return {"word": word, "pid": os.getpid()}
+
+
+@app.task(execution="process")
+def born() -> dict[str, object]:
+    """Where it runs, where the app was imported, and what its parent was started as."""
+    parent = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+    return {
+        "pid": os.getpid(),
+        "imported_in": IMPORTED_IN,
+        "is_forked": "longshore.worker.template" in parent,
+        "word": os.environ.get("WORD"),
+        "folder": str(Path.cwd()),
+    }
 
 
 @app.task(execution="process")

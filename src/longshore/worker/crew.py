@@ -9,6 +9,7 @@ from longshore.errors import ConfigError, LongshoreError
 from longshore.worker import wire
 from longshore.worker.settings import ChildLimits
 from longshore.worker.spawned import Spawned
+from longshore.worker.starter import Start
 
 __all__ = ["Crew"]
 
@@ -34,7 +35,7 @@ class Crew:
 
     def __init__(
         self,
-        setup: wire.Setup,
+        start: Start,
         limits: ChildLimits,
         *,
         on_report: Callable[[Spawned, wire.Report], None],
@@ -42,7 +43,7 @@ class Crew:
         on_gone: Callable[[Spawned], None],
         on_change: Callable[[], None],
     ) -> None:
-        self._setup = setup
+        self._start = start
         self._limits = limits
         self._on_report = on_report
         self._on_progress = on_progress
@@ -131,14 +132,13 @@ class Crew:
 
     def _add(self) -> bool:
         try:
-            child = Spawned(self._loop, on_message=self._heard, on_gone=self._gone)
+            child = self._start(self._loop, on_message=self._heard, on_gone=self._gone)
         except OSError as error:
             self._start_failed(str(error))
             return False
         log.debug("child process started", extra={"pid": child.pid})
         child.kill_after(_START)
         self._starting.add(child)
-        child.send(self._setup)
         return True
 
     def _heard(self, child: Spawned, message: wire.FromChild) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Container, Sequence
 from contextvars import Context
-from functools import partial
 from typing import Protocol
 
 from longshore.core.job import Claim
@@ -13,12 +12,13 @@ from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.buffer import Buffer
 from longshore.worker.flight import Flight
-from longshore.worker.isolation import Isolation
+from longshore.worker.isolation import Isolation, MakePool
 from longshore.worker.outcome import Judge
 from longshore.worker.processes import Processes
 from longshore.worker.registry import Execution, Handler, Registry
-from longshore.worker.settings import WorkerSettings
+from longshore.worker.settings import ChildLimits, WorkerSettings
 from longshore.worker.standing import NEVER
+from longshore.worker.starter import Starter
 from longshore.worker.threads import Threads
 
 __all__ = ["Lanes"]
@@ -68,8 +68,9 @@ class Lanes:
         on_ended: Callable[[list[Attempt]], None],
         on_refused: Callable[[list[Claim]], None],
     ) -> None:
-        make = partial(Processes, judge=judge, flight=flight)
         limits = settings.child_limits
+        self._starter = Starter(limits.most)
+        make = _pools(self._starter, judge, flight)
         self._registry = registry
         self._clock = judge.clock
         self._lanes: list[_Lane] = []
@@ -209,11 +210,34 @@ class Lanes:
         await self.isolation.close()
         if self.processes is not None:
             await self.processes.close()
+        self._starter.close()
 
     def _keep_here(self, type_name: str) -> None:
         """Run jobs of this type where they would run without children."""
         if self._apart[type_name].execution is not Execution.PROCESS:
             del self._apart[type_name]
+
+
+def _pools(starter: Starter, judge: Judge, flight: Flight) -> MakePool:
+    """What makes pools of children whose beginning and end are these."""
+
+    def make(
+        setup: wire.Setup,
+        limits: ChildLimits,
+        *,
+        on_ended: Callable[[list[Attempt]], None],
+        on_unfit: Callable[[str], None],
+    ) -> Processes:
+        return Processes(
+            starter.of(setup),
+            limits,
+            judge=judge,
+            flight=flight,
+            on_ended=on_ended,
+            on_unfit=on_unfit,
+        )
+
+    return make
 
 
 def _in_children(registry: Registry) -> dict[str, Handler]:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 
-__all__ = ["hold"]
+__all__ = ["follow", "hold"]
 
 _PR_SET_PDEATHSIG = 1
 
@@ -30,6 +30,13 @@ def hold(fd: int, parent: int) -> None:
     # The kernel tells of what happens from now on; the worker may have gone before.
     if os.getppid() != parent or select.select([fd], [], [], 0)[0]:
         _kill_group()
+
+
+def follow(parent: int) -> None:
+    """Have this process killed when the one that started it ends. Linux only."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
 
 
 def _ask_kernel(fd: int) -> bool:

@@ -1,7 +1,7 @@
 """Runs tasks with `execution="process"`, each job alone in one of the worker's children.
 
-Children are fresh interpreters, never forks of the worker: it has threads, connections and an
-event loop that no fork may touch. They are reused, so a job waits for a start only when the
+Children are never forks of the worker: it has threads, connections and an event loop that no
+fork may touch. They are reused, so a job waits for a start only when the
 crew grows, or when its predecessor was killed.
 """
 
@@ -23,6 +23,7 @@ from longshore.worker.pace import Pace
 from longshore.worker.settings import ChildLimits
 from longshore.worker.spawned import Spawned
 from longshore.worker.standing import NEVER
+from longshore.worker.starter import Start
 from longshore.worker.tree import rss_bytes
 
 __all__ = ["Processes"]
@@ -56,7 +57,7 @@ class Processes:
 
     def __init__(
         self,
-        setup: wire.Setup,
+        start: Start,
         limits: ChildLimits,
         *,
         judge: Judge,
@@ -73,7 +74,7 @@ class Processes:
         self._loop: asyncio.AbstractEventLoop
         self._reporter: Reporter
         self._crew = Crew(
-            setup,
+            start,
             limits,
             on_report=self._reported,
             on_progress=self._progressed,

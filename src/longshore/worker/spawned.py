@@ -4,17 +4,17 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
 from longshore.worker import wire
 from longshore.worker.tree import kill_tree
 
-__all__ = ["Spawned"]
+__all__ = ["Process", "Spawned"]
 
 _CHUNK = 1 << 18
 _LOOK = 0.05
@@ -27,8 +27,26 @@ _HINTS = {
 }
 
 
+class Process(Protocol):
+    """A child process of this one's."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, as `subprocess` tells it; None before it was reaped."""
+        ...
+
+    def poll(self) -> int | None:
+        """Reap it if it has ended; its return code."""
+        ...
+
+
 class Spawned:
-    """A fresh interpreter in a session of its own, at the other end of a socket.
+    """An interpreter in a session of its own, at the other end of a socket.
 
     `on_message` and `on_gone` are called on the loop; `on_gone` once, when the process has
     ended and everything it had sent was read. Its standard output and error are the worker's.
@@ -37,11 +55,12 @@ class Spawned:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        start: Callable[[int, int], Process],
         *,
         on_message: Callable[["Spawned", wire.FromChild], None],
         on_gone: Callable[["Spawned"], None],
     ) -> None:
-        """OSError if the system gives no process."""
+        """`start` gets its socket and lifeline. OSError if the system gives no process."""
         self._loop = loop
         self._on_message = on_message
         self._on_gone = on_gone
@@ -56,7 +75,7 @@ class Spawned:
         self._socket, theirs = socket.socketpair()
         line, self._lifeline = os.pipe()
         try:
-            self._process = _start(theirs.fileno(), line)
+            self._process = start(theirs.fileno(), line)
         except OSError:
             self._socket.close()
             os.close(self._lifeline)
@@ -204,16 +223,3 @@ class Spawned:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
         self.spare()
-
-
-def _start(fd: int, line: int) -> subprocess.Popen[bytes]:
-    # -P: a module of the user's in the working directory must not stand in for one of Python's.
-    flags = ["-P", *(f"-W{one}" for one in sys.warnoptions), *["-O"] * sys.flags.optimize]
-    module = ["-m", "longshore.worker.standin"]
-    words = [str(number) for number in (fd, line, os.getpid())]
-    return subprocess.Popen(
-        [sys.executable, *flags, *module, *words],
-        stdin=subprocess.DEVNULL,
-        pass_fds=(fd, line),
-        start_new_session=True,
-    )

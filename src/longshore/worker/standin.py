@@ -1,10 +1,10 @@
 """The parent of a handler in a child process: somebody who is not its worker.
 
-Started by `worker.spawned` as `python -m longshore.worker.standin SOCKET LIFELINE PARENT`. It
-forks before it has imported anything, and only waits from then on: what it forked imports the
-tasks and runs jobs (`worker.child`). So a handler that kills its parent kills nobody but this
-process, and its worker, which lives, sees that the job died alone. It passes SIGTERM on, and
-ends as the other did.
+Started by `worker.starter` as `python -m longshore.worker.standin SOCKET LIFELINE PARENT`, or
+forked by `worker.template`. It forks at once, and only waits from then on: what it forked
+imports the tasks and runs jobs (`worker.child`). So a handler that kills its parent kills
+nobody but this process, and its worker, which lives, sees that the job died alone. It passes
+SIGTERM on, and ends as the other did.
 """
 
 import os
@@ -14,20 +14,25 @@ import sys
 
 from longshore.worker import lifeline
 
-__all__ = ["main"]
+__all__ = ["main", "stand_in"]
 
 
 def main() -> None:
     """Stay behind as the parent; in the process that is forked, serve the worker."""
     connection, line, worker = map(int, sys.argv[1:4])
     del sys.argv[1:]
-    stand_in = os.getpid()
+    stand_in(connection, line, worker)
+
+
+def stand_in(connection: int, line: int, worker: int) -> None:
+    """Return in the child of this process, when it has served; this process does not."""
+    parent = os.getpid()
     if pid := os.fork():
         os.close(connection)
         lifeline.hold(line, worker)
         _end_like(_awaited(pid))
-    lifeline.hold(line, stand_in)
-    # Only here: the parent stays as small as it is.
+    lifeline.hold(line, parent)
+    # Only here: a parent that was started stays as small as it is.
     from longshore.worker import child
 
     child.main(connection, line)
