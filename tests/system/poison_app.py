@@ -35,20 +35,30 @@ def go_wrong(how: str) -> None:
         case "segfault":
             ctypes.string_at(0)
         case "hoard":
-            hoarded = bytearray(160 << 20)
+            hoarded = bytearray(100 << 20)
             time.sleep(10)
             del hoarded
         case "parricide" | "patricide":
             os.kill(os.getppid() if how == "parricide" else worker(), signal.SIGKILL)
             time.sleep(10)
-        case "hang":
-            sum(itertools.repeat(0))
+        case "hang" | "deadlock":
+            hang(is_busy=how == "hang")
+
+
+def hang(*, is_busy: bool) -> None:
+    """Hold the interpreter for ever, and heed no signal."""
+    if is_busy:
+        sum(itertools.repeat(0))
+    mutex, lock = ctypes.create_string_buffer(64), ctypes.PyDLL(None).pthread_mutex_lock
+    lock(mutex)
+    lock(mutex)
 
 
 def worker() -> int:
     """The worker's process, whatever is done to hide it: of a child, its parent's parent."""
     parent = Path(f"/proc/{os.getppid()}")
-    if b"longshore.worker.standin" not in (parent / "cmdline").read_bytes():
+    words = (parent / "cmdline").read_bytes().split(b"\0")
+    if not {b"longshore.worker.standin", b"longshore.worker.template"} & set(words):
         return os.getpid()
     return int((parent / "stat").read_text().rpartition(")")[2].split()[1])
 
