@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -153,3 +154,42 @@ async def test_what_comes_back_is_found_when_the_notes_are_old(
 
     assert moved == "UPDATE 36"
     assert {one.id for one in await worker.claim(5)} == {old.id, new.id}
+
+
+MANY = ("noop", "rare", *(f"other{number}" for number in range(20)))
+"""More types than are noted without having been seen."""
+
+
+async def test_what_comes_to_a_queue_that_was_empty_is_found_by_a_worker_of_many_types(
+    engine: Engine, db: Connection
+) -> None:
+    worker = await a_worker(engine, types=MANY)
+    await engine.submit([a_job(), a_job()])
+    assert len(await worker.claim(1)) == 1
+    assert len(await worker.claim(1)) == 1
+    await db.execute("update longshore.horizon set all_at = now()")
+    assert await worker.claim(1) == []
+    noted = await db.fetchval("select count(*) from longshore.horizon where all_at > now()")
+
+    await engine.submit([a_job()])
+
+    assert noted > 0
+    assert len(await worker.claim(1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("types", "seconds"), [(MANY, 1), (("noop", "rare"), 5)], ids=["many types", "few types"]
+)
+async def test_a_type_that_is_not_noted_is_looked_for_after_a_second(
+    engine: Engine, db: Connection, types: tuple[str, ...], seconds: int
+) -> None:
+    await engine.submit([a_job()])
+
+    await db.execute(
+        "select longshore.look_ahead('default', $1, $2, interval '1 millisecond')",
+        list(types),
+        await engine.now(),
+    )
+
+    lasts = await db.fetchval("select max(all_at) - clock_timestamp() from longshore.horizon")
+    assert timedelta(seconds=seconds - 1) < lasts <= timedelta(seconds=seconds)
