@@ -70,6 +70,23 @@ def test_no_world_breaks_a_promise(engine: str):
         assert not set(COMMON).intersection(figures["unseen"])
 
 
+def test_a_run_that_is_ended_says_which_seeds_are_left():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "longshore_lab.sim", "--seeds", "5:100000", "--history"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process:
+        process.stdout.readline()  # the first world has been played
+        process.terminate()
+        figures = json.loads(process.stdout.read().splitlines()[-1])
+
+    assert process.returncode == 0
+    assert figures["worlds"] >= 1
+    assert figures["left"] == f"{5 + figures['worlds']}:100000"
+
+
 def test_the_twelve_classic_faults_have_their_mutants():
     assert len(CLASSICS) == 12
     assert set(MUTANTS) >= CLASSICS

@@ -56,3 +56,12 @@ def test_answers_that_one_order_explains_fit(ops: list[Op]):
 )
 def test_answers_that_no_order_explains_do_not(ops: list[Op]):
     assert not fits(ops)
+
+
+def test_submits_that_were_never_answered_do_not_make_the_search_endless():
+    sent = [Op(Act.SUBMIT, called, inf) for called in range(1, 200)]
+    told = Op(Act.SUBMIT_REPEATED, 200, 201)
+
+    assert fits([*sent, told, Op(Act.CLAIM, 202, 203, "ann", 1)])
+    assert not fits([*sent, told, Op(Act.NO_JOB, 204, 205)])
+    assert not fits([*sent[1:], Op(Act.CLAIM, 0, 1, "ann", 1)])

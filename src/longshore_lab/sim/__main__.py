@@ -1,13 +1,17 @@
-"""Play the worlds of some seeds, and tell which promise one of them broke."""
+"""Play the worlds of some seeds, and tell which promise one of them broke.
+
+SIGTERM ends it after the world that is being played; `left` are the seeds that were not.
+"""
 
 import argparse
 import os
 import shlex
+import signal
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -29,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutant = MUTANTS.get(options.mutant)
     opener = mutant.opener if mutant else ENGINES[options.engine]
     began, seen, found = time.monotonic(), Counter[str](), Counter[str]()
-    worlds, broken = 0, list[int]()
+    worlds, broken, is_over = 0, list[int](), _ending()
     for seed in seeds:
-        if options.seconds and time.monotonic() - began > options.seconds:
+        if is_over() or (options.seconds and time.monotonic() - began > options.seconds):
             break
         result = play(seed, opener)
         worlds += 1
@@ -47,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spent = time.monotonic() - began
     figures = {
         "worlds": worlds,
+        "left": f"{seeds.start + worlds}:{seeds.stop}" if worlds < len(seeds) else "",
         "broken": broken,
         "found": dict(found),
         "seconds": round(spent, 1),
@@ -56,6 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     print(msgspec.json.encode(figures).decode())
     return 1 if broken else 0
+
+
+def _ending() -> Callable[[], bool]:
+    """Whether somebody has asked to end; the world at hand is played to its end."""
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    return lambda: bool(asked)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
