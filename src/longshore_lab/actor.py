@@ -1,4 +1,4 @@
-"""One process of a trial: a producer, a worker, a scheduler that can be killed, or a clerk.
+"""One process of a trial: producer, worker, scheduler, relay, HTTP service, or clerk.
 
 Started by a fleet: `python -m longshore_lab.actor ROLE NAME TRIAL`.
 """
@@ -12,8 +12,11 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import NoReturn
 
 from longshore.engine import Engine
+from longshore.relay.service import RelayService
+from longshore.relay.settings import RelaySettings
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
@@ -27,6 +30,7 @@ from longshore_lab.effects import Effects
 from longshore_lab.handlers import mixed
 from longshore_lab.ledger import Ledger
 from longshore_lab.producer import produce
+from longshore_lab.relayed import FileSink
 from longshore_lab.sabotage import open_planted
 from longshore_lab.trial import Trial
 from longshore_lab.watch import Talk, watched
@@ -44,13 +48,16 @@ def main() -> None:
     if sys.platform == "linux":
         # One that is stopped reads no pipe.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if role == "api":
+        _serve(Trial.unpack(packed))
     threading.Thread(target=_leave_with_the_fleet, daemon=True).start()
     logging.basicConfig(level=logging.ERROR)
     asyncio.run(_play(_ROLES[role], Trial.unpack(packed), role=role, name=name))
 
 
 async def _play(part: "_Part", trial: Trial, *, role: str, name: str) -> None:
-    engine = open_planted(trial.url, trial.sabotage)
+    place = trial.entrance if role == "producer" else trial.url
+    engine = open_planted(place, trial.sabotage)
     book = Ledger(trial.ledgers, name, role=role)
     try:
         await part(trial, engine, book)
@@ -93,11 +100,26 @@ async def _schedule(trial: Trial, engine: Engine, book: Ledger) -> None:
     await scheduler.run()
 
 
+async def _relay(trial: Trial, engine: Engine, book: Ledger) -> None:
+    settings = RelaySettings(lease=timedelta(seconds=trial.lease_seconds / 3))
+    service = RelayService(engine, [FileSink(trial.topic)], settings)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, service.drain)
+    await service.run()
+
+
+def _serve(trial: Trial) -> NoReturn:
+    """Become the service as users have it."""
+    words = ("--url", trial.url, "api", "--host", "127.0.0.1", "--port", f"{trial.door}")
+    environment = {**os.environ, "LONGSHORE_LOG_LEVEL": "error"}
+    os.execve(sys.executable, [sys.executable, "-m", "longshore", *words], environment)
+
+
 _Part = Callable[[Trial, Engine, Ledger], Awaitable[None]]
 _ROLES: dict[str, _Part] = {
     "producer": produce,
     "worker": _work,
     "scheduler": _schedule,
+    "relay": _relay,
     "clerk": keep_book,
 }
 

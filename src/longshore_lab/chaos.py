@@ -1,43 +1,45 @@
-"""The chaos supervisor: PostgreSQL, its wire, clocks and processes, all hit by one seeded plan.
+"""The chaos supervisor: store, disk, wire, clocks and processes, all hit by one seeded plan.
 
     python -m longshore_lab.chaos --minutes 3 --seed 7
+    python -m longshore_lab.chaos --engine sqlite
 
-starts a server and a fleet of its own, with every connection through a wire that misbehaves,
-and prints what was done, the verdict of the same checkers that judge every trial, and one JSON
-line. Faults of the wire end before the lease does, so that the checkers need no exemption: no
-job may run twice because of them. The plan is the same for the same seed; what the machine
-makes of it is not. Exit code 1 if a promise was broken.
+starts a store and a fleet of its own: a producer that submits over HTTP, workers, a scheduler
+and a relay; to a server every connection goes through a wire that misbehaves. It prints what
+was done, the verdict of the same checkers that judge every trial, and one JSON line. Faults of
+wire, disk and lock end before the lease does, so that the checkers need no exemption: no job
+may run twice because of them. The plan is the same for the same seed; what the machine makes
+of it is not. Exit code 1 if a promise was broken.
 """
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from itertools import count
 from pathlib import Path
-from random import Random
-from urllib.parse import urlsplit
 
-import asyncpg
 import msgspec
 from rich.console import Console
 
+from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.errors import EngineError
 from longshore_lab import report
 from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Blow, Runner
 from longshore_lab.ledger import Ledger, now
-from longshore_lab.records import FaultKind
-from longshore_lab.servers import PostgresServer
+from longshore_lab.relayed import arrivals, relayed
+from longshore_lab.servers import free_port
 from longshore_lab.skew import Skew, SkewedClock
+from longshore_lab.strokes import ON_A_FILE, ON_A_SERVER, PROCESSES, Harm, Stroke, plan
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, judge
-from longshore_lab.wires import Wire
+from longshore_lab.yards import Yard, open_yard
 
-__all__ = ["Harm", "Stroke", "Supervisor", "plan"]
+__all__ = ["HARMS", "Supervisor", "plan", "run"]
 
 _SECOND = 1_000_000
 _LEASE = 15.0
@@ -45,204 +47,153 @@ _LEAD = 3.0
 _BATCH = 20
 _WORKERS = 3
 _QUIET = 120.0
-_LONGEST = 4.0
-"""Seconds a fault of the wire lasts at most: well within the lease."""
-
-
-class Harm(StrEnum):
-    """What the supervisor does."""
-
-    KILL_WORKER = "kill -9 a worker"
-    STOP_WORKER = "SIGSTOP a worker for two leases"
-    TERMINATE_WORKER = "SIGTERM a worker"
-    KILL_PRODUCER = "kill -9 the producer"
-    KILL_SCHEDULER = "kill -9 a scheduler"
-    CRASH = "crash the server (pg_ctl stop -m immediate) and start it"
-    TERMINATE_BACKENDS = "pg_terminate_backend every connection"
-    DELAY = "delay every packet by 50–200 ms"
-    RESET = "reset every connection"
-    REFUSE = "reset connections, old and new"
-    BLACKHOLE = "let nothing through"
-    HALF_OPEN = "close the server's side only"
-    LOSE_ANSWERS = "carry out what is asked, and lose the answer"
-    SKEW = "set the clocks of all processes by up to five minutes"
-
-
-_WEIGHTS: dict[Harm, int] = {
-    Harm.KILL_WORKER: 4,
-    Harm.STOP_WORKER: 2,
-    Harm.TERMINATE_WORKER: 2,
-    Harm.KILL_PRODUCER: 1,
-    Harm.KILL_SCHEDULER: 1,
-    Harm.CRASH: 2,
-    Harm.TERMINATE_BACKENDS: 2,
-    Harm.DELAY: 3,
-    Harm.RESET: 3,
-    Harm.REFUSE: 2,
-    Harm.BLACKHOLE: 3,
-    Harm.HALF_OPEN: 2,
-    Harm.LOSE_ANSWERS: 3,
-    Harm.SKEW: 2,
-}
-_PROCESSES = {
-    Harm.KILL_WORKER: ("worker", FaultKind.KILL),
-    Harm.STOP_WORKER: ("worker", FaultKind.STOP),
-    Harm.TERMINATE_WORKER: ("worker", FaultKind.TERMINATE),
-    Harm.KILL_PRODUCER: ("producer", FaultKind.KILL),
-    Harm.KILL_SCHEDULER: ("scheduler", FaultKind.KILL),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Stroke:
-    """One fault of a plan."""
-
-    after: float
-    """Seconds since the one before was over."""
-    harm: Harm
-    lasts: float
-    choice: float
-    """Which process, how long a delay, how far a clock: a share of what there is."""
-
-
-def plan(seed: int, seconds: float, *, every: float = 3.0) -> list[Stroke]:
-    """Every kind once, in an order that the seed decides, then by weight."""
-    random = Random(seed)
-    count = max(int(seconds / every), 1)
-    first = random.sample(list(Harm), len(Harm))
-    more = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=max(count - len(first), 0))
-    return [
-        Stroke(
-            every * (0.5 + random.random()),
-            harm,
-            0.5 + random.random() * (_LONGEST - 0.5),
-            random.random(),
-        )
-        for harm in [*first, *more][:count]
-    ]
+_GLANCE = 0.2
+_FARTHEST = 300
+_FARTHEST_BACK = 10
+HARMS = {"postgresql": ON_A_SERVER, "sqlite": ON_A_FILE}
+"""What is done, by the kind of the store."""
+_SERVICES = ("api", "relay")
+"""Which leave when their store is gone as they start, for somebody to start them again."""
 
 
 class Supervisor:
     """Carries out strokes, one after the other."""
 
     def __init__(
-        self,
-        runner: Runner,
-        server: PostgresServer,
-        wire: Wire,
-        clock: SkewedClock | None,
-        console: Console,
+        self, runner: Runner, yard: Yard, clock: SkewedClock | None, console: Console
     ) -> None:
         self._runner = runner
-        self._server = server
-        self._wire = wire
+        self._yard = yard
         self._clock = clock
+        self._ahead = 0
         self._console = console
         self._began = now()
         self.done: Counter[str] = Counter()
 
     async def strike(self, stroke: Stroke, chores: asyncio.TaskGroup) -> None:
-        """Wait, hit, and make whole again."""
-        if stroke.harm in _PROCESSES:
-            role, kind = _PROCESSES[stroke.harm]
+        """Wait, hit, and make whole again. What cannot be done here is not counted."""
+        if stroke.harm in PROCESSES:
+            role, kind = PROCESSES[stroke.harm]
             await self._runner.strike(Blow(stroke.after, role, kind, stroke.choice), chores)
+            is_done = True
         else:
             await asyncio.sleep(stroke.after)
-            if stroke.harm is Harm.SKEW and self._clock is None:
-                return  # nothing was done, so nothing is counted
-            await self._trouble(stroke)
-        self.done[stroke.harm.name.lower()] += 1
-        seconds = (now() - self._began) / _SECOND
-        self._console.print(f"{seconds:6.1f} s  {stroke.harm}", highlight=False)
+            is_done = await self._trouble(stroke)
+        self.done[stroke.harm.name.lower()] += is_done
+        words = stroke.harm if is_done else f"not possible here: {stroke.harm}"
+        self._console.print(
+            f"{(now() - self._began) / _SECOND:6.1f} s  {words}", highlight=False
+        )
 
-    async def _trouble(self, stroke: Stroke) -> None:
+    async def _trouble(self, stroke: Stroke) -> bool:
         match stroke.harm:
-            case Harm.CRASH:
-                await asyncio.to_thread(self._server.restart, immediate=True)
-            case Harm.TERMINATE_BACKENDS:
-                await self._terminate_backends()
             case Harm.SKEW:
-                if self._clock is not None:
-                    self._clock.set(round((stroke.choice - 0.5) * 600))
+                return self._set(round((stroke.choice - 0.5) * 2 * _FARTHEST))
+            case Harm.SET_BACK:
+                return self._set(self._ahead - 1 - round(stroke.choice * (_FARTHEST_BACK - 1)))
             case _:
-                await self._misbehave(stroke)
+                return await self._yard.trouble(stroke)
 
-    async def _misbehave(self, stroke: Stroke) -> None:
-        wire = self._wire
-        match stroke.harm:
-            case Harm.DELAY:
-                wire.delay(0.05 + 0.15 * stroke.choice)
-            case Harm.RESET:
-                wire.reset()
-            case Harm.REFUSE:
-                wire.refuse()
-            case Harm.BLACKHOLE:
-                wire.swallow()
-            case Harm.HALF_OPEN:
-                wire.leave_half_open()
-            case _:
-                wire.lose_answers()
-        await asyncio.sleep(stroke.lasts)
-        wire.heal()
-
-    async def _terminate_backends(self) -> None:
-        connection = await asyncpg.connect(self._server.url())
-        try:
-            await connection.execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where pid <> pg_backend_pid() and backend_type = 'client backend'"
-            )
-        finally:
-            await connection.close()
+    def _set(self, seconds: int) -> bool:
+        if self._clock is None:
+            return False
+        self._ahead = seconds
+        self._clock.set(seconds)
+        return True
 
 
 async def run(
-    strokes: Sequence[Stroke], folder: Path, console: Console, *, seed: int, rate: float
-) -> tuple[Trial, Verdict, Counter[str]]:
-    """The whole trial on a server of its own."""
+    strokes: Sequence[Stroke],
+    folder: Path,
+    console: Console,
+    *,
+    kind: str,
+    seed: int,
+    rate: float,
+) -> tuple[Trial, Verdict, dict[str, int]]:
+    """The whole trial on a store of its own; the verdict, and what was done."""
     skew = Skew.build(folder)
     clock = None if skew is None else skew.clock("fleet", seconds=0)
-    async with PostgresServer(durable=True) as server:
-        await asyncio.to_thread(server.create, "chaos")
-        direct = server.url("chaos", tcp=True)
-        port = urlsplit(direct).port
-        assert port is not None
-        async with Wire(("127.0.0.1", port)) as wire:
-            seconds = sum(one.after + one.lasts for one in strokes) + _LEAD
-            trial = Trial(
-                url=direct.replace(f":{port}/", f":{wire.port}/"),
-                folder=str(folder),
-                seed=seed,
-                jobs=round(rate * seconds),
-                batch=_BATCH,
-                rate=rate,
-                begins=now() + int(_LEAD * _SECOND),
-                lease_seconds=_LEASE,
-                # What runs past the lease would make a short trial a long one.
-                long_share=0.0,
-                has_keepers=True,
-            )
-            engine = open_engine(direct)
-            book = Ledger(trial.ledgers, "runner", role="runner")
-            try:
-                await engine.migrate()
-                async with Fleet(trial, book, clock) as fleet:
-                    runner = Runner(trial, fleet, engine)
-                    supervisor = Supervisor(runner, server, wire, clock, console)
-                    await _perform(supervisor, runner, strokes)
-                    await fleet.dismiss(within=trial.drain_seconds + 10)
-                return trial, await judge(trial, engine), supervisor.done
-            finally:
-                book.close()
-                await engine.close()
+    seconds = sum(one.after + one.lasts for one in strokes) + _LEAD
+    async with open_yard(kind, folder, minutes=seconds / 60) as yard:
+        trial = _trial(yard, folder, seed=seed, rate=rate, seconds=seconds)
+        engine = open_engine(yard.direct)
+        book = Ledger(trial.ledgers, "runner", role="runner")
+        try:
+            await engine.migrate()
+            async with Fleet(trial, book, clock, may_leave=_SERVICES) as fleet:
+                runner = Runner(trial, fleet, engine)
+                supervisor = Supervisor(runner, yard, clock, console)
+                await _perform(supervisor, runner, fleet, engine, strokes)
+                await fleet.dismiss(within=trial.drain_seconds + 10)
+            verdict = await judge(trial, engine)
+            shipped = arrivals(trial.topic)
+            verdict.findings["relayed"] = await relayed(engine, shipped)
+            told = {"no_room": yard.refusals, "sent_again": len(shipped) - len(set(shipped))}
+            return trial, verdict, {**supervisor.done, **told}
+        finally:
+            book.close()
+            await engine.close()
 
 
-async def _perform(supervisor: Supervisor, runner: Runner, strokes: Sequence[Stroke]) -> None:
+def _trial(yard: Yard, folder: Path, *, seed: int, rate: float, seconds: float) -> Trial:
+    return Trial(
+        url=yard.url,
+        folder=str(folder),
+        seed=seed,
+        jobs=round(rate * seconds),
+        batch=_BATCH,
+        rate=rate,
+        begins=now() + int(_LEAD * _SECOND),
+        lease_seconds=_LEASE,
+        # What runs past the lease would make a short trial a long one.
+        long_share=0.0,
+        has_keepers=True,
+        door=free_port(),
+    )
+
+
+async def _perform(
+    supervisor: Supervisor,
+    runner: Runner,
+    fleet: Fleet,
+    engine: Engine,
+    strokes: Sequence[Stroke],
+) -> None:
+    for role in _SERVICES:
+        await fleet.start(role)
     await runner.man(workers=_WORKERS, schedulers=1)
-    async with asyncio.TaskGroup() as chores:
-        for stroke in strokes:
-            await supervisor.strike(stroke, chores)
-    await runner.quiesce(within=_QUIET)
+    attending = asyncio.create_task(_attend(fleet))
+    try:
+        async with asyncio.TaskGroup() as chores:
+            for stroke in strokes:
+                await supervisor.strike(stroke, chores)
+        await runner.quiesce(within=_QUIET)
+        await _shipped(engine, within=_QUIET)
+    finally:
+        attending.cancel()
+
+
+async def _attend(fleet: Fleet) -> None:
+    """Start services again that have left by themselves, as whoever runs them would."""
+    for _ in count():
+        await asyncio.sleep(_GLANCE)
+        await fleet.attend()
+
+
+async def _shipped(engine: Engine, *, within: float) -> None:
+    """Return when the relay has nothing left to ship, or takes too long."""
+    try:
+        async with asyncio.timeout(within):
+            for _ in count():
+                try:
+                    if all(not one.behind for one in await engine.consumers()):
+                        return
+                except EngineError:
+                    pass  # it will answer the next time
+                await asyncio.sleep(_GLANCE)
+    except TimeoutError:
+        return  # whatever is missing is found by its checker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -252,19 +203,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--engine", choices=HARMS, default="postgresql")
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=200.0, help="jobs per second")
     parser.add_argument("--json", action="store_true", help="only one JSON line")
     options = parser.parse_args(arguments)
     console = Console(stderr=options.json, quiet=options.json)
-    strokes = plan(options.seed, options.minutes * 60)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # there is a disk to put away
+    kind = options.engine
+    strokes = plan(options.seed, options.minutes * 60, of=HARMS[kind])
     with tempfile.TemporaryDirectory(prefix="longshore-chaos-") as name:
         trial, verdict, done = asyncio.run(
-            run(strokes, Path(name), console, seed=options.seed, rate=options.rate)
+            run(strokes, Path(name), console, kind=kind, seed=options.seed, rate=options.rate)
         )
     report.show(console, trial, verdict)
-    document = {"seed": options.seed, "faults": done, **verdict.document()}
+    document = {"engine": kind, "seed": options.seed, "faults": done, **verdict.document()}
     print(msgspec.json.encode(document).decode())
     return 0 if verdict.holds else 1
 

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,11 +54,20 @@ class Fleet:
     """The processes of one trial. Leaving the block ends them all.
 
     Whatever is done to a process is written down before it is done, so that nothing which
-    follows from it can be older than the line that explains it.
+    follows from it can be older than the line that explains it. Processes of some roles may
+    leave by themselves; somebody `attend`s to them then.
     """
 
-    def __init__(self, trial: Trial, ledger: Ledger, clock: SkewedClock | None = None) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        ledger: Ledger,
+        clock: SkewedClock | None = None,
+        *,
+        may_leave: Sequence[str] = (),
+    ) -> None:
         self._trial = trial
+        self._may_leave = may_leave
         self._clock = clock
         self._ledger = ledger
         self._numbers: Counter[str] = Counter()
@@ -146,10 +155,18 @@ class Fleet:
         for actor in self.actors:
             await self.ended(actor, within=within)
 
+    async def attend(self) -> None:
+        """Start again those that have left by themselves and may."""
+        for one in list(self.actors):
+            if one.role in self._may_leave and not one.is_alive and not one.was_ended:
+                one.was_ended = True
+                await self.start(one.role)
+
     def check(self) -> None:
         """ActorFailedError if a process ended badly though nobody ended it."""
         for actor in self.actors:
-            if actor.process.returncode and not actor.was_ended:
+            may_leave = actor.was_ended or actor.role in self._may_leave
+            if actor.process.returncode and not may_leave:
                 last_words = self._log(actor.name).read_text(errors="replace")[-_LAST_WORDS:]
                 raise ActorFailedError(
                     f"{actor.name} ended with {actor.process.returncode}: {last_words}"

@@ -62,7 +62,8 @@ class PostgresServer:
     """A PostgreSQL of its own, in a folder that is thrown away.
 
     As a context manager (`with` or `async with`) it is started and in the end removed. `stop`
-    and `start` keep its data and its port.
+    and `start` keep its data and its port. `place` is where its folder is made, if its name is
+    short enough.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class PostgresServer:
         binaries: Path | None = None,
         durable: bool = False,
         settings: Mapping[str, str] | None = None,
+        place: Path | None = None,
     ) -> None:
         found = binaries or postgres_binaries()
         if found is None:
@@ -78,6 +80,7 @@ class PostgresServer:
         self._binaries = found
         self._settings = {**(_DURABLE if durable else _FLEETING), **(settings or {})}
         self._uid = _unprivileged()
+        self._place = place
         self._folder: Path | None = None
         self._port = 0
         self._password = secrets.token_hex(16)
@@ -116,7 +119,7 @@ class PostgresServer:
         if self.is_running:
             raise ServerError("it is running already")
         if self._folder is None:
-            self._folder = _new_folder(self._uid)
+            self._folder = _new_folder(self._uid, self._place)
             self._initialise()
         deadline = time.monotonic() + _START_SECONDS
         is_new = self._port == 0
@@ -306,8 +309,8 @@ def _give(path: Path, uid: int | None) -> None:
         os.chown(path, uid, uid)
 
 
-def _new_folder(uid: int | None) -> Path:
-    place = tempfile.gettempdir()
+def _new_folder(uid: int | None, wish: Path | None) -> Path:
+    place = str(wish or tempfile.gettempdir())
     wide = place if len(place) <= _LONGEST_PLACE else "/tmp"
     folder = Path(tempfile.mkdtemp(prefix="longshore-postgres-", dir=wide))
     _give(folder, uid)

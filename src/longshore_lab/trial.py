@@ -42,6 +42,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Beside each worker a process reports its death, as `longshore worker` has it."""
     sabotage: str | None = None
     """A fault to plant in the workers; see `sabotage`."""
+    door: int = 0
+    """The port of an HTTP service that the producer submits through; 0 for the store itself."""
 
     @property
     def mix(self) -> Mix:
@@ -66,6 +68,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     def world(self) -> Path:
         """The file of the outside world."""
         return Path(self.folder) / "world"
+
+    @property
+    def topic(self) -> Path:
+        """The file that relays ship to."""
+        return Path(self.folder) / "topic"
+
+    @property
+    def entrance(self) -> str:
+        """Where the producer submits."""
+        return f"http://127.0.0.1:{self.door}" if self.door else self.url
 
     def talk(self, worker: str) -> Path:
         """Where a worker says whether it waits for an answer."""

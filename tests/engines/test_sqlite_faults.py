@@ -22,6 +22,7 @@ from longshore.errors import (
     SchemaError,
 )
 from longshore.runtime.ids import IdSource
+from longshore_lab.disk import small_disk
 
 ids = IdSource()
 
@@ -32,27 +33,22 @@ def a_batch(count: int = 1, size: int = 2) -> list[NewJob]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_place() -> Iterator[Path]:
     """A real file system of one megabyte."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounting = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True
-    )
-    if mounting.returncode:
-        if os.environ.get("CI"):
-            pytest.fail("cannot mount a small disk here")
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    with small_disk(2**20) as disk:
+        if disk is None:
+            if os.environ.get("CI"):
+                pytest.fail("cannot mount a small disk here")
+            pytest.skip("only root can mount a small disk")
+        yield disk.place
 
 
 async def test_a_full_disk_refuses_new_jobs_and_recovers_when_there_is_room(
-    small_disk: Path,
+    small_place: Path,
 ) -> None:
-    filler = small_disk / "filler"
+    filler = small_place / "filler"
     filler.write_bytes(b"x" * 300_000)
-    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    engine = open_engine(f"sqlite:///{small_place}/jobs.db")
     await engine.migrate()
     accepted = 0
     with pytest.raises(EngineUnavailableError, match="disk is full"):
@@ -67,9 +63,9 @@ async def test_a_full_disk_refuses_new_jobs_and_recovers_when_there_is_room(
     await engine.close()
 
 
-async def test_an_exchange_that_met_a_full_disk_can_be_sent_again(small_disk: Path) -> None:
+async def test_an_exchange_that_met_a_full_disk_can_be_sent_again(small_place: Path) -> None:
     """The session's own memory of what it holds goes back with the transaction."""
-    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    engine = open_engine(f"sqlite:///{small_place}/jobs.db")
     await engine.migrate()
     (job,) = a_batch()
     await engine.submit([job])
@@ -79,7 +75,7 @@ async def test_an_exchange_that_met_a_full_disk_can_be_sent_again(small_disk: Pa
     (claim,) = (await session.exchange(1, want=1)).claims
     now, started = await engine.now(), [(claim.handle, claim.delivery)]
     ending = [succeeded(claim, started_at=now, finished_at=now, result=b"1" * 500_000)]
-    filler = small_disk / "filler"
+    filler = small_place / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while True:
             file.write(b"x" * 4096)
@@ -95,12 +91,12 @@ async def test_an_exchange_that_met_a_full_disk_can_be_sent_again(small_disk: Pa
     await engine.close()
 
 
-async def test_a_disk_that_became_read_only_is_said_so(small_disk: Path) -> None:
-    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+async def test_a_disk_that_became_read_only_is_said_so(small_place: Path) -> None:
+    engine = open_engine(f"sqlite:///{small_place}/jobs.db")
     await engine.migrate()
     await engine.close()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    engine = open_engine(f"sqlite:///{small_disk}/jobs.db")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_place)], check=True)
+    engine = open_engine(f"sqlite:///{small_place}/jobs.db")
 
     with pytest.raises(EngineUnavailableError):
         await engine.submit(a_batch())

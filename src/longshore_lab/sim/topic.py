@@ -5,16 +5,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
 from longshore.core import ids
-from longshore.core.event import Event, expand
+from longshore.core.event import Event
 from longshore.outbox import Outbox
 from longshore.relay.sink import Refused, SinkError
 from longshore_lab.checkers import Finding
+from longshore_lab.relayed import relayed
 from longshore_lab.sim.stage import Faults
 
 __all__ = ["Topic"]
 
-_EXAMPLES = 5
-_PAGE = 1_000
 _LONGEST = 0.3
 """Seconds that the way there or back takes at the most: time enough to die on it."""
 
@@ -38,22 +37,7 @@ class Topic:
 
     async def relayed(self, outbox: Outbox) -> Finding:
         """Every event arrived, and those of a job in their order."""
-        told: dict[str, list[str]] = {}
-        position = 0
-        while batches := await outbox.events(after=position, limit=_PAGE):
-            for event in (one for batch in batches for one in expand(batch)):
-                told.setdefault(ids.text(event.job_id), []).append(event.id)
-            position = batches[-1].position
-        arrived: dict[str, dict[str, None]] = {}
-        for event in self.kept:
-            arrived.setdefault(ids.text(event.job_id), {}).setdefault(event.id)
-        wrong = [
-            f"{job}: events {events} arrived as {list(arrived.get(job, {}))}"
-            for job, events in told.items()
-            if events != list(arrived.get(job, {}))
-        ]
-        wrong += [f"{job} has events that were never told" for job in arrived.keys() - told]
-        return Finding("relayed", len(told), len(wrong), wrong[:_EXAMPLES])
+        return await relayed(outbox, [(ids.text(one.job_id), one.id) for one in self.kept])
 
 
 class _Sink:
