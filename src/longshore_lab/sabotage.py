@@ -17,7 +17,7 @@ from longshore.errors import LeaseLostError
 from longshore.runtime import statements
 from longshore_lab import misfire
 
-__all__ = ["PLANTS", "SabotageError", "open_planted"]
+__all__ = ["PLANTS", "Forgetful", "SabotageError", "Wrapper", "open_planted"]
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ def open_planted(url: str, plant: str | None) -> Engine:
         _tear_down_the_fence()
         return cast(Engine, _Unfenced(open_engine(url)))
     if plant == "loss":
-        return cast(Engine, _Forgetful(open_engine(url)))
+        return cast(Engine, Forgetful(open_engine(url)))
     if plant in misfire.PLANTS:
         return misfire.planted(open_engine(url), plant)
     return open_engine(url)
@@ -84,7 +84,9 @@ def _tear_down_the_fence() -> None:
     statements.load = unfenced
 
 
-class _Wrapper:
+class Wrapper:
+    """Does what it wraps does, but for what a fault changes."""
+
     def __init__(self, wrapped: Any) -> None:
         self._wrapped = wrapped
 
@@ -92,12 +94,12 @@ class _Wrapper:
         return getattr(self._wrapped, name)
 
 
-class _Unfenced(_Wrapper):
+class _Unfenced(Wrapper):
     async def open_session(self, **arguments: Any) -> Session:
         return cast(Session, _Carefree(await self._wrapped.open_session(**arguments)))
 
 
-class _Carefree(_Wrapper):
+class _Carefree(Wrapper):
     """A session that never hears that something is no longer its own."""
 
     async def renew(self, **arguments: Any) -> Renewed:
@@ -105,7 +107,7 @@ class _Carefree(_Wrapper):
         return msgspec.structs.replace(answer, lost=[])
 
 
-class _Credulous(_Wrapper):
+class _Credulous(Wrapper):
     """An engine whose sessions are told yes, whether or not their lease is over."""
 
     async def open_session(self, **arguments: Any) -> Session:
@@ -130,7 +132,7 @@ class _Flattered(_Carefree):
         return msgspec.structs.replace(answer, stale=[])
 
 
-class _Forgetful(_Wrapper):
+class Forgetful(Wrapper):
     """A queue that says yes first and thinks later."""
 
     def __init__(self, engine: Engine) -> None:
@@ -138,6 +140,7 @@ class _Forgetful(_Wrapper):
         self._calls = 0
 
     async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+        """Answer for the jobs, and now and then do no more than that."""
         self._calls += 1
         if self._calls % _FORGET_EVERY == 0:
             return [Submitted(job.id) for job in jobs]

@@ -13,8 +13,9 @@ from longshore.bench.server import server_of
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
-from longshore_lab.experiments.runner import read
+from longshore_lab.experiments.runner import read, read_catch
 from longshore_lab.experiments.sampler import Sampler
+from longshore_lab.experiments.screen import Glance
 from longshore_lab.servers import PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -43,6 +44,39 @@ def test_an_experiment_leaves_its_data_and_says_what_held(tmp_path: Path):
     assert (record.is_quick, record.machine.store) == (True, "SQLite")
     assert record.findings.results["without"]["runs"] > record.config["jobs"]
     assert record.findings.results["with"]["runs"] == record.config["jobs"]
+
+
+def test_a_planted_fault_is_found_and_kept_apart(tmp_path: Path):
+    ended = experiment("punctual", "--break", "--url", "sqlite", "--out", str(tmp_path))
+
+    assert ended.returncode == 0, ended.stderr
+    assert "found: none starts before its time: -9" in ended.stderr
+    assert read("punctual", tmp_path) is None
+    catch = read_catch("punctual", tmp_path)
+    assert catch is not None
+    assert catch.fault == "jobs are due a second before their time"
+    assert catch.shown[0].startswith("none starts before its time: -9")
+
+
+def test_a_glance_sees_what_top_shows(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    asyncio.run(submitted(url, count=7))
+
+    with Glance(url, 0.0, look=1.5) as glance:
+        glance.wait(60)
+
+    shown = "\n".join(glance.lines)
+    assert "longshore top" in shown
+    assert "sqlite://…" in shown
+    assert "ready 7" in shown
+    assert str(tmp_path) not in shown
+
+
+async def submitted(url: str, *, count: int) -> None:
+    engine = open_engine(url)
+    await engine.migrate()
+    await engine.submit([NewJob(id=make(), type="noop", payload=b"{}") for _ in range(count)])
+    await engine.close()
 
 
 def test_an_experiment_that_does_not_exist_is_refused_in_one_line():

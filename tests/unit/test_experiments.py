@@ -1,17 +1,22 @@
 """Experiments leave data, and what is drawn and told comes from those and from nothing else."""
 
+import re
 import xml.etree.ElementTree as Xml
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from longshore_lab import docs
 from longshore_lab.experiments import evidence, page
 from longshore_lab.experiments.__main__ import judge
+from longshore_lab.experiments.bounds import named
 from longshore_lab.experiments.catalogue import EXPERIMENTS, of_the_day
 from longshore_lab.experiments.chart import draw
+from longshore_lab.experiments.experiment import Experiment
 from longshore_lab.experiments.findings import (
     Drawing,
     Findings,
@@ -21,9 +26,11 @@ from longshore_lab.experiments.findings import (
     Record,
     Table,
 )
+from longshore_lab.experiments.plants import PLANTS
 from longshore_lab.experiments.processors import role_of
-from longshore_lab.experiments.runner import ROOT, keep, read
+from longshore_lab.experiments.runner import DATA, ROOT, keep, read
 from longshore_lab.experiments.sampler import Sample
+from longshore_lab.experiments.screen import drawn, picture
 from longshore_lab.experiments.spread import Spread, few, spread
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,8 +38,16 @@ LOSS = next(one for one in EXPERIMENTS if one.name == "loss")
 HALF = Line(name="half", points=[(16.0, 50.0), (64.0, 100.0), (256.0, 75.0)])
 
 
-def a_record(*, holds: bool = True, is_quick: bool = False, is_speed: bool = False) -> Record:
+def a_record(
+    *,
+    holds: bool = True,
+    is_quick: bool = False,
+    is_speed: bool = False,
+    planted: str = "",
+    screen: Sequence[str] = (),
+) -> Record:
     return Record(
+        planted=planted,
         experiment="loss",
         is_quick=is_quick,
         commit="0123456789ab",
@@ -55,10 +70,23 @@ def a_record(*, holds: bool = True, is_quick: bool = False, is_speed: bool = Fal
             results={"lost": 0},
             tables=[Table("Counts", ["what", "how many"], [["lost", "0"]])],
             drawings=[Drawing(title="A <b>old> plot", x="slots", lines=[HALF], is_log=True)],
-            bounds=[Table("Processors", ["who", "cores"], [["server", "1.20"]])],
+            bounds=processors(server="1.20", everyone="1.90 of 2"),
             series={"at_s": [1, 2, 3], "depth": [30, 20, 10]},
+            screen=list(screen),
         ),
     )
+
+
+def processors(*, everyone: str, part: str = "", **roles: str) -> list[Table]:
+    rows = [*roles.items(), ("everyone on this machine", everyone)]
+    rows.append(("taken away by the host", "0.00"))
+    return [Table(f"Processors{part}", ["who", "cores"], [list(row) for row in rows])]
+
+
+def waits(part: str = "", **shares: str) -> list[Table]:
+    rows = [[event.replace("__", ":"), share] for event, share in shares.items()]
+    title = f"What 40 looks at busy sessions of the server saw{part}"
+    return [Table(title, ["wait event", "share"], rows)]
 
 
 def a_sample(at: float, depth: int) -> Sample:
@@ -165,12 +193,159 @@ def test_a_page_says_that_a_run_was_short_and_that_a_promise_was_broken(tmp_path
     assert told.startswith("A short run")
     assert "loss --quick --seed 7" in told
     assert "| none is lost | 0 | **no** |" in told
-    assert "| **not kept**: 0 of 10 jobs lost (short run) |" in page.kept(tmp_path)
+    assert "**Not kept**: none is lost: 0." in page.judged(LOSS, tmp_path)
 
 
-def test_without_a_run_a_page_says_so_and_the_readme_nothing(tmp_path: Path):
+def test_without_a_run_a_page_and_the_readme_say_so(tmp_path: Path):
     assert "No run is kept" in page.told(LOSS, tmp_path)
-    assert "loss" not in page.kept(tmp_path)
+    assert page.judged(LOSS, tmp_path) == "Not judged yet: no run is kept."
+    assert "| not tried | no run yet | none yet |" in row_of_loss(tmp_path)
+
+
+def row_of_loss(folder: Path) -> str:
+    (row,) = [line for line in page.kept(folder).splitlines() if "experiments loss" in line]
+    return row
+
+
+def test_the_readme_gives_each_promise_its_figure_fault_command_and_run(tmp_path: Path):
+    keep(a_record(), tmp_path)
+    keep(a_record(is_quick=True, holds=False, planted="loss"), tmp_path)
+
+    assert row_of_loss(tmp_path).endswith(
+        "| yes | 0 of 10 jobs lost | one submission in fifty is answered, and never stored "
+        "| `python -m longshore_lab.experiments loss --seed 7` "
+        "| 0123456789ab, seed 7, 1 min, 2026-01-02, PostgreSQL, durable |"
+    )
+    assert "Measured on 2 × a processor, 8 GiB, Linux 6, Python 3.11." in page.kept(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([a_record()], "no fault planted yet"),
+        ([a_record(), a_record(planted="loss")], "no fault planted yet"),
+        ([a_record(is_quick=True)], "quick run only"),
+        ([a_record(is_quick=True, holds=False, is_speed=True)], "quick run only"),
+        ([a_record(is_quick=True, holds=False)], "**no**"),
+        ([a_record(holds=False, is_speed=True)], "**no**"),
+        ([a_record(), a_record(is_quick=True, holds=False)], "no fault planted yet"),
+    ],
+    ids=["no fault", "missed", "short", "short and slow", "short, broken", "slow", "both"],
+)
+def test_only_a_full_run_that_found_its_fault_counts_as_a_promise_kept(
+    runs: list[Record], said: str, tmp_path: Path
+):
+    for record in runs:
+        keep(record, tmp_path)
+
+    assert f"| {said} | 0 of 10 jobs lost |" in row_of_loss(tmp_path)
+
+
+def test_a_verdict_names_the_planted_fault_and_what_showed_it(tmp_path: Path):
+    keep(a_record(), tmp_path)
+    keep(a_record(holds=False, planted="loss"), tmp_path)
+    assert (
+        "With a fault planted (one submission in fifty is answered, and never stored) it "
+        "fails, as it should: none is lost: 0." in page.judged(LOSS, tmp_path)
+    )
+
+    keep(a_record(planted="loss"), tmp_path)
+
+    assert "**It did not find the fault planted in it**" in page.judged(LOSS, tmp_path)
+
+
+def test_of_a_run_with_a_planted_fault_nothing_is_kept_but_what_broke(tmp_path: Path):
+    path = keep(a_record(holds=False, planted="loss", screen=["top"]), tmp_path)
+
+    assert [one.name for one in tmp_path.iterdir()] == ["loss-broken.json"]
+    assert "depth" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (
+            processors(worker="0.80", server="0.95", everyone="1.90 of 2")
+            + waits(IO__WalSync="75.0%", running="25.0%"),
+            "The processors were the bound: 1.90 of 2 cores busy, 1.75 of them ours "
+            "(server 0.95, worker 0.80); busy sessions of the server: 75% log, 25% running.",
+        ),
+        (
+            processors(worker="0.10", server="0.20", everyone="2.00 of 2"),
+            "Others had the machine, so this says nothing of a bound: 2.00 of 2 cores busy, "
+            "0.30 of them ours (server 0.20, worker 0.10).",
+        ),
+        (
+            processors(server="0.60", everyone="0.90 of 2", part=", 16 slots")
+            + waits(part=", 16 slots", IO__WalSync="40.0%", LWLock__WALWrite="20.0%")
+            + waits(part=", 64 slots", Lock__tuple="99.0%"),
+            "16 slots: not the processors; the server waited most for its log, as every "
+            "commit does: 0.90 of 2 cores busy, 0.60 of them ours (server 0.60); busy "
+            "sessions of the server: 60% log.",
+        ),
+        (
+            processors(server="0.60", everyone="0.90 of 2")
+            + waits(running="70.0%", LWLock__LockManager="30.0%"),
+            "Nothing of the machine was used up: 0.90 of 2 cores busy, 0.60 of them ours "
+            "(server 0.60); busy sessions of the server: 70% running, 30% locks.",
+        ),
+    ],
+    ids=["processors", "others", "log", "nothing"],
+)
+def test_the_bound_is_named_with_the_figures_it_follows_from(tables: list[Table], said: str):
+    assert list(named(tables)) == [said]
+
+
+def test_an_experiment_that_says_nothing_of_a_bound_says_how_busy_the_machine_was(
+    tmp_path: Path,
+):
+    busy = replace(a_record().machine, load_before=15.0)
+    bare = replace(a_record().findings, bounds=())
+    keep(replace(a_record(), machine=busy, findings=bare), tmp_path)
+
+    assert "The machine was busy before it began (load 15" in page.judged(LOSS, tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
+def test_every_run_that_is_kept_says_whence_it_is(path: Path):
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+
+    assert record.name == path.stem
+    assert re.fullmatch(r"[0-9a-f]{12}\+?", record.commit)
+    assert record.is_quick or not record.commit.endswith("+"), "of no commit"
+    assert record.config["seed"] == record.seed
+    assert record.seconds > 0
+    assert record.machine.cores > 0
+    assert all((record.machine.processor, record.machine.system, record.machine.store))
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)
+def test_every_experiment_has_a_fault_to_find(one: Experiment):
+    assert one.plant in PLANTS or one.name in {"leases", "worlds"}
+
+
+def test_the_last_window_of_top_becomes_a_picture_without_the_place_of_the_store(
+    tmp_path: Path,
+):
+    written = (
+        "\x1b[?1049h\x1b[0m\x1b[2J"
+        "\x1b[1;1Hold\x1b[0m\x1b[K"
+        "\x1b[1;1H\x1b[1mtop\x1b[0m postgresql:///x?host=/home/ann <b>\x1b[0m\x1b[K"
+        "\x1b[3;1H\x1b[7mmail \x1b[0m\x1b[0m\x1b[K"
+    )
+
+    lines = drawn(written)
+
+    assert lines[0] == "\x1b[1mtop\x1b[0m postgresql://… <b>"
+    texts = [one.text for one in Xml.fromstring(picture(lines)).iter(f"{SVG}text")]
+    assert texts == ["top", " postgresql://… <b>", "mail "]
+    keep(a_record(screen=lines), tmp_path)
+    assert (tmp_path / "loss-top.svg").read_text() == picture(lines)
+    assert "(data/loss-top.svg)" in page.told(LOSS, tmp_path)
+
+
+def test_a_window_that_was_never_drawn_is_no_picture():
+    assert drawn("\x1b[?1049h") == []
 
 
 def test_a_broken_promise_is_an_exit_code():
@@ -189,6 +364,7 @@ def test_every_experiment_has_a_page_whose_verdict_survives_that_it_is_written_a
     text = (ROOT / "docs" / "experiments" / f"{one.page}.md").read_text()
 
     assert f"<!-- generated: experiment-{one.name} -->" in text
+    assert f"<!-- generated: verdict-{one.name} -->" in text
     verdict = text.partition("## Verdict\n")[2]
     assert verdict.strip()
     assert docs.renewed(text).endswith(verdict)
@@ -230,6 +406,14 @@ def test_the_evidence_names_processors_waits_and_the_store():
     assert [list(row) for row in waits.rows] == [["IO:WalSync", "75.0%"], ["running", "25.0%"]]
     assert ["log written per second", "1.0 MiB"] in [list(row) for row in store.rows]
     assert evidence.bound([]) == []
+
+
+def test_evidence_is_of_the_seconds_in_which_jobs_ended():
+    ended = [0, 0, 3, 9, 9, 12, 12, 12]
+    samples = [replace(a_sample(float(at), 0), finished=n) for at, n in enumerate(ended)]
+
+    assert [one.at for one in evidence.at_work(samples)] == [2, 3, 4, 5]
+    assert evidence.at_work(samples[:2]) == samples[:2]
 
 
 def test_a_long_series_is_thinned_and_keeps_its_last_point():

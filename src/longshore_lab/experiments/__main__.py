@@ -1,6 +1,7 @@
 """Runs experiments: python -m longshore_lab.experiments NAME… | all | today [--quick]."""
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,17 +12,23 @@ from longshore_lab import docs
 from longshore_lab.experiments.catalogue import EXPERIMENTS, of_the_day
 from longshore_lab.experiments.experiment import Experiment, ExperimentError
 from longshore_lab.experiments.findings import Record
+from longshore_lab.experiments.plants import fault_of, start_again
 from longshore_lab.experiments.runner import DATA, keep, perform
 from longshore_lab.servers import ServerError
 
 __all__ = ["judge", "main"]
 
+_MODULE = "longshore_lab.experiments"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; 1 if a promise did not hold, 2 if a run failed."""
     options = _parser().parse_args(arguments)
+    chosen = _chosen(options.names)
+    if options.breaks:
+        return _break(chosen, options, sys.argv[1:] if arguments is None else arguments)
     worst = 0
-    for one in _chosen(options.names):
+    for one in chosen:
         _tell(f"{one.name}: {one.promise}")
         try:
             record = perform(
@@ -52,6 +59,12 @@ def _parser() -> argparse.ArgumentParser:
         "names", nargs="+", metavar="NAME", help="or all, or today: two of them"
     )
     parser.add_argument("--quick", action="store_true", help="a minute or less of each")
+    parser.add_argument(
+        "--break",
+        action="store_true",
+        dest="breaks",
+        help="plant a fault in a short run; exit code 1 if it was not found",
+    )
     parser.add_argument("--url", help="a PostgreSQL to use, or sqlite; else one of its own")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--out", type=Path, default=DATA, help="where data and plots go")
@@ -67,6 +80,36 @@ def _chosen(names: Sequence[str]) -> Sequence[Experiment]:
     if unknown := [name for name in names if name not in known]:
         _parser().error(f"no experiment is called {unknown[0]}; there are {', '.join(known)}")
     return [known[name] for name in names]
+
+
+def _break(
+    chosen: Sequence[Experiment], options: argparse.Namespace, words: Sequence[str]
+) -> int:
+    """Plant in each its fault; 1 if one was not found, 2 if one could not be tried."""
+    if len(chosen) > 1:
+        # A fault is in a process from its start to its end, so each has one of its own.
+        rest = [word for word in words if word not in options.names]
+        command = [sys.executable, "-m", _MODULE]
+        return max(subprocess.run([*command, one.name, *rest]).returncode for one in chosen)
+    (one,) = chosen
+    if not one.plant:
+        _tell(f"{one.name}: every run of it has its fault in itself")
+        return 0
+    start_again(one.plant, ["-m", _MODULE, *words])
+    _tell(f"{one.name}, although {fault_of(one.plant)}")
+    try:
+        record = perform(
+            one, is_quick=True, url=options.url, seed=options.seed, planted=one.plant
+        )
+    except (ExperimentError, LongshoreError, ServerError) as error:
+        _tell(f"  could not be done: {error}")
+        return 2
+    _tell(f"  written: {keep(record, options.out)}")
+    for broken in (found := [held for held in record.findings.promises if not held.holds]):
+        _tell(f"  found: {broken.words}: {broken.figure}")
+    if options.out.resolve() == DATA and docs.main([]):
+        return 2
+    return 0 if found else 1
 
 
 def judge(record: Record) -> int:

@@ -85,7 +85,7 @@ def _try(stage: Stage, config: Sizes, batch: int) -> tuple[_Step, list[Sample]]:
             worker_per_s=figures.jobs_per_s,
             worker_p99_ms=figures.p99_ms,
         ),
-        sampler.samples,
+        evidence.at_work(sampler.samples),
     )
 
 
@@ -155,4 +155,5 @@ EXPERIMENT = Experiment(
     quick=Sizes(batches=(1, 50, 1000), seconds=2.0, backlog=4_000),
     takes="4 min",
     run=run,
+    plant="single",
 )

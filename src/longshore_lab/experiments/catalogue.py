@@ -5,6 +5,7 @@ from datetime import date
 
 from longshore_lab.experiments import (
     batches,
+    chaos,
     drain,
     engines,
     leases,
@@ -15,6 +16,7 @@ from longshore_lab.experiments import (
     punctual,
     sustained,
     workers,
+    worlds,
 )
 from longshore_lab.experiments.experiment import Experiment
 
@@ -32,8 +34,10 @@ EXPERIMENTS: Sequence[Experiment] = (
     leases.EXPERIMENT,
     engines.EXPERIMENT,
     sustained.EXPERIMENT,
+    chaos.EXPERIMENT,
+    worlds.EXPERIMENT,
 )
-"""Experiment 1 has page E11, and so on; the sustained run comes last, as E21."""
+"""Experiment 1 has page E11, and so on; then come the sustained run, chaos and simulation."""
 
 
 def of_the_day(day: date) -> list[Experiment]:

@@ -128,4 +128,5 @@ EXPERIMENT = Experiment(
     quick=Backlog(jobs=200_000),
     takes="5 min",
     run=run,
+    plant="deep",
 )

@@ -9,7 +9,7 @@ from longshore.runtime.process import available_cores
 from longshore_lab.experiments.findings import Drawing, Line, Table
 from longshore_lab.experiments.sampler import Sample
 
-__all__ = ["bound", "depth_drawing", "series", "thinned", "used"]
+__all__ = ["at_work", "bound", "depth_drawing", "series", "thinned", "used"]
 
 _ROLES = ("producer", "worker", "scheduler", "server", "other")
 _MOST_WAITS = 8
@@ -35,6 +35,13 @@ def bound(samples: Sequence[Sample], of: str = "") -> list[Table]:
     if samples[-1].store_bytes:
         tables.append(Table(f"The store{tail}", ["what", "how much"], _store(samples)))
     return tables
+
+
+def at_work(samples: Sequence[Sample]) -> list[Sample]:
+    """The seconds from the first job that ended to the last: not those of starting up."""
+    ended = [one.finished for one in samples]
+    grew = [at for at in range(1, len(ended)) if ended[at] > ended[at - 1]]
+    return list(samples[grew[0] : grew[-1] + 1]) if grew else list(samples)
 
 
 def used(samples: Sequence[Sample]) -> dict[str, Any]:

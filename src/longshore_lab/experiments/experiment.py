@@ -114,6 +114,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     quick: Config
     takes: str
     """How long the full one takes, about, in words."""
+    store: str = ""
+    """What it is done on, if not on the one store of its stage."""
+    plant: str = ""
+    """The fault of `plants` that it has to find; empty if each run has one in itself."""
     run: Callable[[Stage, Any], Findings]
 
 

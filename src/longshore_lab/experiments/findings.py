@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Drawing", "Findings", "Line", "Machine", "Promise", "Record", "Table"]
+__all__ = ["Catch", "Drawing", "Findings", "Line", "Machine", "Promise", "Record", "Table"]
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -16,6 +16,14 @@ class Promise(msgspec.Struct, frozen=True):
     holds: bool
     is_speed: bool = False
     """It depends on the machine and on what else it does: a short run does not judge by it."""
+
+
+class Catch(msgspec.Struct, frozen=True):
+    """A fault that was planted, and what showed it."""
+
+    fault: str
+    shown: Sequence[str]
+    """What no longer held, with its figure; nothing if the fault was missed."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -63,6 +71,10 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """What the server waited for and who used the processor: the evidence for the bound."""
     series: dict[str, Any] = {}
     """What was seen second by second."""
+    catch: Catch | None = None
+    """Of a fault that every run has in one of its parts."""
+    screen: Sequence[str] = ()
+    """Lines of a terminal, as `longshore top` drew them at the end."""
 
     @property
     def holds(self) -> bool:
@@ -95,4 +107,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     machine: Machine
     config: dict[str, Any]
+    planted: str = ""
+    """The fault that was planted in it; empty in a run that counts."""
     findings: Findings
+
+    @property
+    def name(self) -> str:
+        """Of its files. Neither a short run nor a broken one replaces a full one."""
+        kind = "-broken" if self.planted else "-quick" if self.is_quick else ""
+        return f"{self.experiment}{kind}"

@@ -108,4 +108,5 @@ EXPERIMENT = Experiment(
     quick=Kills(minutes=0.4, rate=300.0, every=2.0, least_kills=5),
     takes="8 min",
     run=run,
+    plant="loss",
 )

@@ -5,14 +5,17 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean
 
 from longshore import Longshore, current_job
+from longshore.core import codec
 from longshore.core.job import NewJob
 from longshore.core.view import QueueCounts
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
+from longshore_lab.effects import Effects
 from longshore_lab.experiments import evidence
 from longshore_lab.experiments.crew import Crew, say, told_to_stop
 from longshore_lab.experiments.experiment import Config, Experiment, ExperimentError, Stage
@@ -50,11 +53,13 @@ def run(stage: Stage, config: Outage) -> Findings:
     """Produce here, run in another process, and count starts by second."""
     with stage.store() as url, stage.sampled(url) as sampler:
         down = time.perf_counter() + _START + config.warm_seconds
+        path = stage.folder / "succeeded"
         asked = {"slots": config.slots, "down": down, "up": down + config.outage_seconds}
-        with Crew("worker", work, url=url, **asked) as crew:
+        with Crew("worker", work, url=url, path=str(path), **asked) as crew:
             crew.told()
             sent, counts, over = asyncio.run(_produce(url, config, down))
             series: Series = [tuple(one) for one in crew.stop()]
+    right = _right(path, sent)
     peak, normal, most_tries = _judged(config, series)
     herd = peak / max(normal, 1.0)
     return Findings(
@@ -65,8 +70,9 @@ def run(stage: Stage, config: Outage) -> Findings:
         promises=[
             Promise(
                 "no job is dead too early, and none is lost",
-                f"{counts.succeeded:,} of {sent:,} succeeded, {counts.dead} dead",
-                counts.succeeded == sent and counts.dead == 0,
+                f"{counts.succeeded:,} of {sent:,} succeeded, {right:,} of them exactly once by"
+                f" a ledger of their own; {counts.dead} dead",
+                counts.succeeded == sent == right and counts.dead == 0,
             ),
             Promise(
                 "retries do not come back as a herd: at most about twice the normal starts",
@@ -79,6 +85,7 @@ def run(stage: Stage, config: Outage) -> Findings:
         results={
             "submitted": sent,
             "succeeded": counts.succeeded,
+            "succeeded_once": right,
             "dead": counts.dead,
             "normal_per_s": round(normal, 1),
             "peak_per_s": peak,
@@ -92,17 +99,18 @@ def run(stage: Stage, config: Outage) -> Findings:
     )
 
 
-async def work(url: str, slots: int, down: float, up: float) -> Series:
+async def work(url: str, path: str, *, slots: int, down: float, up: float) -> Series:
     """Run jobs, which fail from `down` to `up`; when they started."""
-    app = Longshore(url)
+    app, world = Longshore(url), Effects(Path(path))
     started: Counter[tuple[int, bool]] = Counter()
 
     @app.task(name="ask")
-    async def ask() -> None:
+    async def ask(seq: int) -> None:
         now = time.perf_counter()
         started[math.floor(now - down), current_job().attempt > 1] += 1
         if down <= now < up:
             raise ConnectionError("the dependency is down")
+        world.apply(seq)
 
     async with app:
         working = asyncio.create_task(app.work(queues=["default"], concurrency=slots))
@@ -123,11 +131,11 @@ async def _produce(url: str, config: Outage, down: float) -> tuple[int, QueueCou
     looked = up
     try:
         while True:
-            await engine.submit(_jobs(few, config))
+            await engine.submit(_jobs(sent + more, few, config))
             sent += few
             now = time.perf_counter()
             if now >= down and config.burst and not more:
-                more = await _burst(engine, config)
+                more = await _burst(engine, sent, config)
             if now > looked + 1:
                 looked = now
                 (one,) = await engine.counts()
@@ -140,9 +148,9 @@ async def _produce(url: str, config: Outage, down: float) -> tuple[int, QueueCou
         await engine.close()
 
 
-async def _burst(engine: Engine, config: Outage) -> int:
-    for _ in range(0, config.burst, _BURST):
-        await engine.submit(_jobs(_BURST, config))
+async def _burst(engine: Engine, sent: int, config: Outage) -> int:
+    for more in range(0, config.burst, _BURST):
+        await engine.submit(_jobs(sent + more, _BURST, config))
     return -(-config.burst // _BURST) * _BURST
 
 
@@ -155,11 +163,25 @@ async def _last(engine: Engine) -> QueueCounts:
         await asyncio.sleep(0.1)
 
 
-def _jobs(count: int, config: Outage) -> list[NewJob]:
+def _jobs(first: int, count: int, config: Outage) -> list[NewJob]:
     return [
-        NewJob(id=_ids.make(), type="ask", payload=b"{}", max_attempts=config.max_attempts)
-        for _ in range(count)
+        NewJob(
+            id=_ids.make(),
+            type="ask",
+            payload=codec.encode({"seq": seq}),
+            max_attempts=config.max_attempts,
+        )
+        for seq in range(first, first + count)
     ]
+
+
+def _right(path: Path, sent: int) -> int:
+    """Jobs that succeeded exactly once, by the ledger that the handlers write."""
+    world = Effects(path)
+    try:
+        return sum(world.cell(seq).applied == 1 for seq in range(sent))
+    finally:
+        world.close()
 
 
 def _judged(config: Outage, series: Series) -> tuple[int, float, int]:
@@ -198,4 +220,5 @@ EXPERIMENT = Experiment(
     quick=Outage(normal=500, burst=2_000, warm_seconds=8.0, outage_seconds=10.0),
     takes="5 min",
     run=run,
+    plant="impatient",
 )

@@ -58,6 +58,7 @@ class _Phase(msgspec.Struct, frozen=True, kw_only=True):
     wrong_runs: int
     """Jobs that ran another number of times than they should have, by a ledger of their own."""
     wrongly_dead: int
+    healthy_dead: int
     dead: int
 
 
@@ -67,21 +68,29 @@ def run(stage: Stage, config: Poison) -> Findings:
     stage.say(f"without poison: {clean.healthy_per_s:,.0f} healthy jobs/s")
     mixed, samples = _phase(stage, config, config.share)
     stage.say(f"with {config.share:.0%}: {mixed.healthy_per_s:,.0f} healthy jobs/s")
+    right = mixed.dead - mixed.healthy_dead - mixed.wrongly_dead
     limit = max(2 * clean.wait_ms.p99, clean.wait_ms.p99 + config.slack_ms)
     return Findings(
         headline=(
-            f"{mixed.dead:,} poison jobs dead after exactly {config.max_attempts} failures;"
+            f"{right:,} of {mixed.poison:,} poison jobs dead after exactly"
+            f" {config.max_attempts} failures;"
             f" healthy jobs: {mixed.healthy_per_s:,.0f}/s beside them,"
             f" {clean.healthy_per_s:,.0f}/s alone"
         ),
         promises=[
             Promise(
                 f"poison is dead after exactly {config.max_attempts} attempts",
-                f"{mixed.dead:,} dead of {mixed.poison:,}, {mixed.wrongly_dead} at another"
-                f" failure, {mixed.wrong_runs} jobs with another number of runs",
-                mixed.dead == mixed.poison > 0 and mixed.wrongly_dead == mixed.wrong_runs == 0,
+                f"{mixed.dead - mixed.healthy_dead:,} dead of {mixed.poison:,},"
+                f" {mixed.wrongly_dead} at another failure,"
+                f" {mixed.wrong_runs} jobs with another number of runs",
+                mixed.dead - mixed.healthy_dead == mixed.poison > 0
+                and mixed.wrongly_dead == mixed.wrong_runs == 0,
             ),
-            Promise("no healthy job is dead", f"{clean.dead} without poison", clean.dead == 0),
+            Promise(
+                "no healthy job is dead",
+                f"{clean.healthy_dead} alone, {mixed.healthy_dead} beside poison",
+                clean.healthy_dead == mixed.healthy_dead == 0,
+            ),
             Promise(
                 "healthy throughput is unaffected (at least 95 %)",
                 f"{mixed.healthy_per_s / clean.healthy_per_s:.1%}",
@@ -197,8 +206,9 @@ async def _counted(
         wait_ms=spread(told["wait_ms"]),
         wrong_runs=wrong,
         wrongly_dead=sum(
-            job.type != "poison" or job.failures != config.max_attempts for job in dead
+            job.type == "poison" and job.failures != config.max_attempts for job in dead
         ),
+        healthy_dead=sum(job.type != "poison" for job in dead),
         dead=len(dead),
     )
 
@@ -233,4 +243,5 @@ EXPERIMENT = Experiment(
     quick=Poison(rate=500, seconds=8.0, slack_ms=250.0),
     takes="3 min",
     run=run,
+    plant="lenient",
 )

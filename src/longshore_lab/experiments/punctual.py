@@ -173,4 +173,5 @@ EXPERIMENT = Experiment(
     quick=Punctual(backlog=50_000, handler_ms=5.0, jobs=100, rate=100.0),
     takes="2 min",
     run=run,
+    plant="early",
 )

@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from longshore.runtime.process import available_cores
 from longshore_lab.experiments.chart import draw
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
-from longshore_lab.experiments.findings import Machine, Record
+from longshore_lab.experiments.findings import Catch, Findings, Machine, Record
+from longshore_lab.experiments.plants import fault_of
+from longshore_lab.experiments.screen import picture
 
-__all__ = ["DATA", "ROOT", "keep", "perform", "read"]
+__all__ = ["DATA", "ROOT", "keep", "perform", "read", "read_catch"]
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "docs" / "experiments" / "data"
@@ -29,16 +32,17 @@ def perform(
     is_quick: bool,
     url: str | None = None,
     seed: int | None = None,
+    planted: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
     """Do it, and write nothing."""
     config: Config = experiment.quick if is_quick else experiment.full
     if seed is not None:
-        config = msgspec.structs.replace(config, seed=seed)
+        config = replace(config, seed=seed)
     load, when, began = os.getloadavg()[0], datetime.now(UTC), time.perf_counter()
     with Stage(url, say) as stage:
         findings = experiment.run(stage, config)
-        store = _store(stage)
+        store = experiment.store or _store(stage)
     return Record(
         experiment=experiment.name,
         is_quick=is_quick,
@@ -49,16 +53,22 @@ def perform(
         machine=_machine(store, load),
         config=msgspec.to_builtins(config),
         findings=findings,
+        planted=planted,
     )
 
 
 def keep(record: Record, folder: Path) -> Path:
-    """Write data and plot; the file of the data. A quick run does not replace a full one."""
+    """Write data and pictures; the file of the data. Of a broken run only that is kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{record.experiment}-quick" if record.is_quick else record.experiment
-    if record.findings.drawings:
-        (folder / f"{name}.svg").write_text(draw(record.findings.drawings))
-    path = folder / f"{name}.json"
+    findings = record.findings
+    if record.planted:
+        bare = replace(findings, tables=(), drawings=(), bounds=(), series={}, screen=())
+        record = replace(record, findings=bare)
+    elif findings.drawings:
+        (folder / f"{record.name}.svg").write_text(draw(findings.drawings))
+    if record.findings.screen:
+        (folder / f"{record.name}-top.svg").write_text(picture(record.findings.screen))
+    path = folder / f"{record.name}.json"
     path.write_bytes(_pretty(msgspec.json.encode(record)))
     return path
 
@@ -69,6 +79,20 @@ def read(name: str, folder: Path = DATA) -> Record | None:
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=Record)
     return None
+
+
+def read_catch(name: str, folder: Path = DATA) -> Catch | None:
+    """What became of the fault that was planted in an experiment; None if none was."""
+    path = folder / f"{name}-broken.json"
+    if path.exists():
+        record = msgspec.json.decode(path.read_bytes(), type=Record)
+        return Catch(fault_of(record.planted), _shown(record.findings))
+    record = read(name, folder)
+    return None if record is None else record.findings.catch
+
+
+def _shown(findings: Findings) -> list[str]:
+    return [f"{one.words}: {one.figure}" for one in findings.promises if not one.holds]
 
 
 def _pretty(encoded: bytes) -> bytes:

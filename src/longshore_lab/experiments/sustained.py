@@ -11,6 +11,7 @@ from longshore_lab.experiments.arrivals import Arrivals, Ended, observe
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
 from longshore_lab.experiments.findings import Drawing, Findings, Line, Promise, Table
 from longshore_lab.experiments.sampler import Sample
+from longshore_lab.experiments.screen import Glance
 
 __all__ = ["EXPERIMENT"]
 
@@ -42,14 +43,15 @@ def run(stage: Stage, config: Sustained) -> Findings:
         )
         seconds = config.minutes * 60
         stage.say(f"{config.rate:,.0f} jobs a second for {config.minutes:g} min")
-        found = observe(
-            Arrivals(
-                plan=plan,
-                rate=config.rate,
-                seconds=seconds,
-                keep_seconds=config.keep_seconds,
+        with Glance(url, seconds) as glance:
+            found = observe(
+                Arrivals(
+                    plan=plan,
+                    rate=config.rate,
+                    seconds=seconds,
+                    keep_seconds=config.keep_seconds,
+                )
             )
-        )
     arriving = [one for one in sampler.samples if one.depth][: int(seconds)]
     early, late = _quarters(arriving)
     reached = found.submitted / found.seconds
@@ -70,6 +72,7 @@ def run(stage: Stage, config: Sustained) -> Findings:
         drawings=_drawings(sampler.samples),
         bounds=evidence.bound(arriving),
         series=evidence.series(sampler.samples),
+        screen=glance.lines,
     )
 
 
@@ -156,4 +159,5 @@ EXPERIMENT = Experiment(
     quick=Sustained(rate=1_000.0, minutes=0.5, slots=2_000, keep_seconds=5.0),
     takes="22 min",
     run=run,
+    plant="loss",
 )
