@@ -5,7 +5,7 @@
 Worker processes run jobs that ask a dependency; it is down for so many seconds, in which an
 attempt fails at once, and works from then on. Each run has its own store, and prints one JSON
 line: attempts that failed, the processor time of all workers during the outage, and how long
-after it the last job had succeeded.
+after it the last job had succeeded. The last line says what the breaker saved.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from typing import Any
 
 from longshore import Breaker, Longshore
 from longshore_lab.servers import PostgresServer
@@ -77,7 +78,7 @@ async def all_succeeded(url: str, jobs: int) -> float:
             await asyncio.sleep(0.05)
 
 
-def measure(url: str, options: argparse.Namespace, *, has_breaker: bool) -> dict[str, object]:
+def measure(url: str, options: argparse.Namespace, *, has_breaker: bool) -> dict[str, Any]:
     """One outage."""
     asyncio.run(fill(url, options.jobs))
     begins = time.perf_counter() + START
@@ -121,6 +122,7 @@ def main() -> None:
         url, begins, up_at, has_breaker = options.work
         asyncio.run(work(url, float(begins), float(up_at), has_breaker=has_breaker == "1"))
         return
+    found: list[dict[str, Any]] = []
     for has_breaker in (False, True):
         with ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -128,8 +130,17 @@ def main() -> None:
             if options.postgres:
                 url = stack.enter_context(PostgresServer(durable=True)).create("outage")
             figures = measure(url, options, has_breaker=has_breaker)
+        found.append(figures)
         sys.stdout.write(f"{json.dumps(figures)}\n")
         sys.stdout.flush()
+    backoff, breaker = found
+    spent, saved = backoff["worker_cpu_s"], backoff["worker_cpu_s"] - breaker["worker_cpu_s"]
+    words = (
+        f"the breaker saves {saved:.2f} s of {spent:.2f} s of processor time and"
+        f" {backoff['failed_attempts'] - breaker['failed_attempts']:,} of"
+        f" {backoff['failed_attempts']:,} attempts in {options.outage:g} s"
+    )
+    sys.stdout.write(f"{'holds' if saved > 0 else 'BROKEN'}: {words}\n")
 
 
 if __name__ == "__main__":
