@@ -6,7 +6,8 @@ lets the next one in. A dead one, where the queue says so, keeps the line blocke
 
 Where a queue says how many jobs of a key may start in a second, whoever is let in takes a token
 from the bucket of the line. When there is none, and the line has room, it opens by time:
-promote looks at it when the next token is there. One that is tried again, or goes back to the
+promote looks at it when the next token is there. So it does at once where what is said of a
+queue changes, and lets more in. One that is tried again, or goes back to the
 line that it blocked, is inside already and takes none.
 """
 
@@ -26,6 +27,7 @@ __all__ = [
     "blocks",
     "bucket_limit",
     "is_inside",
+    "may_open",
     "opens_at",
     "room",
 ]
@@ -94,6 +96,15 @@ def opens_at(
     if limit is None or is_blocked or inside >= (settings.max_running_per_key or 1):
         return None
     return limit.there_at(borrow(empty_at, limit, want=0, now=now)[0], 1)
+
+
+def may_open(before: QueueSettings, after: QueueSettings) -> bool:
+    """Whether lines of a queue that wait may go on because of what is said of it now.
+
+    What is said again may have been said in vain: whoever said it was gone before lines opened.
+    """
+    grows = (after.max_running_per_key or 1) > (before.max_running_per_key or 1)
+    return grows or before == after or bucket_limit(before) != bucket_limit(after)
 
 
 def blocks(settings: QueueSettings, state: State) -> bool:

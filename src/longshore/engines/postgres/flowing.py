@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
-from longshore.core import breaker, flow
+from longshore.core import breaker, flow, line
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -51,9 +51,11 @@ class PostgresFlow:
         flow.validate(name, settings)
         body = partial(_put_queue, name, layer, settings, seen)
         order = {"name": name, "layer": layer, "settings": settings}
-        is_put = await recording(self._open, "put_queue", **order).transact(body)
+        change = await recording(self._open, "put_queue", **order).transact(body)
         self._depths.forget()
-        return is_put
+        if isinstance(change, tuple) and line.may_open(*change):
+            await lining.look_at(self._open, name)
+        return bool(change)
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
@@ -119,22 +121,31 @@ async def _put_queue(
     settings: QueueSettings,
     seen: QueueSettings | None,
     connection: Connection,
-) -> bool:
+) -> tuple[QueueSettings, QueueSettings] | Literal[False]:
+    """What held for the queue before, and what does now; False when it is refused."""
+    # Before anything is read: others put too.
+    await connection.execute(SQL.setting_lock)
+    before = (await _whole(connection, name)).effective
     if not await _put(name, layer, settings, seen, connection):
         return False
     await connection.execute(SQL.flow_hold, name)
-    layers = await _layers(connection, name, QueueSettings)
-    if layers:
-        (whole,) = flow.queues((name, *one) for one in layers.items())
-        await connection.execute(SQL.flow_put, name, _encode(whole.effective).decode())
+    whole = await _whole(connection, name)
+    now = whole.effective
+    if whole != QueueFlow(name):
+        await connection.execute(SQL.flow_put, name, _encode(now).decode())
     else:
         await connection.execute(SQL.flow_delete, name)
-    whole = flow.queues((name, *one) for one in layers.items())
-    is_fair = any(one.effective.order is Order.FAIR for one in whole)
+    is_fair = now.order is Order.FAIR
     await connection.execute(SQL.lanes_put if is_fair else SQL.lanes_forget, name)
     # Nobody counted while nothing was said.
     await connection.execute(SQL.running_delete, name)
-    return True
+    return before, now
+
+
+async def _whole(connection: Connection, name: str) -> QueueFlow:
+    layers = await _layers(connection, name, QueueSettings)
+    (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
+    return whole
 
 
 async def _put_breaker(

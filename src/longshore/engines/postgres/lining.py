@@ -1,6 +1,7 @@
 """Lines: jobs with an ordering key join one, and leave it when they end."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -8,14 +9,18 @@ from longshore.core import line
 from longshore.core.job import JobId
 from longshore.core.line import Line
 from longshore.core.state import State
-from longshore.engines.postgres.database import Database, Record
+from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.securing import Part
 from longshore.engines.postgres.sql import SQL
+from longshore.errors import EngineBusyError
 
-__all__ = ["blocked", "get", "joining", "joins", "leaving", "release"]
+__all__ = ["blocked", "get", "joining", "joins", "leaving", "look_at", "release"]
 
 _json = msgspec.json.Encoder()
+_AT_ONCE = 1_000
+"""Lines that are changed in one transaction because of what is said of their queue."""
+_PATIENCE = "2s"
 
 
 async def get(database: Database, queue: str, tenant: str, key: str) -> Line | None:
@@ -32,6 +37,26 @@ async def blocked(database: Database, tenant: str | None, limit: int) -> list[Li
 async def release(database: Calls, queue: str, tenant: str, key: str) -> bool:
     """Let a blocked line go on; whether it was."""
     return (await database.fetch(SQL.release_line, queue, tenant, key, database.now()))[0][0]
+
+
+async def look_at(database: Database, queue: str) -> None:
+    """Have promote look at all lines of a queue, a part at a time: there may be many.
+
+    Whoever holds a line may have decided by what was said before, so that it is waited for, but
+    not for long: it may be a caller's open transaction. Such a line goes on when it changes.
+    """
+    at, held = ("", ""), list[tuple[str, str]]()
+    while found := await database.fetch(SQL.lines_look, queue, *at, _AT_ONCE, database.now()):
+        held += [(row["tenant"], row["key"]) for row in found if row["is_held"]]
+        at = found[-1]["tenant"], found[-1]["key"]
+
+    async def wait(connection: Connection, tenant: str, key: str) -> None:
+        await connection.execute(SQL.lock_patience, _PATIENCE)
+        await connection.execute(SQL.line_look, queue, tenant, key, database.now())
+
+    for name in held:
+        with suppress(EngineBusyError):
+            await database.transact(lambda connection, name=name: wait(connection, *name))
 
 
 def leaving(jobs: Iterable[Record]) -> str | None:

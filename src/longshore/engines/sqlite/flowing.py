@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
-from longshore.core import breaker, flow
+from longshore.core import breaker, flow, line
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -64,9 +64,18 @@ class SqliteFlow:
             await self._sort(name)
         body = partial(_put_queue, name, layer, settings, seen)
         order = {"name": name, "layer": layer, "settings": settings}
-        is_put = await self._writer.call(recorded("put_queue", body, **order))
+        change = await self._writer.call(recorded("put_queue", body, **order))
         self._depths.forget()
-        return is_put
+        if isinstance(change, tuple) and line.may_open(*change):
+            await self._open_lines(name)
+        return bool(change)
+
+    async def _open_lines(self, queue: str) -> None:
+        """Have promote look at all lines of a queue, a part at a time: there may be many."""
+        last, at = None, ("", "")
+        while at != last:
+            last = at
+            at = await self._writer.call(partial(lining.look_at, queue, at), durable=False)
 
     async def _sort(self, queue: str) -> None:
         """Let what waits in a queue be in lanes before it becomes fair, a part at a time.
@@ -168,19 +177,27 @@ def _put_queue(
     settings: QueueSettings,
     seen: QueueSettings | None,
     transaction: Transaction,
-) -> bool:
+) -> tuple[QueueSettings, QueueSettings] | Literal[False]:
+    """What held for the queue before, and what does now; False when it is refused."""
+    before = _whole(transaction.db, name).effective
     if not _put(name, layer, settings, seen, transaction):
         return False
-    layers = _layers(transaction.db, name, QueueSettings)
-    (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
+    whole = _whole(transaction.db, name)
     scope = {"queue": name, "settings": _encode(whole.effective).decode()}
-    transaction.db.execute(SQL.flow_put if layers else SQL.flow_delete, scope)
+    is_said = whole != QueueFlow(name)
+    transaction.db.execute(SQL.flow_put if is_said else SQL.flow_delete, scope)
     if whole.effective.order is Order.FAIR:
         transaction.db.execute(SQL.lane_sort, {"queue": name})
     else:
         transaction.db.execute(SQL.flow_move, {"queue": name, "at": 0})
         transaction.db.execute(SQL.fair_prune, {"queue": name, "at": _LATEST})
-    return True
+    return before, whole.effective
+
+
+def _whole(db: sqlite3.Connection, name: str) -> QueueFlow:
+    layers = _layers(db, name, QueueSettings)
+    (whole,) = flow.queues((name, *one) for one in layers.items()) or [QueueFlow(name)]
+    return whole
 
 
 def _put_breaker(

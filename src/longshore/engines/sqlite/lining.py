@@ -22,12 +22,15 @@ __all__ = [
     "join_again",
     "leave",
     "leave_waiting",
+    "look_at",
     "open_due",
     "release",
 ]
 
 _json = msgspec.json.Encoder()
 _unhex = bytes.fromhex
+_AT_ONCE = 2_000
+"""Lines that are changed in one transaction because of what is said of their queue."""
 
 
 class _Joining(msgspec.Struct, array_like=True, gc=False):
@@ -124,6 +127,14 @@ def leave_waiting(transaction: Transaction, jobs: Iterable[Job]) -> None:
 def release(name: LineName, transaction: Transaction) -> bool:
     """Let a line go on without the dead that block it; whether there were any."""
     return _Lines(transaction, [name]).release(name)
+
+
+def look_at(queue: str, after: tuple[str, str], transaction: Transaction) -> tuple[str, str]:
+    """Have promote look at the next lines of a queue; the last of them, `after` if none."""
+    tenant, key = after
+    scope = {"queue": queue, "tenant": tenant, "key": key, "now": transaction.now}
+    found = transaction.db.execute(SQL.lines_look, {**scope, "limit": _AT_ONCE}).fetchall()
+    return max(found, default=after)
 
 
 def open_due(transaction: Transaction, limit: int) -> int:

@@ -24,6 +24,7 @@ from longshore.testing.contract.keeping import *
 from longshore.testing.contract.key_rates import *
 from longshore.testing.contract.limiting import *
 from longshore.testing.contract.lining import *
+from longshore.testing.contract.opening import *
 from longshore.testing.contract.outbox import *
 from longshore.testing.contract.pausing import *
 from longshore.testing.contract.promoting import *

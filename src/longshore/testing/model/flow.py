@@ -11,7 +11,7 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
-from longshore.core.line import Line, LineName
+from longshore.core.line import Line, LineName, may_open
 from longshore.testing.model.store import Store
 
 __all__ = ["ModelFlow"]
@@ -34,7 +34,10 @@ class ModelFlow:
     ) -> bool:
         """See `longshore.flow.Flow`."""
         flow.validate(name, settings)
+        before = self._store.effective(name)
         is_put = self._put(self._store.queue_settings, (name, layer), settings, seen)
+        if is_put and may_open(before, self._store.effective(name)):
+            self._store.lines.look_at(name)
         if self._store.effective(name).order is not Order.FAIR:
             self._store.shares.forget(name)
         return is_put

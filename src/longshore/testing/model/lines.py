@@ -75,6 +75,13 @@ class Lines:
         due = sorted((at, name) for name, at in self._opens.items() if at <= now)
         return sum(self._move_up(name) for _, name in due[:limit])
 
+    def look_at(self, queue: str) -> None:
+        """Other settings hold for a queue: its lines open at the next look, if they may."""
+        names = {_line_of(row.job) for row in self._rows.values() if row.place}
+        for name in names:
+            if name is not None and name.queue == queue and not self._dead.get(name):
+                self._opens[name] = self._now()
+
     @property
     def opens_at(self) -> int | None:
         """When the next line opens by itself."""

@@ -87,9 +87,12 @@ class Statements:
     leave_lines: str
     lend: str
     line_get: str
+    line_look: str
     line_up: str
     line_up_new: str
     lines_blocked: str
+    lines_look: str
+    lock_patience: str
     losses: str
     losses_add: str
     migration_add: str

@@ -127,6 +127,7 @@ class Statements:
     lines: str
     lines_blocked: str
     lines_due: str
+    lines_look: str
     losses: str
     migration_add: str
     migration_announce: str
@@ -193,6 +194,7 @@ class Statements:
     settle_scheduled: str
     settle_succeeded: str
     settled_history: str
+    shares: str
     sizes: str
     start: str
     tenant_delete: str
