@@ -6,15 +6,17 @@ python bench/worker_meter.py [--batch 1000] [--rounds 200]
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from time import monotonic, perf_counter
+from time import perf_counter
 
 from longshore.core import settle
+from longshore.core.answer import Share
 from longshore.core.job import Claim, JobId, NewJob, Submitted
 from longshore.engine import Engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
+from longshore.runtime.clock import SECOND, Clock, SystemClock
 from longshore.worker.budgets import Budgets
 from longshore.worker.meter import Meter
 
@@ -27,7 +29,7 @@ def main() -> None:
     asked = parser.parse_args()
     claims = [_claim(number) for number in range(asked.batch)]
     ends = [settle.succeeded(one, started_at=10, finished_at=30, result=None) for one in claims]
-    meter = Meter(Metrics(), Budgets(monotonic, Random()))
+    meter = Meter(Metrics(), Budgets(_Alone(), Random()))
     took = _best(
         asked.rounds, lambda: meter.count(claims, ends, special=0, refused=frozenset())
     )
@@ -39,6 +41,16 @@ def main() -> None:
         sys.stdout.write(
             f"submitted  {(counted - plain) / batch * 1e6:.3f} µs per job, {batch} at a time\n"
         )
+
+
+class _Alone:
+    """The standing of a worker that has no others beside it."""
+
+    clock: Clock = SystemClock()
+    shares: Sequence[Share] = ()
+
+    def engine_time(self, instant: float) -> int:
+        return int(instant * SECOND)
 
 
 class _Nowhere:

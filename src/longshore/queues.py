@@ -33,6 +33,9 @@ class QueueOptions(TypedDict, total=False):
     burst: int
     """Jobs that may start at once after a pause; unless given, what the rate brings in a
     second."""
+    retry_rate: float | str
+    """Retries that come back per second, in the whole fleet: a number, or `"30/m"`; unless
+    given, about as many as normally succeed."""
     max_depth: int
     """Jobs that may wait; past it submits are refused with QueueFullError."""
     max_depth_per_tenant: int

@@ -265,6 +265,21 @@ def test_a_retry_says_what_failed_and_how_often_it_may():
     assert text.endswith("dead after 1 more failure.")
 
 
+def test_a_retry_that_many_others_put_off_says_by_how_much():
+    why = Failure("ConnectionError", "refused", put_off=83 * SECOND)
+    job = a_job(State.SCHEDULED, run_at=NOW + 90 * SECOND, failures=1, failure=why)
+
+    _, (code, text, until) = told(job, settings=QueueSettings(retry_rate=0.5))
+    _, (_, usual, _) = told(job)
+
+    assert (code, until) == ("retry_rate", NOW + 90 * SECOND)
+    assert text == (
+        "Many jobs failed at once, and at most 0.5/s of those come back to queue mail: "
+        "it waits 1m23s longer than it would by itself."
+    )
+    assert "about as many as normally succeed" in usual
+
+
 def test_a_job_that_nobody_promotes_says_so():
     assert codes(a_job(State.SCHEDULED, run_at=NOW - HOUR)) == ["overdue"]
     assert codes(a_job(State.SCHEDULED, run_at=NOW - SECOND)) == ["scheduled"]

@@ -51,6 +51,64 @@ def test_what_failed_long_ago_is_forgotten():
 
 
 @given(
+    of=st.integers(1, 40),
+    rate=st.integers(1, 90_000),
+    first=st.integers(0, 5_000),
+    wishes=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 3 * SECOND)), max_size=300),
+)
+def test_a_fleet_brings_no_more_back_in_any_seconds_than_its_rate_says(
+    of: int, rate: int, first: int, wishes: list[tuple[int, int]]
+):
+    fleet = [RetryBudget() for _ in range(of)]
+    for place, budget in enumerate(fleet):
+        budget.share(place=place, of=of, rate=rate / 1_000)
+
+    now = first * SECOND
+    dues = [now + fleet[who % of].delay(wanted, now, 0.999) for who, wanted in wishes]
+
+    found = sorted(_seconds(dues).items())
+    for begin in range(len(found)):
+        total = 0
+        for at, count in found[begin : begin + 10]:
+            total += count
+            assert total <= -((found[begin][0] - at - 1) * rate // 1_000)
+
+
+def test_a_fleet_that_knows_of_itself_has_together_what_one_has():
+    def dues(of: int) -> Counter[int]:
+        fleet = [RetryBudget() for _ in range(of)]
+        for place, budget in enumerate(fleet):
+            budget.share(place=place, of=of, rate=None)
+            for second in range(60):
+                budget.succeeded(900 // of, second * SECOND)
+        now = 60 * SECOND
+        return _seconds([now + fleet[n % of].delay(0, now, 0.5) for n in range(9_000)])
+
+    assert set(dues(1).values()) == {810, 9_000 % 810}
+    assert max(dues(6).values()) <= 810
+
+
+def test_what_was_said_counts_and_not_what_succeeds():
+    budget = RetryBudget()
+    budget.succeeded(90_000, 0)
+    assert max(_seconds([budget.delay(0, SECOND, 0.0) for _ in range(900)]).values()) > 500
+
+    budget.share(place=0, of=1, rate=20.0)
+
+    later = _seconds([budget.delay(0, 900 * SECOND, 0.0) for _ in range(200)])
+    assert set(later.values()) == {20}
+
+
+def test_a_retry_that_has_its_part_far_ahead_is_placed_without_walking_there():
+    budget = RetryBudget()
+    budget.share(place=999, of=1_000, rate=0.001)
+
+    delays = [budget.delay(0, 0, 0.0) // SECOND for _ in range(2_000)]
+
+    assert delays == [999 + turn * 1_000_000 for turn in range(2_000)]
+
+
+@given(
     wishes=st.lists(
         st.tuples(st.integers(0, 10 * SECOND), st.integers(0, SECOND)), max_size=400
     )

@@ -31,6 +31,8 @@ class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Jobs that start per second, in the whole fleet; counted in thousandths."""
     burst: Burst | UnsetType | None = UNSET
     """Jobs that may start at once after a pause."""
+    retry_rate: Rate | UnsetType | None = UNSET
+    """Retries that come back per second, in the whole fleet; counted in thousandths."""
     max_depth: Jobs | UnsetType | None = UNSET
     """Jobs that may wait; past it submits are refused (429)."""
     max_depth_per_tenant: Jobs | UnsetType | None = UNSET
@@ -58,6 +60,9 @@ class SettingsView(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that start per second, in the whole fleet."""
     burst: int | None = None
     """Jobs that may start at once after a pause; null: what the rate brings in a second."""
+    retry_rate: float | None = None
+    """Retries that come back per second, in the whole fleet; null: about as many as normally
+    succeed."""
     max_depth: int | None = None
     """Jobs that may wait; past it submits are refused (429)."""
     max_depth_per_tenant: int | None = None

@@ -46,6 +46,7 @@ _OPTIONS: layers.Fields = {
     "max_running": (int, "JOBS", "Jobs of the queue that run at once, in the whole fleet."),
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
+    "retry_rate": (_rate, "RATE", "Retries that come back, in the whole fleet, such as 50/s."),
     "max_depth": (int, "JOBS", "Jobs that may wait; past it submits are refused."),
     "max_depth_per_tenant": (int, "JOBS", "The same of the jobs of one tenant."),
     "max_running_per_key": (int, "JOBS", "Jobs of one ordering key that run at once."),

@@ -4,7 +4,7 @@ import msgspec
 
 from longshore.core.job import Claim, Held
 
-__all__ = ["Exchanged", "Lapsed", "Promoted", "Reference", "Renewed"]
+__all__ = ["Exchanged", "Lapsed", "Promoted", "Reference", "Renewed", "Share"]
 
 Reference = tuple[int, int]
 """(handle, delivery): names one claim inside its session."""
@@ -31,6 +31,20 @@ class Exchanged(msgspec.Struct, frozen=True):
     """Seconds that passed before the exchange began: see `Session.claim_at_wakeup`."""
 
 
+class Share(msgspec.Struct, frozen=True):
+    """How a session shares one of its queues with the other sessions that are live."""
+
+    queue: str
+    place: int = 0
+    """How many older ones serve it."""
+    of: int = 1
+    """How many do, this one among them."""
+    retry_rate: float | None = None
+    """What holds for the queue, as `QueueSettings` have it; see `core.herd`."""
+    max_running: int | None = None
+    rate: float | None = None
+
+
 class Renewed(msgspec.Struct, frozen=True):
     """The answer to a renewal."""
 
@@ -43,6 +57,8 @@ class Renewed(msgspec.Struct, frozen=True):
     """Claims of this session that it did not know of; they went back, uncharged."""
     is_quiet: bool = False
     """Someone asked this worker to drain."""
+    shares: list[Share] = []
+    """By queue; a keeper, who decides nothing, is not told."""
 
 
 class Promoted(msgspec.Struct, frozen=True):

@@ -81,7 +81,7 @@ class Reason(msgspec.Struct, frozen=True):
 def explain(facts: Facts) -> list[Reason]:
     """Why the job does not run now, or what it does instead of waiting; never empty."""
     if facts.job.state is State.SCHEDULED:
-        return [_scheduled(facts), *_obstacles(facts)]
+        return [_scheduled(facts), *_put_off(facts), *_obstacles(facts)]
     if facts.job.state is State.RUNNING:
         return [_running(facts)]
     if facts.job.state is State.READY:
@@ -133,6 +133,20 @@ def _scheduled(facts: Facts) -> Reason:
         "retry",
         f"Attempt {job.failures} of {job.max_attempts} failed{why}; it is tried again {when}, "
         f"and dead after {left} more {'failure' if left == 1 else 'failures'}.",
+        job.run_at,
+    )
+
+
+def _put_off(facts: Facts) -> Iterable[Reason]:
+    """What the retry budget of the queue adds to the backoff."""
+    job, rate = facts.job, facts.settings.retry_rate
+    if job.failure is None or isinstance(job.failure.put_off, msgspec.UnsetType):
+        return
+    most = "about as many as normally succeed" if rate is None else f"at most {rate_text(rate)}"
+    yield Reason(
+        "retry_rate",
+        f"Many jobs failed at once, and {most} of those come back to queue {job.queue}: "
+        f"it waits {_span(job.failure.put_off)} longer than it would by itself.",
         job.run_at,
     )
 

@@ -121,8 +121,8 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max_depth_per_tenant: int | None = None
     """The same of one tenant's jobs."""
     retry_rate: float | None = None
-    """Retries that become ready per second."""
-    retry_burst: int | None = None
+    """Retries that come back per second, in the whole fleet; None: as many as normally succeed,
+    see `core.herd`."""
     on_dead: OnDead | None = None
 
 
@@ -147,13 +147,14 @@ ENFORCED = frozenset(
     {
         *("order", "aging", "max_running", "max_running_per_key", "rate", "burst"),
         *("rate_per_key", "burst_per_key", "max_depth", "max_depth_per_tenant", "on_dead"),
+        "retry_rate",
     }
 )
-"""The fields of QueueSettings that the engines heed. Only these are offered to people, by
-`app.queue`, the command line and HTTP; the others can be stored."""
+"""The fields of QueueSettings that are heeded. Only these are offered to people, by
+`app.queue`, the command line and HTTP; others could be stored."""
 
 RATES = frozenset({"rate", "rate_per_key", "retry_rate"})
-BURSTS = {"burst": "rate", "burst_per_key": "rate_per_key", "retry_burst": "retry_rate"}
+BURSTS = {"burst": "rate", "burst_per_key": "rate_per_key"}
 """Which rate each of them belongs to."""
 
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)

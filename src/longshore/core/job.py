@@ -154,6 +154,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     traceback: str = ""
     death: Death | msgspec.UnsetType = msgspec.UNSET
     """For a crash: the worker that died. Not set when the job's own process did."""
+    put_off: int | msgspec.UnsetType = msgspec.UNSET
+    """Microseconds that a retry waits beyond its backoff, because many failed; `core.herd`."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -23,6 +23,7 @@ settings = st.builds(
     max_running_per_key=st.sampled_from([None, None, 1, 2]),
     rate_per_key=st.sampled_from([None, None, None, 0.5, 7.0]),
     burst_per_key=st.sampled_from([None, 1, 3]),
+    retry_rate=st.sampled_from([None, None, 0.5]),
     on_dead=st.sampled_from([None, *OnDead]),
     order=st.sampled_from([None, None, *Order]),
     aging=st.sampled_from([None, 0, SECOND]),

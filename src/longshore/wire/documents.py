@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from longshore.core.answer import Share
 from longshore.core.backoff import LONGEST_US
 from longshore.core.job import Held
 
@@ -83,6 +84,8 @@ class FailureBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Text
     message: Text
     traceback: Text = ""
+    put_off_us: Delay | UnsetType = UNSET
+    """How much longer it waits than by its backoff, because many failed at once."""
 
 
 class SettlementBody(
@@ -203,6 +206,9 @@ class RenewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     released: int = 0
     is_quiet: bool = False
     """Someone asked this worker to drain: finish what runs, claim no more."""
+    shares: list[Share] = []
+    """With how many others the worker shares its queues: no more of their retries should be due
+    in a second than its part of what is normal, or of `retry_rate`."""
 
 
 class HeldAnswer(msgspec.Struct, frozen=True):

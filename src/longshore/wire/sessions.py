@@ -102,7 +102,7 @@ def settlement_body(one: Settlement) -> SettlementBody:
         finished_at_us=one.finished_at,
         result=msgspec.Raw(one.result) if one.result and is_json else UNSET,
         result_base64=None if is_json else one.result,
-        failure=None if why is None else FailureBody(why.kind, why.message, why.traceback),
+        failure=None if why is None else _failure_body(why),
         reason=one.reason,
     )
 
@@ -213,6 +213,7 @@ def renew_answer(answer: Renewed) -> RenewAnswer:
         lost=names_of(answer.lost),
         released=answer.released,
         is_quiet=answer.is_quiet,
+        shares=answer.shares,
     )
 
 
@@ -225,6 +226,7 @@ def renewed(answer: RenewAnswer) -> Renewed:
         references_of(answer.lost),
         answer.released,
         answer.is_quiet,
+        answer.shares,
     )
 
 
@@ -244,5 +246,10 @@ def _json(raw: msgspec.Raw | UnsetType) -> bytes | None:
     return None if isinstance(raw, UnsetType) else bytes(raw)
 
 
+def _failure_body(why: Failure) -> FailureBody:
+    return FailureBody(why.kind, why.message, why.traceback, why.put_off)
+
+
 def _failure(body: FailureBody) -> Failure:
-    return settle.failure(body.kind, body.message, body.traceback)
+    why = settle.failure(body.kind, body.message, body.traceback)
+    return msgspec.structs.replace(why, put_off=body.put_off_us)

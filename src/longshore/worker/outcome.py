@@ -160,7 +160,10 @@ class Judge:
         delay = self._budgets.delay(attempt.claim.queue, settlement.delay)
         if delay == settlement.delay:
             return settlement
-        return replace(settlement, delay=min(delay, LONGEST_US))
+        why = settlement.failure and replace(
+            settlement.failure, put_off=delay - settlement.delay
+        )
+        return replace(settlement, delay=min(delay, LONGEST_US), failure=why)
 
     def _delay(self, attempt: Attempt) -> int:
         handler, failures = attempt.handler, attempt.claim.failures + 1

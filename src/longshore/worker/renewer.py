@@ -13,6 +13,10 @@ __all__ = ["Renewer"]
 
 log = logging.getLogger("longshore.worker")
 
+_SOON = 0.1
+"""Seconds until it is looked again whether there is a session. The first renewal tells how it
+shares its queues."""
+
 
 class Renewer:
     """Renews each third of the lease; after a renewal that failed, ten times as often."""
@@ -37,7 +41,7 @@ class Renewer:
     async def tick(self) -> float:
         """Renew, and compare what both sides hold."""
         if not self._standing.is_live:
-            return self._every
+            return min(self._every, _SOON)
         held = [*self._slots.references(), *self._settler.references()]
         try:
             answer = await self._standing.renew(held)

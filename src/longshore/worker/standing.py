@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar, cast
 
+from longshore.core.answer import Share
 from longshore.core.job import Attempt, JobId, Report, Settlement
 from longshore.engine import (
     Completion,
@@ -97,6 +98,8 @@ class Standing:
         """When the engine last let this worker claim, whether or not there was anything."""
         self.fed = 0.0
         """When it last got something, wanted nothing, or was told that nothing will come."""
+        self.shares: Sequence[Share] = ()
+        """How the session shares its queues with others, as the last renewal told."""
 
     @property
     def token(self) -> int:
@@ -213,6 +216,7 @@ class Standing:
         if session is not self._session or sent >= self.until:
             raise LeaseLostError(session.token)
         self.until = max(self.until, self._end(sent))
+        self.shares = answer.shares
         return answer
 
     def transaction(

@@ -96,7 +96,7 @@ class Worker:
             every=settings.stuck_after.total_seconds() / _LOOKS,
         )
         self._flight = Flight(self._standing.engine_time)
-        budgets = Budgets(self._clock.monotonic, rng)
+        budgets = Budgets(self._standing, rng)
         self._settler = Settler(
             self._standing,
             self._flight,

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 one,
                 is_quick=options.quick,
                 url=options.url,
-                seed=options.seed,
+                changes=_changes(options),
                 say=lambda words: _tell(f"  {words}"),
             )
         except (ExperimentError, LongshoreError, ServerError) as error:
@@ -67,8 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--url", help="a PostgreSQL to use, or sqlite; else one of its own")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--workers", type=int, help="worker processes, where one would do")
     parser.add_argument("--out", type=Path, default=DATA, help="where data and plots go")
     return parser
+
+
+def _changes(options: argparse.Namespace) -> dict[str, object]:
+    asked = {"seed": options.seed, "workers": options.workers}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _chosen(names: Sequence[str]) -> Sequence[Experiment]:
@@ -99,7 +105,7 @@ def _break(
     _tell(f"{one.name}, although {fault_of(one.plant)}")
     try:
         record = perform(
-            one, is_quick=True, url=options.url, seed=options.seed, planted=one.plant
+            one, is_quick=True, url=options.url, changes=_changes(options), planted=one.plant
         )
     except (ExperimentError, LongshoreError, ServerError) as error:
         _tell(f"  could not be done: {error}")

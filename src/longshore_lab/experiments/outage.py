@@ -5,6 +5,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
@@ -47,18 +49,25 @@ class Outage(Config, frozen=True, kw_only=True):
     outage_seconds: float = 60.0
     max_attempts: int = 25
     slots: int = 64
+    """Of each worker."""
+    workers: int = 1
+    """Processes."""
 
 
 def run(stage: Stage, config: Outage) -> Findings:
-    """Produce here, run in another process, and count starts by second."""
-    with stage.store() as url, stage.sampled(url) as sampler:
+    """Produce here, run in other processes, and count starts by second."""
+    with stage.store() as url, stage.sampled(url) as sampler, ExitStack() as stack:
         down = time.perf_counter() + _START + config.warm_seconds
         path = stage.folder / "succeeded"
         asked = {"slots": config.slots, "down": down, "up": down + config.outage_seconds}
-        with Crew("worker", work, url=url, path=str(path), **asked) as crew:
+        crews = [
+            stack.enter_context(Crew("worker", work, url=url, path=str(path), **asked))
+            for _ in range(config.workers)
+        ]
+        for crew in crews:
             crew.told()
-            sent, counts, over = asyncio.run(_produce(url, config, down))
-            series: Series = [tuple(one) for one in crew.stop()]
+        sent, counts, over = asyncio.run(_produce(url, config, down))
+        series = _together([crew.stop() for crew in crews])
     right = _right(path, sent)
     peak, normal, most_tries = _judged(config, series)
     herd = peak / max(normal, 1.0)
@@ -118,8 +127,19 @@ async def work(url: str, path: str, *, slots: int, down: float, up: float) -> Se
         await told_to_stop()
         working.cancel()
         await asyncio.wait([working])
-    seconds = range(min(at for at, _ in started), max(at for at, _ in started) + 1)
+    seconds = sorted({at for at, _ in started})
     return [(at, started[at, False], started[at, True]) for at in seconds]
+
+
+def _together(series: Sequence[Series]) -> Series:
+    """The starts of all workers, second by second."""
+    first: Counter[int] = Counter()
+    again: Counter[int] = Counter()
+    for at, tries, retries in chain.from_iterable(series):
+        first[at] += tries
+        again[at] += retries
+    seconds = range(min(first), max(first) + 1)
+    return [(at, first[at], again[at]) for at in seconds]
 
 
 async def _produce(url: str, config: Outage, down: float) -> tuple[int, QueueCounts, float]:

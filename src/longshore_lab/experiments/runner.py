@@ -4,7 +4,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from longshore.runtime.process import available_cores
 from longshore_lab.experiments.chart import draw
-from longshore_lab.experiments.experiment import Config, Experiment, Stage
+from longshore_lab.experiments.experiment import Config, Experiment, ExperimentError, Stage
 from longshore_lab.experiments.findings import Catch, Findings, Machine, Record
 from longshore_lab.experiments.plants import fault_of
 from longshore_lab.experiments.screen import picture
@@ -31,14 +31,15 @@ def perform(
     *,
     is_quick: bool,
     url: str | None = None,
-    seed: int | None = None,
+    changes: Mapping[str, object] | None = None,
     planted: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
-    """Do it, and write nothing."""
+    """Do it, with changes to its configuration, and write nothing."""
     config: Config = experiment.quick if is_quick else experiment.full
-    if seed is not None:
-        config = replace(config, seed=seed)
+    if unknown := sorted((changes or {}).keys() - set(config.__struct_fields__)):
+        raise ExperimentError(f"{experiment.name} has no {unknown[0]}")
+    config = replace(config, **changes or {})
     load, when, began = os.getloadavg()[0], datetime.now(UTC), time.perf_counter()
     with Stage(url, say) as stage:
         findings = experiment.run(stage, config)

@@ -21,6 +21,7 @@ from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.exchanging import read_meta, turns
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.rows import renewed
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, ExchangeOrderError, LeaseLostError
 
@@ -136,14 +137,7 @@ class AttachedSession:
             await apply(connection, self._token, self._worker, plan, row["now"])
             if strange:
                 await connection.execute(SQL.tell_running, self._token)
-            return Renewed(
-                row["now"],
-                row["expires_at"],
-                _unwanted(book),
-                lost,
-                len(strange),
-                row["is_quiet"],
-            )
+            return renewed(row, _unwanted(book), lost=lost, released=len(strange))
 
         return await self._database.transact(body)
 

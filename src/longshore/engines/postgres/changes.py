@@ -265,12 +265,14 @@ class Changes:
         return event.encode(groups) if groups else None
 
 
-def few(groups: dict[Respan, int], failures: int) -> dict[Respan, int]:
+def few(
+    groups: dict[Respan, int], failures: int, *, most_apart: int | None = None
+) -> dict[Respan, int]:
     """The same with fewer delays: a retry waits up to a quarter longer, for others to go with.
 
     With a span for each, three rows would come and go for one attempt of one job. `failures`
     are those before: a job that has no more of them was snoozed, and waits as long as it said,
-    unless there are too many. Decision 0052.
+    unless there are too many. Decision 0052. With `most_apart` none waits so much longer.
     """
     fewer: dict[Respan, int] = {}
     alike: dict[tuple[int, ...], list[tuple[Respan, int]]] = {}
@@ -286,7 +288,8 @@ def few(groups: dict[Respan, int], failures: int) -> dict[Respan, int]:
         together, shortest, count = found[0][0], 0, 0
         for key, mask in found:
             delay = key.delay or 0
-            if count >= fewest and delay < shortest:
+            is_far = most_apart is not None and (together.delay or 0) - delay >= most_apart
+            if is_far or (count >= fewest and delay < shortest):
                 together, count = key, 0
             if not count:
                 shortest = delay * 4 // 5 if failed > failures else delay

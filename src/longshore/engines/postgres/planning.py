@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+import msgspec
+
 from longshore.core import event
 from longshore.core.event import Name
 from longshore.core.job import Report, Settlement
@@ -31,6 +33,8 @@ _LATE = 5.0
 _SWEPT = 4
 """Old spans that one exchange looks at."""
 _DELAYED = {Verb.RETRY, Verb.SNOOZE}
+_APART_US = 250_000
+"""How much longer a retry may wait for others to go with, where many are put off."""
 
 _Ending = tuple[HeldSpan, list[Settlement]]
 
@@ -296,7 +300,9 @@ class Plan:
                     span.lapses + one.lapse,
                 )
                 again[key] = again.get(key, 0) | 1 << (one.handle & _ORDINAL)
-        for key, mask in few(again, span.failures).items():
+        # What the retry budget spread over seconds must not come back in fewer of them.
+        most_apart = _APART_US if any(map(_is_put_off, found)) else None
+        for key, mask in few(again, span.failures, most_apart=most_apart).items():
             self._changes.put_back(span, key, mask)
 
     def _heeded(self, one: Settlement) -> Settlement:
@@ -335,6 +341,10 @@ def _is_plain(one: Settlement) -> bool:
     return (
         one.verb is Verb.SUCCEED and one.started_at is not None and one.finished_at is not None
     )
+
+
+def _is_put_off(one: Settlement) -> bool:
+    return one.failure is not None and one.failure.put_off is not msgspec.UNSET
 
 
 def _times(one: Settlement) -> tuple[int, tuple[int, int]]:

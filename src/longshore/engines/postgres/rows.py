@@ -2,14 +2,16 @@
 
 import msgspec
 
+from longshore.core.answer import Reference, Renewed, Share
 from longshore.core.job import Attempt, Failure, Job, Progress
 from longshore.core.line import PARKED
 from longshore.core.state import State
 from longshore.engines.postgres.database import Record
 
-__all__ = ["attempt", "job"]
+__all__ = ["attempt", "job", "renewed"]
 
 _failure = msgspec.json.Decoder(Failure)
+_shares = msgspec.json.Decoder(list[Share])
 _tags = msgspec.json.Decoder(tuple[str, ...])
 _MADE = {"state", "failure", "parked", "tags", "progress"}
 _AS_STORED = [name for name in Job.__struct_fields__ if name not in _MADE]
@@ -39,6 +41,19 @@ def attempt(row: Record) -> Attempt:
         finished_at=row["finished_at"],
         failure=_read_failure(row["failure"]),
     )
+
+
+def renewed(
+    row: Record,
+    unwanted: list[Reference],
+    *,
+    lost: list[Reference],
+    released: int,
+) -> Renewed:
+    """The answer to a renewal, from a row of `session_renew`."""
+    shares = _shares.decode(row["shares"] or "[]")
+    times = row["now"], row["expires_at"]
+    return Renewed(*times, unwanted, lost, released, row["is_quiet"], shares)
 
 
 def _read_progress(row: Record) -> Progress | None:

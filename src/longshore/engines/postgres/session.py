@@ -18,6 +18,7 @@ from longshore.engines.postgres.eras import check_in
 from longshore.engines.postgres.exchanging import Meta, Told, read_meta, turns
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.rows import renewed
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.wake import Vigil
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
@@ -176,10 +177,10 @@ class PostgresSession:
                         plan = Plan(self._book, _moment())
                         return await self._renew(connection, plan, number, known, started)
 
-                    renewed = await self._database.transact(body)
-                    if renewed is not None:
-                        plan.commit(renewed.now)
-                        return renewed
+                    answer = await self._database.transact(body)
+                    if answer is not None:
+                        plan.commit(answer.now)
+                        return answer
                     self._is_doubtful = True
 
     async def wait(self, seconds: float) -> None:
@@ -326,9 +327,7 @@ class PostgresSession:
         await apply(connection, self._token, self._worker, plan, row["now"])
         if strange:
             await connection.execute(SQL.tell_running, self._token)
-        return Renewed(
-            row["now"], row["expires_at"], self._unwanted(), lost, len(strange), row["is_quiet"]
-        )
+        return renewed(row, self._unwanted(), lost=lost, released=len(strange))
 
     async def _meet(self, connection: Connection, number: int) -> None:
         """Enter what the store handed out and no answer told of."""

@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from longshore.core import event, settle
+from longshore.core.answer import Share
 from longshore.core.event import Group, Name
 from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
@@ -261,7 +262,13 @@ class SqliteSession:
         if held is not None:
             lost, released = self._reconcile(transaction, number, set(held))
         return Renewed(
-            transaction.now, expires_at, self._unwanted(transaction), lost, released, is_quiet
+            transaction.now,
+            expires_at,
+            self._unwanted(transaction),
+            lost,
+            released,
+            is_quiet,
+            [Share(*row) for row in transaction.db.execute(SQL.shares, scope)],
         )
 
     def _reconcile(

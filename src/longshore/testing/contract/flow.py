@@ -28,7 +28,6 @@ EVERYTHING = QueueSettings(
     max_depth=1_000_000,
     max_depth_per_tenant=1_000,
     retry_rate=50.0,
-    retry_burst=60,
     on_dead=OnDead.BLOCK,
 )
 

@@ -1,6 +1,8 @@
 import pytest
 
 from longshore.core import settle
+from longshore.core.answer import Share
+from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.engine import Engine
 from longshore.errors import LeaseLostError
@@ -46,6 +48,27 @@ async def test_a_renewal_never_shortens_a_lease(engine: Engine, clock: ManualClo
     renewed = await worker.session.renew()
 
     assert renewed.expires_at >= end
+
+
+async def test_a_renewal_tells_with_how_many_others_a_session_shares_its_queues(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(retry_rate=12.5))
+    await engine.put_queue("bulk", Layer.OVERRIDDEN, QueueSettings(rate=5.0))
+    gone = await a_worker(engine, queues=("mail",))
+    clock.advance(LEASE // 2)
+    first = await a_worker(engine, queues=("mail",))
+    second = await a_worker(engine, queues=("bulk", "mail"))
+    left = await a_worker(engine, queues=("mail", "other"))
+    assert (await left.session.renew()).shares[0] == Share("mail", 3, 4, 12.5)
+    await left.session.close()
+    clock.advance(LEASE // 2)
+
+    shares = (await second.session.renew()).shares
+
+    assert shares == [Share("bulk", 0, 1, rate=5.0), Share("mail", 1, 2, 12.5)]
+    assert (await first.session.renew()).shares == [Share("mail", 0, 2, 12.5)]
+    assert gone.session.token < first.session.token
 
 
 @pytest.mark.parametrize("late", [0, 1, LEASE])

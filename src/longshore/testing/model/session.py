@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from longshore.core import breaker, event
+from longshore.core.answer import Share
 from longshore.core.event import Name
 from longshore.core.flow import Order
 from longshore.core.job import Progress, Report, Settlement
@@ -94,6 +95,7 @@ class ModelSession:
             lost=lost,
             released=released,
             is_quiet=lease.is_quiet,
+            shares=[self._share(queue) for queue in sorted(set(lease.queues))],
         )
 
     async def wait(self, seconds: float) -> None:
@@ -112,6 +114,18 @@ class ModelSession:
             self._store.release(self._held())
             del self._store.leases[self.token]
             self._store.commit()
+
+    def _share(self, queue: str) -> Share:
+        store = self._store
+        serving = [
+            one.token
+            for one in store.leases.values()
+            if one.expires_at > store.now() and queue in one.queues
+        ]
+        place = sum(token < self.token for token in serving)
+        said = store.effective(queue)
+        limits = said.retry_rate, said.max_running, said.rate
+        return Share(queue, place, len(serving), *limits)
 
     def _live_lease(self) -> Lease:
         lease = self._store.leases.get(self.token)
