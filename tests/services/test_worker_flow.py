@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -410,3 +411,37 @@ async def test_a_worker_that_has_enough_of_a_flood_takes_another_tenants_job_wit
 
     assert is_claimed
     assert entered[:4] == ["flood", "flood", "flood", "quiet"]
+
+
+async def test_what_a_limit_lets_run_does_not_wait_in_one_worker_while_another_has_room(
+    shop: Workshop,
+):
+    waiting, running = Waiting(shop), Counter[str]()
+
+    async def quick(_: Any) -> None: ...
+
+    async def long(_: Any) -> None:
+        running["now"] += 1
+        await within(waiting.open.wait())
+
+    shop.task("quick", quick)
+    shop.task("long", long)
+    await shop.engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_running=4))
+    one = shop.worker(name="one", concurrency=2, lease=timedelta(seconds=1))
+    two = shop.worker(name="two", concurrency=4, lease=timedelta(seconds=1))
+
+    async def knows_its_queues() -> bool:
+        return all(view.renewed_at >= since for view in await shop.engine.sessions())
+
+    async with shop.working(one):
+        await eventually(shop.engine.sessions)
+        shop.clock.advance(1_000)
+        since = shop.clock.now()
+        await eventually(knows_its_queues)
+        await shop.engine.submit([a_job(type="quick") for _ in range(400)])
+        await eventually(lambda: one.stats.succeeded == 400, every=0.001)
+        await shop.engine.submit([a_job(type="long") for _ in range(9)])
+        async with shop.working(two):
+            await eventually(lambda: running["now"] == 4)
+            waiting.open.set()
+            await eventually(lambda: one.stats.succeeded + two.stats.succeeded == 409)

@@ -13,6 +13,7 @@ from longshore.worker.departure import Departure, Ending
 from longshore.worker.guard import Guard
 from longshore.worker.order import QueueOrder
 from longshore.worker.pace import Pace
+from longshore.worker.restraint import Restraint
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
@@ -31,9 +32,6 @@ _SHARE = 4
 is then a bounded share of the work, however slow it is."""
 _LONGEST_FLUSH = 0.025
 _PROMOTED = 1_000
-_FEW = 16
-"""Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
-turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
 _UNHEARD = 1 << 30
 
 
@@ -71,6 +69,7 @@ class Fetcher:
         self._departure = departure
         self._order = QueueOrder(settings.queues)
         self._appetite = Appetite(self._order.names)
+        self._restraint = Restraint(self._standing, self._order.names)
         self._claim_batch = settings.claim_batch
         self._flush_batch = settings.flush_batch
         self._flush_after = settings.flush_after.total_seconds()
@@ -161,19 +160,13 @@ class Fetcher:
         """
         if self._departure.ending is not None or self._guard.is_shut:
             return 0
-        ahead = self._pace.ahead
-        want = self._slots.spare + ahead
-        # A claim of two or three to keep the buffer brimful is not worth its commit. But what
-        # became due goes before what waits here, and so does who comes by turns.
-        if want < max(ahead // 2, 1):
-            is_worth = self._has_due or (rides and self._pace.by_turns)
-            has_room = ahead >= 4 * _FEW and want > -_FEW
-            want = max(want, _FEW) if is_worth and has_room else 0
+        want = self._pace.want(self._slots.spare, has_due=self._has_due, rides=rides)
         return min(want, self._claim_batch)
 
     def _request(self, want: int, order: tuple[str, ...] | None = None) -> Request:
         room, now = self._slots.lanes.child_room, self._loop.time()
-        return self._appetite.request(want, room, order, now)
+        asked = self._appetite.request(want, room, order, now)
+        return self._restraint.request(asked, self._slots.spare, now)
 
     def _delay(self) -> float:
         """Seconds until the next exchange is worth sending."""
@@ -243,7 +236,7 @@ class Fetcher:
     async def _pause(self, delay: float) -> None:
         self._settler.ring_at = self._flush_batch if len(self._settler) else 1
         # With rooms to fill, the next look has its time already.
-        is_full = not self._want()
+        is_full = not self._request(self._want()).want
         self._slots.rings_when_free = is_full and (
             self._is_woken or self._look_after < self._poll or self._guard.is_shut
         )
@@ -306,6 +299,11 @@ class Fetcher:
         if claims:
             self._pace.by_turns = bool(answer.fair)
         self._standing.stats.claimed += len(claims)
+        excess = self._restraint.received(request, answer, self._slots.spare, self._last)
+        if excess:
+            self._settler.release(excess)
+            gone = {one.handle for one in excess}
+            claims = [one for one in claims if one.handle not in gone]
         if self._departure.ending is None:
             surplus = self._slots.accept(self._guard.sort(claims), answer.fair)
             self._settler.release(surplus)
@@ -336,6 +334,8 @@ class Fetcher:
             look_after = min(look_in / SECOND, self._poll)
         # What children's queues lack says nothing of the others.
         known = self._look_after if request.is_for_children else self._poll
+        if request.is_partial:
+            known = min(known, self._restraint.due_in(self._slots.spare, self._last))
         self._look_after = min(look_after, known)
 
     def _mind(self, claims: Sequence[Claim], *, is_heard: bool) -> None:

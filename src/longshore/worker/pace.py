@@ -10,6 +10,9 @@ _AHEAD_BY_TURNS = 0.02
 exchange then takes about as long as what it claims was to last: whoever comes waits for two."""
 _BATCH_BY_TURNS = 256
 """There, the least that is worth an exchange. Where commits are slow fewer would starve it."""
+_FEW = 16
+"""Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
+turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
 _WINDOW = 0.01
 _MEMORY = 0.25
 """Seconds after which a rate that has ended counts for nothing."""
@@ -49,3 +52,18 @@ class Pace:
         if not self.by_turns:
             return ahead
         return min(ahead, max(int(self._rate * _AHEAD_BY_TURNS), _BATCH_BY_TURNS))
+
+    def want(self, spare: int, *, has_due: bool, rides: bool) -> int:
+        """How many jobs to ask for, with so many rooms for which none waits.
+
+        `has_due`: some became due. `rides`: asking costs no commit of its own.
+        """
+        ahead = self.ahead
+        want = spare + ahead
+        # A claim of two or three to keep the buffer brimful is not worth its commit. But what
+        # became due goes before what waits here, and so does who comes by turns.
+        if want < max(ahead // 2, 1):
+            is_worth = has_due or (rides and self.by_turns)
+            has_room = ahead >= 4 * _FEW and want > -_FEW
+            want = max(want, _FEW) if is_worth and has_room else 0
+        return want
