@@ -51,7 +51,9 @@ class Hand:
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """What the worker or its keeper logged under this name."""
-        written = [json.loads(line) for line in self._log.read_text().splitlines()]
+        # The last one may be on its way.
+        whole, _, _ = self._log.read_text().rpartition("\n")
+        written = [json.loads(line) for line in whole.splitlines()]
         return [line for line in written if line.get("event") == event]
 
     async def logged(self, event: str, count: int = 1) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Yard:
         lines = [
             json.loads(line)
             for log in sorted(self.folder.glob("*.log"))
-            for line in log.read_text().splitlines()
+            for line in log.read_text().rpartition("\n")[0].splitlines()
             if line.startswith("{")
         ]
         return [line for line in lines if line["event"] == event]
