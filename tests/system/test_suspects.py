@@ -110,8 +110,9 @@ async def test_an_operator_who_kills_workers_makes_no_innocent_job_dead(
         (ended,) = await yard.ended([held])
 
     assert (ended.state, ended.failures, ended.crashes) == (State.SUCCEEDED, 0, kills)
-    history = await yard.history(held)
-    assert [one.outcome for one in history] == ["crashed"] * kills + ["succeeded"]
+    # From the fourth on it is put off before it runs again, uncharged.
+    ran = [one for one in await yard.history(held) if one.outcome != "snoozed"]
+    assert [one.outcome for one in ran] == ["crashed"] * kills + ["succeeded"]
     assert yard.runs()[0] == kills + 1
     # Until it was a suspect it ran in its worker, whose parent is this process.
     in_worker = [parent == os.getpid() for _, _, parent in yard.ledger()]
