@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from longshore.core.door import Refusal
 from longshore.core.webhook import Endpoint
 
 __all__ = ["Endpoints"]
@@ -29,4 +30,20 @@ class Endpoints(Protocol):
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove it, or WebhookNotFoundError. Deliveries that wait are not made."""
+        ...
+
+    async def enter_webhook(
+        self, endpoint_id: str, holder: str, *, most: int, lease: int
+    ) -> Refusal | None:
+        """Let a delivery go to the endpoint, one of at most so many of the whole fleet.
+
+        None: it may; its place is its own until it leaves, at most `lease` microseconds.
+        WebhookNotFoundError where the endpoint is gone.
+        """
+        ...
+
+    async def leave_webhook(
+        self, endpoint_id: str, holder: str, *, is_success: bool | None
+    ) -> None:
+        """Give the place back, and tell the fleet how it went; None: that says nothing."""
         ...

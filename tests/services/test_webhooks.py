@@ -1,11 +1,13 @@
 """Webhooks: signed and delivered, tried again, never turned inward, and nobody's burden."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
+import httpx
 import pytest
 from msgspec.structs import replace
 from receiver import Receiver, listening, replies, running
@@ -13,7 +15,10 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from test_task_http_guard import INWARD, NAMES
 
 from longshore import Longshore, Settings, webhooks
+from longshore.api.application import Application
+from longshore.api.service import Service
 from longshore.core import webhook
+from longshore.core.account import NewKey, Scope
 from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.core.view import JobFilter
@@ -21,9 +26,12 @@ from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.engine import Engine
 from longshore.engines import open_engine
+from longshore.engines.remote.engine import RemoteEngine
+from longshore.engines.remote.line import Line
 from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
+from longshore.runtime.keys import mint
 from longshore.scheduler.notify import CONSUMER, Notifier
 from longshore.tasks.settings import WebhookSettings
 from longshore.tasks.webhook import WebhookTask
@@ -420,46 +428,113 @@ async def test_a_slot_is_free_within_half_a_minute(engine: Engine, receiver: Rec
         assert clock() - began < 30
 
 
-async def test_an_endpoint_has_so_many_slots_and_rests_when_it_keeps_failing(
-    engine: Engine, receiver: Receiver
-):
-    receiver.answer = drip
-    async with delivering(
-        engine, receiver.url, max_running=1, timeout=timedelta(seconds=0.2)
-    ) as (task, made):
-        outcomes = await asyncio.gather(
-            *(task.deliver(made.id, f"msg_{n}", "job.dead", "{}") for n in range(3)),
-            return_exceptions=True,
-        )
-        receiver.answer = replies(500)
-        for _ in range(4):
-            with pytest.raises(Retry):
-                await task.deliver(made.id, "msg_1", "job.dead", "{}")
-        with pytest.raises(Snooze, match="keeps failing"):
-            await task.deliver(made.id, "msg_1", "job.dead", "{}")
-
-    assert sorted(type(one).__name__ for one in outcomes) == ["Retry", "Snooze", "Snooze"]
-    assert receiver.connections == 5
-
-
-async def test_when_its_rest_is_over_one_delivery_goes_first(
-    engine: Engine, receiver: Receiver
-):
+@pytest.fixture
+async def timed(store: str) -> AsyncIterator[tuple[Engine, ManualClock]]:
+    """A store whose clock is set by hand."""
     clock = ManualClock()
-    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
-    task = WebhookTask(lambda: engine, replace_settings(timeout=timedelta(seconds=0.2)))
-    receiver.answer = replies(500)
-    with running(CLAIM, clock=clock):
-        for _ in range(5):
-            with pytest.raises(Retry):
-                await task.deliver(made.id, "msg_1", "job.dead", "{}")
-        with pytest.raises(Snooze):
-            await task.deliver(made.id, "msg_1", "job.dead", "{}")
-        clock.advance(31 * SECOND)
-        receiver.answer = drip
-        outcomes = await asyncio.gather(
-            *(task.deliver(made.id, f"msg_{n}", "job.dead", "{}") for n in range(3)),
-            return_exceptions=True,
-        )
+    engine = open_engine(store, clock=clock)
+    await engine.migrate()
+    yield engine, clock
+    await engine.close()
 
-    assert sorted(type(one).__name__ for one in outcomes) == ["Retry", "Snooze", "Snooze"]
+
+Worker = Callable[[], Coroutine[object, object, str]]
+
+
+def workers(engine: Engine, endpoint: Endpoint, *, most: int = 1) -> tuple[Worker, Worker]:
+    """What two worker processes do with one delivery after the other, and how each ends."""
+    deliveries = count(1)
+
+    def a_worker() -> Worker:
+        settings = replace_settings(timeout=timedelta(seconds=0.2), max_running=most)
+        task = WebhookTask(lambda: engine, settings)
+
+        async def deliver() -> str:
+            with running(replace(CLAIM, delivery=next(deliveries))):
+                try:
+                    await task.deliver(endpoint.id, "msg_1", "job.dead", "{}")
+                except (Retry, Snooze) as end:
+                    return f"{type(end).__name__}: {end.reason}"
+            return "delivered"
+
+        return deliver
+
+    return a_worker(), a_worker()
+
+
+BUSY, RESTS = "Snooze: the endpoint is busy", "Snooze: the endpoint keeps failing"
+
+
+async def test_all_workers_together_have_so_many_slots_of_an_endpoint(
+    timed: tuple[Engine, ManualClock], receiver: Receiver
+):
+    engine, _ = timed
+    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    first, second = workers(engine, made, most=2)
+    receiver.answer = drip
+
+    ends = await asyncio.gather(first(), first(), second(), second(), second())
+    receiver.answer = replies(204)
+    after = await second()
+
+    assert sorted(ends)[2:] == [BUSY] * 3
+    assert all(end.startswith("Retry") for end in sorted(ends)[:2])
+    assert after == "delivered"
+    assert receiver.connections == 3
+
+
+async def test_an_endpoint_that_keeps_failing_rests_and_then_one_delivery_goes_first(
+    timed: tuple[Engine, ManualClock], receiver: Receiver
+):
+    engine, clock = timed
+    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    first, second = workers(engine, made, most=4)
+    receiver.answer = replies(500)
+
+    failed = [await first(), await second(), await first(), await second(), await first()]
+    resting = [await first(), await second()]
+    clock.advance(31 * SECOND)
+    receiver.answer = drip
+    probing = await asyncio.gather(first(), second(), first())
+
+    assert all(end.startswith("Retry") for end in failed)
+    assert resting == [RESTS, RESTS]
+    assert sorted(probing)[1:] == [BUSY, BUSY]
+    assert receiver.connections == 6
+
+
+async def test_a_store_that_is_away_when_a_message_arrived_does_not_send_it_again(
+    engine: Engine, receiver: Receiver
+):
+    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    flaky = FlakyEngine(engine)
+    flaky.lose_answers(1, of=["leave_webhook"])
+    first, _ = workers(flaky.as_engine, made)
+
+    end = await first()
+
+    assert end == "delivered"
+
+
+async def test_a_workers_key_suffices_to_deliver_and_to_say_how_it_went(
+    engine: Engine, receiver: Receiver
+):
+    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    key = mint()
+    await engine.add_key(
+        NewKey(id=key.id, digest=key.digest, tenant=None, scopes=(Scope.WORK,))
+    )
+    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
+    remote = RemoteEngine(Line("http://localhost", key=key.text, transport=transport))
+    first, _ = workers(remote, made)
+
+    receiver.answer = replies(500)
+    failed = await first()
+    failing = await engine.get_webhook(made.id)
+    receiver.answer = replies(200)
+    good = await first()
+
+    assert failed.startswith("Retry: answered 500")
+    assert failing.failing_since is not None
+    assert good == "delivered"
+    assert (await engine.get_webhook(made.id)).failing_since is None

@@ -74,7 +74,7 @@ class WebhookSettings:
     timeout: timedelta = timedelta(seconds=20)
     """Name lookup, connection, request and answer together never take longer."""
     max_running: int = 4
-    """Deliveries to one endpoint that a worker process makes at once."""
+    """Deliveries to one endpoint that the whole fleet makes at once."""
     disable_after: timedelta = timedelta(days=5)
     """An endpoint whose every delivery fails for so long is disabled."""
     ca_file: str | None = None

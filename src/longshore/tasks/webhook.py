@@ -8,15 +8,14 @@ What an answer means for the delivery:
     anything else, no answer   tried again on the schedule; redirects are not followed
     a URL that leads inward    dead, before anything is sent
 
-An endpoint has so many slots of a worker and no more, and one that keeps failing rests for a
-while: what would go there meanwhile waits uncharged, and others are served.
+So many deliveries of the whole fleet go to an endpoint at once and no more, and one that keeps
+failing rests for a while: what would go there meanwhile waits uncharged, and others are served.
 """
 
 import importlib
 import random
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from longshore.core import webhook
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.endpoints import Endpoints
-from longshore.errors import ConfigError, WebhookNotFoundError
+from longshore.errors import ConfigError, EngineError, WebhookNotFoundError
 from longshore.running import current_job
 from longshore.runtime.acting import acting
 from longshore.tasks.guard import Guard, Resolver, lookup
@@ -34,18 +33,14 @@ from longshore.tasks.http import HttpAnswer, Request, retry_after
 from longshore.tasks.settings import HttpTaskSettings, WebhookSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from longshore.tasks.outbound import Outbound
 
 __all__ = ["WebhookTask"]
 
 _BUSY = frozenset({429, 502, 503, 504})
 _GONE = 410
-_FAILURES = 5
-"""Failures in a row after which an endpoint rests."""
-_REST = timedelta(seconds=30)
-_MOST_DOORS = 10_000
+_MARGIN = timedelta(seconds=5)
+"""A worker that dies gives its places back so long after the longest request."""
 _LONGEST_RETRY_AFTER = timedelta(days=1)
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
@@ -64,7 +59,6 @@ class WebhookTask:
         self._settings = settings or WebhookSettings()
         self._guard = Guard(self._settings.allowed_networks, resolve)
         self._outbound: Outbound | None = None
-        self._doors: OrderedDict[str, _Door] = OrderedDict()
         self._rng = random.Random()
 
     async def deliver(
@@ -72,16 +66,13 @@ class WebhookTask:
     ) -> dict[str, Any]:
         """Send the message once, signed; the answer's status decides how the job ends."""
         found = await self._known(endpoint)
-        door = self._door(endpoint)
-        with door.passed(self._settings.max_running, self._rng):
-            answer = await self._sent(found, message, body, door)
+        answer = await self._inside(found, message, body)
         if answer.status == _GONE:
             await self._note(found, lambda seen: replace(seen, disabled="it answered 410"))
             raise Dead(f"{found.url} answered 410, so it is disabled")
-        if not 200 <= answer.status < 300:
+        if not _is_success(answer):
             reason = f"answered {answer.status}: {answer.body or '':.200}"
-            await self._failed(found, door, reason, answer)
-        door.failures = 0
+            await self._failed(found, reason, answer)
         if found.failing_since is not None:
             await self._note(found, lambda seen: replace(seen, failing_since=None))
         return {"status": answer.status}
@@ -98,9 +89,40 @@ class WebhookTask:
             raise Cancel(f"the endpoint is disabled: {found.disabled}")
         return found
 
-    async def _sent(
-        self, found: Endpoint, message: str, body: str, door: "_Door"
-    ) -> HttpAnswer:
+    async def _inside(self, found: Endpoint, message: str, body: str) -> HttpAnswer:
+        """What the endpoint answers; Snooze while it has no room, or rests."""
+        holder = f"{current_job().id} {current_job().delivery}"
+        await self._enter(found, holder)
+        is_success: bool | None = None
+        try:
+            answer = await self._sent(found, message, body)
+            is_success = _is_success(answer)
+        except Retry:
+            is_success = False
+            raise
+        finally:
+            # What is not given back lapses, and a message that arrived is not to come twice.
+            with suppress(EngineError):
+                await self._endpoints().leave_webhook(found.id, holder, is_success=is_success)
+        return answer
+
+    async def _enter(self, found: Endpoint, holder: str) -> None:
+        lease = (self._settings.timeout + _MARGIN) // timedelta(microseconds=1)
+        try:
+            refusal = await self._endpoints().enter_webhook(
+                found.id, holder, most=self._settings.max_running, lease=lease
+            )
+        except WebhookNotFoundError:
+            raise Cancel("the endpoint is gone") from None
+        if refusal is not None:
+            # Spread, or all would come back at once.
+            after = self._rng.uniform(2.0, 8.0)
+            if refusal.rests_for is None:
+                raise Snooze(after, reason="the endpoint is busy")
+            rest = refusal.rests_for / 1_000_000
+            raise Snooze(rest + after, reason="the endpoint keeps failing")
+
+    async def _sent(self, found: Endpoint, message: str, body: str) -> HttpAnswer:
         job = current_job()
         now = _micros(job.now())
         headers = webhook.headers(found, message, body, now=now, trace=job.trace)
@@ -109,18 +131,15 @@ class WebhookTask:
         try:
             return await self._client().send(request, seconds=seconds)
         except Retry as error:
-            await self._failed(found, door, error.reason, None)
+            await self._failed(found, error.reason, None)
             raise
         except Dead:
             await self._note_failure(found)
             raise
 
-    async def _failed(
-        self, found: Endpoint, door: "_Door", reason: str, answer: HttpAnswer | None
-    ) -> None:
+    async def _failed(self, found: Endpoint, reason: str, answer: HttpAnswer | None) -> None:
         """Raise what the job needs, once everyone knows of the failure."""
         job = current_job()
-        door.failed(job.now())
         await self._note_failure(found)
         after = webhook.delay(job.failures + 1, self._rng.random())
         if answer is not None and answer.status in _BUSY:
@@ -145,13 +164,6 @@ class WebhookTask:
         with acting("webhooks"):
             await self._endpoints().put_webhook(changes(found), seen=found)
 
-    def _door(self, endpoint_id: str) -> "_Door":
-        door = self._doors.setdefault(endpoint_id, _Door())
-        self._doors.move_to_end(endpoint_id)
-        if len(self._doors) > _MOST_DOORS:
-            self._doors.popitem(last=False)
-        return door
-
     def _client(self) -> "Outbound":
         """Loads httpx when the first delivery needs it: the extra is optional."""
         if self._outbound is None:
@@ -167,33 +179,8 @@ class WebhookTask:
         return self._outbound
 
 
-class _Door:
-    """How many deliveries of an endpoint are under way here, and whether it rests."""
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.failures = 0
-        self.rests_until: datetime | None = None
-
-    @contextmanager
-    def passed(self, most: int, rng: random.Random) -> "Generator[None]":
-        """Inside the block a slot is taken; Snooze where there is none."""
-        rests = self.rests_until is not None and current_job().now() < self.rests_until
-        # When the rest is over, one goes first.
-        room = 1 if self.failures >= _FAILURES else most
-        if rests or self.running >= room:
-            why = "the endpoint keeps failing" if rests else "the endpoint is busy"
-            raise Snooze(rng.uniform(2.0, 8.0), reason=why)
-        self.running += 1
-        try:
-            yield
-        finally:
-            self.running -= 1
-
-    def failed(self, now: datetime) -> None:
-        self.failures += 1
-        if self.failures >= _FAILURES:
-            self.rests_until = now + _REST
+def _is_success(answer: HttpAnswer) -> bool:
+    return 200 <= answer.status < 300
 
 
 def _micros(moment: datetime) -> int:

@@ -15,6 +15,7 @@ from longshore.core.answer import Lapsed, Promoted
 from longshore.core.audit import Chained, Entry, Standing
 from longshore.core.bucket import Borrowed
 from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.core.door import Refusal
 from longshore.core.event import EventBatch, Span
 from longshore.core.flow import (
     BreakerFlow,
@@ -33,8 +34,10 @@ from longshore.wire.requests import (
     BlockedLines,
     Chain,
     Counts,
+    EnterWebhook,
     EntriesAfter,
     EntriesBefore,
+    LeaveWebhook,
     Limit,
     Mute,
     OfLine,
@@ -369,10 +372,12 @@ METHODS = {
         _work("mute", Mute, bool),
         _read("is_muted", Empty, bool, fleetwide=True),
         _read("quarantined", Limited, list[Quarantined], fleetwide=True),
-        Method("put_webhook", PutWebhook, bool, Scope.OPERATE, True, True),
+        Method("put_webhook", PutWebhook, bool, Scope.OPERATE, True, True, True),
         _work("get_webhook", OfWebhook, Endpoint, again=True),
         _work("webhooks", OfTenant, list[Endpoint], again=True),
         _operate("delete_webhook", OfWebhook, None, fleetwide=True),
+        _work("enter_webhook", EnterWebhook, Refusal | None, again=True),
+        _work("leave_webhook", LeaveWebhook, None, again=True),
         _work("chain", Chain, Chained),
         _admin("audit_entries", EntriesAfter, list[Entry], again=True),
         _admin("latest_entries", EntriesBefore, list[Entry], again=True),

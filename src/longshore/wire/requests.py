@@ -13,8 +13,10 @@ __all__ = [
     "BlockedLines",
     "Chain",
     "Counts",
+    "EnterWebhook",
     "EntriesAfter",
     "EntriesBefore",
+    "LeaveWebhook",
     "Limit",
     "Mute",
     "OfLine",
@@ -55,6 +57,23 @@ class OfWebhook(Request, frozen=True):
 
     endpoint_id: str
     tenant: str | None = None
+
+
+class EnterWebhook(Request, frozen=True):
+    """A delivery that asks to be let in, among how many, and for how long."""
+
+    endpoint_id: str
+    holder: Annotated[str, Meta(min_length=1, max_length=256)]
+    most: Limit
+    lease: Annotated[int, Meta(ge=1, lt=2**62)]
+
+
+class LeaveWebhook(Request, frozen=True):
+    """A delivery that has been made, and how it went."""
+
+    endpoint_id: str
+    holder: Annotated[str, Meta(min_length=1, max_length=256)]
+    is_success: bool | None
 
 
 class Chain(Request, frozen=True):

@@ -4,7 +4,8 @@ from functools import partial
 
 import msgspec
 
-from longshore.core import account, webhook
+from longshore.core import account, door, webhook
+from longshore.core.door import Door, Refusal
 from longshore.core.webhook import Endpoint
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
@@ -16,6 +17,9 @@ __all__ = ["PostgresEndpoints"]
 
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Endpoint)
+_door = msgspec.json.Decoder(Door)
+_TRIES = 20
+"""Of a door at which others come and go. A place that is not given back lapses."""
 
 
 class PostgresEndpoints:
@@ -47,6 +51,44 @@ class PostgresEndpoints:
         database = recording(self._open, "delete_webhook", **order)
         if not await database.fetch(SQL.webhook_delete, endpoint_id, tenant):
             raise WebhookNotFoundError(endpoint_id)
+
+    async def enter_webhook(
+        self, endpoint_id: str, holder: str, *, most: int, lease: int
+    ) -> Refusal | None:
+        """Let a delivery go to an endpoint."""
+        for _ in range(_TRIES):
+            seen, now = await self._door(endpoint_id)
+            standing = _door.decode(seen)
+            behind, refusal = door.enter(standing, holder, most=most, lease=lease, now=now)
+            if refusal is not None:
+                return refusal
+            if await self._put_door(endpoint_id, behind, seen):
+                return None
+        return Refusal()
+
+    async def leave_webhook(
+        self, endpoint_id: str, holder: str, *, is_success: bool | None
+    ) -> None:
+        """Give the place back, and tell how it went."""
+        for _ in range(_TRIES):
+            try:
+                seen, now = await self._door(endpoint_id)
+            except WebhookNotFoundError:
+                return
+            standing = _door.decode(seen)
+            behind = door.leave(standing, holder, is_success=is_success, now=now)
+            if await self._put_door(endpoint_id, behind, seen):
+                return
+
+    async def _door(self, endpoint_id: str) -> tuple[str, int]:
+        found = await self._open.fetch(SQL.webhook_door, endpoint_id, self._open.now())
+        if not found:
+            raise WebhookNotFoundError(endpoint_id)
+        return found[0]["door"], found[0]["now"]
+
+    async def _put_door(self, endpoint_id: str, behind: Door, seen: str) -> bool:
+        text = _json.encode(behind).decode()
+        return bool(await self._open.fetch(SQL.webhook_door_set, endpoint_id, text, seen))
 
 
 async def _put(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from longshore.core import webhook
+from longshore.core.door import Refusal
 from longshore.core.webhook import Endpoint
 
 __all__ = ["RemoteEndpoints"]
@@ -29,3 +30,19 @@ class RemoteEndpoints:
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove an endpoint."""
         await self._ask("delete_webhook", endpoint_id=endpoint_id, tenant=tenant)
+
+    async def enter_webhook(
+        self, endpoint_id: str, holder: str, *, most: int, lease: int
+    ) -> Refusal | None:
+        """Let a delivery go to an endpoint."""
+        return await self._ask(
+            "enter_webhook", endpoint_id=endpoint_id, holder=holder, most=most, lease=lease
+        )
+
+    async def leave_webhook(
+        self, endpoint_id: str, holder: str, *, is_success: bool | None
+    ) -> None:
+        """Give the place back, and tell how it went."""
+        await self._ask(
+            "leave_webhook", endpoint_id=endpoint_id, holder=holder, is_success=is_success
+        )

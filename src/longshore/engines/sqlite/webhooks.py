@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core import account, webhook
+from longshore.core import account, door, webhook
+from longshore.core.door import Door, Refusal
 from longshore.core.webhook import Endpoint
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Endpoint)
+_door = msgspec.json.Decoder(Door)
 
 
 class SqliteEndpoints:
@@ -57,6 +59,20 @@ class SqliteEndpoints:
         order = {"endpoint_id": endpoint_id, "tenant": tenant}
         await self._writer.call(recorded("delete_webhook", body, **order))
 
+    async def enter_webhook(
+        self, endpoint_id: str, holder: str, *, most: int, lease: int
+    ) -> Refusal | None:
+        """Let a delivery go to an endpoint. A loss of power may undo it."""
+        body = partial(_enter, endpoint_id, holder, most, lease)
+        return await self._writer.call(body, durable=False)
+
+    async def leave_webhook(
+        self, endpoint_id: str, holder: str, *, is_success: bool | None
+    ) -> None:
+        """Give the place back, and tell how it went."""
+        body = partial(_leave, endpoint_id, holder, is_success)
+        await self._writer.call(body, durable=False)
+
 
 def _put(endpoint: Endpoint, seen: Endpoint | None, transaction: Transaction) -> bool:
     db = transaction.db
@@ -81,6 +97,37 @@ def _delete(endpoint_id: str, tenant: str | None, transaction: Transaction) -> N
     scope = {"id": endpoint_id, "tenant": tenant}
     if transaction.db.execute(SQL.webhook_delete, scope).rowcount == 0:
         raise WebhookNotFoundError(endpoint_id)
+
+
+def _enter(
+    endpoint_id: str, holder: str, most: int, lease: int, transaction: Transaction
+) -> Refusal | None:
+    standing = _door_of(transaction.db, endpoint_id)
+    if standing is None:
+        raise WebhookNotFoundError(endpoint_id)
+    behind, refusal = door.enter(standing, holder, most=most, lease=lease, now=transaction.now)
+    if refusal is None:
+        _put_door(transaction.db, endpoint_id, behind)
+    return refusal
+
+
+def _leave(
+    endpoint_id: str, holder: str, is_success: bool | None, transaction: Transaction
+) -> None:
+    standing = _door_of(transaction.db, endpoint_id)
+    if standing is not None:
+        behind = door.leave(standing, holder, is_success=is_success, now=transaction.now)
+        _put_door(transaction.db, endpoint_id, behind)
+
+
+def _door_of(db: sqlite3.Connection, endpoint_id: str) -> Door | None:
+    row = db.execute(SQL.webhook_door, {"id": endpoint_id}).fetchone()
+    return None if row is None else _door.decode(row[0])
+
+
+def _put_door(db: sqlite3.Connection, endpoint_id: str, behind: Door) -> None:
+    scope = {"id": endpoint_id, "door": _json.encode(behind).decode()}
+    db.execute(SQL.webhook_door_put, scope)
 
 
 def _get(db: sqlite3.Connection, endpoint_id: str, tenant: str | None) -> Endpoint | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
 from longshore.core.consumer import Quarantined
+from longshore.core.door import Door
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.flow import (
     BreakerSettings,
@@ -128,6 +129,11 @@ class Store:
         if row is None or tenant not in (None, row.job.tenant):
             raise JobNotFoundError(ids.text(job_id))
         return row
+
+    @cached_property
+    def doors(self) -> dict[str, Door]:
+        """Those of webhook endpoints, by id."""
+        return {}
 
     @cached_property
     def log(self) -> Log:

@@ -1,6 +1,7 @@
 """The model's webhook endpoints."""
 
-from longshore.core import account, webhook
+from longshore.core import account, door, webhook
+from longshore.core.door import Door, Refusal
 from longshore.core.webhook import Endpoint
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
 from longshore.testing.model.store import Store
@@ -24,6 +25,8 @@ class ModelEndpoints:
         wanted = webhook.put(endpoint, standing=standing, seen=seen, now=now)
         if wanted is None:
             return False
+        if standing is None:
+            self._store.doors[endpoint.id] = Door()
         self._store.endpoints[endpoint.id] = wanted
         return True
 
@@ -45,3 +48,24 @@ class ModelEndpoints:
         """See `longshore.endpoints.Endpoints`."""
         await self.get_webhook(endpoint_id, tenant=tenant)
         del self._store.endpoints[endpoint_id]
+
+    async def enter_webhook(
+        self, endpoint_id: str, holder: str, *, most: int, lease: int
+    ) -> Refusal | None:
+        """See `longshore.endpoints.Endpoints`."""
+        await self.get_webhook(endpoint_id)
+        doors, now = self._store.doors, self._store.now()
+        doors[endpoint_id], refusal = door.enter(
+            doors[endpoint_id], holder, most=most, lease=lease, now=now
+        )
+        return refusal
+
+    async def leave_webhook(
+        self, endpoint_id: str, holder: str, *, is_success: bool | None
+    ) -> None:
+        """See `longshore.endpoints.Endpoints`."""
+        doors, now = self._store.doors, self._store.now()
+        if endpoint_id in doors:
+            doors[endpoint_id] = door.leave(
+                doors[endpoint_id], holder, is_success=is_success, now=now
+            )

@@ -178,6 +178,8 @@ class Statements:
     wake: str
     webhook_add: str
     webhook_delete: str
+    webhook_door: str
+    webhook_door_set: str
     webhook_get: str
     webhook_lock: str
     webhook_set: str

@@ -209,6 +209,8 @@ class Statements:
     unique_put: str
     unwanted: str
     webhook_delete: str
+    webhook_door: str
+    webhook_door_put: str
     webhook_get: str
     webhook_put: str
     webhooks: str
