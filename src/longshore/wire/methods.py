@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
+from longshore.core.account import Access, ApiKey, Scope, Tenant
 from longshore.core.answer import Lapsed, Promoted
 from longshore.core.audit import Chained, Entry, Standing
 from longshore.core.bucket import Borrowed
@@ -31,7 +31,9 @@ from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, Ses
 from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 from longshore.wire.requests import (
+    AddKey,
     BlockedLines,
+    Borrow,
     Chain,
     Counts,
     EnterWebhook,
@@ -39,11 +41,16 @@ from longshore.wire.requests import (
     EntriesBefore,
     LeaveWebhook,
     Limit,
+    Micros,
     Mute,
+    NoteUse,
+    OfKey,
     OfLine,
     OfWebhook,
+    PutTenant,
     PutWebhook,
     Request,
+    RotateKey,
 )
 
 __all__ = ["METHODS", "PATH", "Method"]
@@ -51,7 +58,6 @@ __all__ = ["METHODS", "PATH", "Method"]
 PATH = "/v1/engine/"
 
 Token = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Micros = Annotated[int, Meta(ge=0, lt=2**62)]
 Ids = Annotated[list[JobId], Meta(max_length=100_000)]
 
 
@@ -230,52 +236,10 @@ class ResetBreaker(Request, frozen=True):
     type: str
 
 
-class PutTenant(Request, frozen=True):
-    """A tenant, and how it stands."""
-
-    tenant: Tenant
-    seen: Tenant | None = None
-
-
 class Named(Request, frozen=True):
     """A name."""
 
     name: str
-
-
-class AddKey(Request, frozen=True):
-    """A key's digest."""
-
-    key: NewKey
-
-
-class OfKey(Request, frozen=True):
-    """Names a key."""
-
-    key_id: str
-
-
-class RotateKey(Request, frozen=True):
-    """A key and the digest of its new secret."""
-
-    key_id: str
-    digest: bytes
-    grace: Micros
-
-
-class NoteUse(Request, frozen=True):
-    """Keys that were used."""
-
-    key_ids: Annotated[list[str], Meta(max_length=100_000)]
-
-
-class Borrow(Request, frozen=True):
-    """Tokens of a bucket."""
-
-    name: str
-    rate: float
-    burst: Annotated[int, Meta(lt=2**53)]
-    want: Annotated[int, Meta(lt=2**53)]
 
 
 class Empty(Request, frozen=True):

@@ -1,16 +1,19 @@
-"""The parameters of calls about counts, lines, webhooks, the audit log and the outbox."""
+"""The parameters of calls about counts, lines, webhooks, accounts, audit log and outbox."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from longshore.core.account import NewKey, Tenant
 from longshore.core.audit import Kind
 from longshore.core.consumer import Cursor
 from longshore.core.webhook import Endpoint
 
 __all__ = [
+    "AddKey",
     "BlockedLines",
+    "Borrow",
     "Chain",
     "Counts",
     "EnterWebhook",
@@ -18,14 +21,20 @@ __all__ = [
     "EntriesBefore",
     "LeaveWebhook",
     "Limit",
+    "Micros",
     "Mute",
+    "NoteUse",
+    "OfKey",
     "OfLine",
     "OfWebhook",
+    "PutTenant",
     "PutWebhook",
     "Request",
+    "RotateKey",
 ]
 
 Limit = Annotated[int, Meta(ge=0, le=1_000_000)]
+Micros = Annotated[int, Meta(ge=0, lt=2**62)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,3 +121,45 @@ class BlockedLines(Request, frozen=True):
 
     limit: Limit
     tenant: str | None = None
+
+
+class PutTenant(Request, frozen=True):
+    """A tenant, and how it stands."""
+
+    tenant: Tenant
+    seen: Tenant | None = None
+
+
+class AddKey(Request, frozen=True):
+    """A key's digest."""
+
+    key: NewKey
+
+
+class OfKey(Request, frozen=True):
+    """Names a key."""
+
+    key_id: str
+
+
+class RotateKey(Request, frozen=True):
+    """A key and the digest of its new secret."""
+
+    key_id: str
+    digest: bytes
+    grace: Micros
+
+
+class NoteUse(Request, frozen=True):
+    """Keys that were used."""
+
+    key_ids: Annotated[list[str], Meta(max_length=100_000)]
+
+
+class Borrow(Request, frozen=True):
+    """Tokens of a bucket."""
+
+    name: str
+    rate: float
+    burst: Annotated[int, Meta(lt=2**53)]
+    want: Annotated[int, Meta(lt=2**53)]
