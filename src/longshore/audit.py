@@ -4,6 +4,7 @@ from typing import Protocol
 
 from longshore.core.audit import Chained, Entry, Kind, Standing
 from longshore.core.consumer import Cursor
+from longshore.core.deed import Tally
 
 __all__ = ["Audit"]
 
@@ -14,6 +15,10 @@ class Audit(Protocol):
     Every order that an engine carries out for somebody leaves a record in the same commit;
     `core.deed` says which. `chain` makes entries of them.
     """
+
+    async def note_submits(self, tally: Tally) -> None:
+        """Leave a record of what somebody submitted, who is named as for any other order."""
+        ...
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0

@@ -128,7 +128,7 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
         trace=submitting.trace_of(call.headers),
     )
     try:
-        (answer,) = await call.service.engine.submit((job,))
+        (answer,) = await call.service.submit((job,))
     except EngineBusyError as error:
         raise _busy(job, error) from None
     if answer.verdict is Verdict.ACCEPTED:
@@ -149,7 +149,7 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
     read = [_read(call, raw) for raw in call.body.jobs]
     jobs = [one for one in read if isinstance(one, NewJob)]
-    answers = iter(await call.service.engine.submit(jobs, apart=True) if jobs else [])
+    answers = iter(await call.service.submit(jobs, apart=True) if jobs else [])
     results = [_item_of(one, answers) for one in read]
     accepted = sum(one.status == 201 for one in results)
     return Answer(200, encode(BatchResult(accepted, results)))

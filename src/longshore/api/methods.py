@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from longshore import paging
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
+from longshore.api.service import Service
 from longshore.api.sessions import telling
 from longshore.api.views import encode
 from longshore.core import account, schedule, submission
@@ -51,7 +52,7 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
                 # Who it is, the key says, and not the one who asks.
                 by = call.caller.name if call.service.tells_who else None
                 owned["jobs"] = [replace(job, by=by) for job in owned["jobs"]]
-            answer = await _carry_out(call.service.engine, method.name, owned)
+            answer = await _carry_out(call.service, method.name, owned)
         if method.answer is None:
             return Answer(204)
         return Answer(200, encode(answer))
@@ -60,10 +61,12 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
     return handle
 
 
-async def _carry_out(engine: Engine, name: str, arguments: dict[str, Any]) -> Any:
+async def _carry_out(service: Service, name: str, arguments: dict[str, Any]) -> Any:
     if name == "find":
-        return await paging.find(engine, **arguments)
-    return await getattr(engine, name)(**arguments)
+        return await paging.find(service.engine, **arguments)
+    if name == "submit":
+        return await service.submit(**arguments)
+    return await getattr(service.engine, name)(**arguments)
 
 
 def _owned(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:

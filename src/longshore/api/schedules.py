@@ -126,7 +126,7 @@ async def resume(call: Call[SchedulePath, Nothing, Nothing]) -> Answer:
 async def run(call: Call[SchedulePath, Nothing, Nothing]) -> Answer:
     """Submit one of its jobs now, besides its due times, paused or not."""
     job = extra_job(await _get(call), call.service.ids.make())
-    (answer,) = await call.service.engine.submit([job])
+    (answer,) = await call.service.submit([job])
     told = views.submitted(job, answer)
     location = (b"location", f"/v1/jobs/{told.id}".encode("ascii"))
     return Answer(201, encode(told), (location,))

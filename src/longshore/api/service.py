@@ -1,11 +1,13 @@
 """What the handlers of one process share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
+from longshore.api.submissions import Submissions
 from longshore.api.throughput import Throughput
+from longshore.core.job import NewJob, Submitted
 from longshore.engine import Engine
 from longshore.observe.engine import metrics_of
 from longshore.observe.metrics import Metrics
@@ -30,6 +32,7 @@ class Service:
     metrics: Metrics = field(init=False)
     overview: Overview = field(init=False)
     hub: Hub = field(init=False)
+    submissions: Submissions = field(init=False)
     tells_who: bool = False
     """Whether the first event of a job says who submitted it."""
     document: Callable[[], bytes] = bytes
@@ -40,10 +43,18 @@ class Service:
         self.desk = Desk(self.engine)
         self.metrics = metrics_of(self.engine)
         self.overview = Overview(self.engine)
+        self.submissions = Submissions(self.engine, self.clock)
         settings = self.settings
         self.hub = Hub(
             self.engine, most=settings.max_streams, most_each=settings.max_tenant_streams
         )
+
+    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+        """See `longshore.engine.Producer`; the audit log hears who it was."""
+        answers = await self.engine.submit(jobs, apart=apart)
+        if not self.tells_who:
+            self.submissions.note(jobs, answers)
+        return answers
 
     def leave(self) -> None:
         """Let everyone go who only waits or listens."""

@@ -15,7 +15,7 @@ from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import routes_of
 from longshore.engine import Accounts
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, EngineError
 from longshore.runtime.beat import Beat
 
 __all__ = ["ApiServer", "is_loopback", "listen", "refuse_keyless"]
@@ -62,6 +62,7 @@ class ApiServer:
         beats = [
             Beat("connections", guard.Lookout(connections).tick),
             Beat("keys", self.application.admission.note_uses),
+            Beat("submissions", self._service.submissions.tick),
         ]
         tasks = [asyncio.create_task(beat.run()) for beat in beats]
         try:
@@ -70,6 +71,13 @@ class ApiServer:
             for beat in beats:
                 beat.stop()
             await asyncio.gather(*tasks)
+            await self._tell_submissions()
+
+    async def _tell_submissions(self) -> None:
+        try:
+            await self._service.submissions.tell_all()
+        except EngineError as error:
+            log.warning("the audit log lacks the last submits", extra={"error": str(error)})
 
     def drain(self) -> None:
         """Take no more connections, answer what is under way, and go.

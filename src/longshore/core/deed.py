@@ -10,7 +10,7 @@ from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.webhook import Endpoint
 
-__all__ = ["RECORDED", "Deed", "of"]
+__all__ = ["RECORDED", "Deed", "Tally", "joined", "of"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -27,6 +27,22 @@ class Deed(msgspec.Struct, frozen=True):
     facts: str = "{}"
     """What else the order said: a JSON object."""
     actor: str = ""
+
+
+class Tally(msgspec.Struct, frozen=True, gc=False):
+    """What somebody submitted in a while."""
+
+    tenant: str
+    jobs: int
+    first: JobId
+    last: JobId
+
+
+def joined(before: Tally | None, after: Tally) -> Tally:
+    """Both whiles as one."""
+    if before is None:
+        return after
+    return Tally(before.tenant, before.jobs + after.jobs, before.first, after.last)
 
 
 Arguments = Mapping[str, Any]
@@ -50,6 +66,16 @@ def _jobs(action: str, *names: str) -> _Maker:
         return Deed(action, subject, arguments["tenant"] or "", _text(facts))
 
     return make
+
+
+def _submits(arguments: Arguments) -> Deed:
+    it: Tally = arguments["tally"]
+    first, last = ids.text(it.first), ids.text(it.last)
+    if it.jobs == 1:
+        return Deed("job.submit", first, it.tenant)
+    return Deed(
+        "job.submit", f"{it.jobs} jobs", it.tenant, _text({"first": first, "last": last})
+    )
 
 
 def _named(action: str, subject: str, *names: str) -> _Maker:
@@ -108,6 +134,7 @@ def _webhook(arguments: Arguments) -> Deed | None:
 
 
 RECORDED: dict[str, _Maker] = {
+    "note_submits": _submits,
     "cancel": _jobs("job.cancel", "reason"),
     "replay": _jobs("job.replay"),
     "retry_now": _jobs("job.retry"),

@@ -8,6 +8,7 @@ from msgspec import Meta
 from longshore.core.account import NewKey, Tenant
 from longshore.core.audit import Kind
 from longshore.core.consumer import Cursor
+from longshore.core.deed import Tally
 from longshore.core.webhook import Endpoint
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Limit",
     "Micros",
     "Mute",
+    "NoteSubmits",
     "NoteUse",
     "OfKey",
     "OfLine",
@@ -83,6 +85,12 @@ class LeaveWebhook(Request, frozen=True):
     endpoint_id: str
     holder: Annotated[str, Meta(min_length=1, max_length=256)]
     is_success: bool | None
+
+
+class NoteSubmits(Request, frozen=True):
+    """What somebody submitted."""
+
+    tally: Tally
 
 
 class Chain(Request, frozen=True):

@@ -1,5 +1,7 @@
 """The audit log over HTTP: who did what, and who may know."""
 
+from typing import NamedTuple
+
 import httpx
 import pytest
 from api_steps import asking
@@ -12,8 +14,12 @@ from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.audit import Kind
 from longshore.engine import Engine
+from longshore.errors import EngineError
+from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import MintedKey, mint
 from longshore.scheduler.chain import Chainer
+from longshore.testing.factories import MINUTE
+from longshore.testing.flaky import FlakyEngine
 
 
 async def a_key(engine: Engine, *scopes: Scope, tenant: str | None) -> MintedKey:
@@ -97,6 +103,66 @@ async def test_a_submitter_cannot_say_it_was_another(engine: Engine):
     assert [(one.actor, one.subject) for one in page.items] == [
         ("loopback", ids.text(ids.JobId(bytes.fromhex("019a8a6e7c0070008000000000000000"))))
     ]
+
+
+class Submitted(NamedTuple):
+    actor: str
+    tenant: str
+    subject: str
+
+
+async def submitted(engine: Engine) -> list[Submitted]:
+    """What the log says of submits, oldest first."""
+    await Chainer(engine).tick()
+    page = await auditing.find(engine, Filter(action="job.submit"), limit=10)
+    return [Submitted(one.actor, one.tenant, one.subject) for one in reversed(page.items)]
+
+
+async def test_who_submitted_how_much_is_told_once_a_minute_and_at_the_end(engine: Engine):
+    await engine.put_tenant(Tenant(name="acme"))
+    key = await a_key(engine, Scope.SUBMIT, tenant="acme")
+    admin = await a_key(engine, Scope.SUBMIT, tenant=None)
+    clock = ManualClock()
+    service = Service(engine, clock=clock)
+    batch = {"jobs": [{"type": "a"}, {"type": "b", "queue": 7}, {"type": "c"}]}
+    headers = bearing(key, **{"Idempotency-Key": "once"})
+    async with asking(Application(service, is_local=False)) as client:
+        first = await client.post("/v1/jobs", json={"type": "a"}, headers=headers)
+        await client.post("/v1/jobs", json={"type": "a"}, headers=headers)
+        await client.post("/v1/jobs", json={"type": "a"}, headers=bearing(admin))
+        await service.submissions.tick()
+        at_once = await submitted(engine)
+        for _ in range(2):
+            await client.post("/v1/jobs:batch", json=batch, headers=bearing(key))
+        await service.submissions.tick()
+        meanwhile = await submitted(engine)
+        clock.advance(MINUTE)
+        await service.submissions.tick()
+        after_a_minute = await submitted(engine)
+        await client.post("/v1/jobs", json={"type": "a"}, headers=bearing(key))
+        await service.submissions.tell_all()
+
+    who = f"key {key.id}"
+    assert at_once == meanwhile
+    assert at_once == [
+        (who, "acme", first.json()["id"]),
+        (f"key {admin.id}", "default", at_once[1].subject),
+    ]
+    assert after_a_minute[2:] == [(who, "acme", "4 jobs")]
+    assert len(await submitted(engine)) == 4
+
+
+async def test_what_a_store_that_was_away_did_not_hear_is_told_later(engine: Engine):
+    flaky = FlakyEngine(engine)
+    service = Service(flaky.as_engine)
+    async with asking(Application(service)) as client:
+        await client.post("/v1/jobs", json={"type": "a"})
+        with flaky.outage(), pytest.raises(EngineError):
+            await service.submissions.tick()
+        await client.post("/v1/jobs", json={"type": "a"})
+        await service.submissions.tick()
+
+    assert await submitted(engine) == [("loopback", "default", "2 jobs")]
 
 
 @pytest.mark.parametrize("transitions", [True, False])

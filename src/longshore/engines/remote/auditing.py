@@ -4,6 +4,7 @@ from typing import Any
 
 from longshore.core.audit import Chained, Entry, Kind, Standing
 from longshore.core.consumer import Cursor
+from longshore.core.deed import Tally
 
 __all__ = ["RemoteAudit"]
 
@@ -12,6 +13,10 @@ class RemoteAudit:
     """Who did what, as a service keeps it."""
 
     async def _ask(self, name: str, /, **parameters: object) -> Any: ...
+
+    async def note_submits(self, tally: Tally) -> None:
+        """Leave a record of what somebody submitted."""
+        await self._ask("note_submits", tally=tally)
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0

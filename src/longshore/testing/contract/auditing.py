@@ -1,14 +1,18 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import json
 from msgspec.structs import replace
 
+from longshore.core import ids
 from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
+from longshore.core.deed import Tally
 from longshore.core.event import decode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.engine import Engine, Retention
 from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError
+from longshore.runtime.acting import acting
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.webhooks import an_endpoint
 from longshore.testing.factories import DAY, HOUR, SECOND, a_job, a_schedule
@@ -94,6 +98,20 @@ async def test_every_change_of_settings_and_accounts_leaves_a_record(engine: Eng
         ("consumer.forget", ""),
     ]
     assert b"whsec_" not in b"".join(one.body for one in found)
+    assert await fault_of(engine) is None
+
+
+async def test_who_submitted_is_recorded_for_many_jobs_at_once(engine: Engine) -> None:
+    first, last = a_job(), a_job()
+
+    with acting("key 7"):
+        await engine.note_submits(Tally("acme", 1, first.id, first.id))
+        await engine.note_submits(Tally("acme", 500, first.id, last.id))
+    one, many = await everything(engine)
+
+    assert {(it.action, it.tenant) for it in (one, many)} == {("job.submit", "acme")}
+    assert (one.subject, many.subject) == (ids.text(first.id), "500 jobs")
+    assert json.decode(many.body) == {"first": ids.text(first.id), "last": ids.text(last.id)}
     assert await fault_of(engine) is None
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from longshore.core import audit, deed
 from longshore.core.audit import Chained, Entry, Kind, Pending, Standing
 from longshore.core.consumer import Cursor
+from longshore.core.deed import Tally
 from longshore.runtime.acting import actor
 from longshore.testing.model.outbox import ModelOutbox
 from longshore.testing.model.store import Store
@@ -19,6 +20,10 @@ C = TypeVar("C", bound=type)
 
 class ModelAudit(ModelOutbox):
     """See `longshore.audit.Audit`."""
+
+    async def note_submits(self, tally: Tally) -> None:
+        """See `longshore.audit.Audit`."""
+        self._store.now()
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0
