@@ -1,28 +1,8 @@
 -- counts_bounded: the same as counts, but of what waits only so many spans; `is_over` where there
 -- are more, and the oldest is that of the fronts then. One seek per queue, type and rank.
 -- most spans of all ready ones and of each other kind, least of each type, first ranks
-with recursive line as materialized (
-    select t.token, t.segment, t.ordinal, t.delivery, max(t.kind) as kind
-      from longshore.told t group by t.token, t.segment, t.ordinal, t.delivery
-), told as materialized (
-    select c.token, c.number, c.part,
-           count(*) filter (where t.kind = 0) as begun,
-           count(*) filter (where t.kind = 1) as succeeded,
-           count(*) filter (where t.kind >= 1) as ended
-      from line t
-      join longshore.claim c
-        on c.token = t.token and c.segment = t.segment and c.delivery = t.delivery
-       and t.ordinal >= c.lo and t.ordinal < c.hi and longshore.has(c.mask, t.ordinal)
-     group by c.token, c.number, c.part
-), held as materialized (
-    select s.queue, sum(c.size - coalesce(t.ended, 0)) as running,
-           sum(c.size - coalesce(t.ended + t.begun, 0)) as buffered,
-           coalesce(sum(t.succeeded), 0) as succeeded
-      from longshore.claim c
-     cross join lateral (
-           select x.queue from longshore.segment x where x.segment = c.segment offset 0) s
-      left join told t on t.token = c.token and t.number = c.number and t.part = c.part
-     group by s.queue
+with recursive held as materialized (
+    select * from longshore.held
 ), pair (queue, type) as (
     (select r.queue, r.type from longshore.ready r order by r.queue, r.type limit 1)
     union all
@@ -61,7 +41,7 @@ union all
 select w.queue, w.state, sum(w.size)::bigint, 0, null, m.is_over
   from waiting w join many m using (state) group by w.queue, w.state, m.is_over
 union all
-select h.queue, 'running', h.running::bigint, h.buffered::bigint, null, false from held h
+select h.queue, 'running', h.running, h.buffered, null, false from held h
 union all
 select f.queue, f.state, sum(f.jobs)::bigint, 0, null, false
   from (select t.queue, t.state, t.jobs from longshore.tallied t
