@@ -74,10 +74,13 @@ async def autoscale(call: Call[Nothing, AutoscaleQuery, Nothing]) -> Answer:
     """What a scaler such as KEDA's metrics-api asks for; `value` is where it looks."""
     service, queue, tenant = call.service, call.query.queue, call.caller.tenant
     view = await service.overview.view()
-    if view is None:
+    counts = view and view.counts
+    if tenant is not None:
+        counts = await service.overview.counts_of(tenant)
+    if view is None or counts is None:
+        # Not a zero, which would send the workers away.
         raise ProblemError(problem("engine_unavailable"), ((b"retry-after", b"1"),))
-    counts = view.counts if tenant is None else await service.overview.counts_of(tenant)
-    named = [one for one in counts or () if queue in (None, one.queue)]
+    named = [one for one in counts if queue in (None, one.queue)]
     served = [one for one in named if not one.is_paused]
     ready = sum(one.ready - one.parked for one in served)
     running = sum(one.running for one in named)

@@ -7,10 +7,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core import settle
+from longshore.core.account import Tenant
 from longshore.engine import Engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.testing.factories import SECOND, a_job
+from longshore.testing.flaky import FlakyEngine
 
 
 def samples(page: httpx.Response) -> dict[tuple[str, ...], float]:
@@ -56,6 +58,22 @@ async def test_what_is_paused_asks_for_no_workers(engine: Engine, client: httpx.
     scale = (await client.get("/v1/autoscale", params={"queue": "mail"})).json()
 
     assert (scale["value"], scale["oldest_age_s"]) == (0, 0)
+
+
+async def test_a_tenant_whose_jobs_cannot_be_counted_is_not_told_that_there_are_none(
+    engine: Engine,
+):
+    flaky = FlakyEngine(engine)
+    await engine.put_tenant(Tenant(name="acme"))
+    await engine.submit([a_job(tenant="acme")])
+    async with asking(Application(Service(flaky.as_engine))) as client:
+        every = await client.get("/v1/autoscale")
+        with flaky.outage():
+            theirs = await client.get("/v1/autoscale", headers={"Longshore-Tenant": "acme"})
+
+    assert every.json()["value"] == 1
+    assert theirs.status_code == 503
+    assert theirs.headers["retry-after"] == "1"
 
 
 async def test_types_that_wait_are_told_from_types_that_run(
