@@ -131,3 +131,10 @@ def test_attempts_follow_the_standard_schedule():
 def test_an_endpoint_that_makes_no_sense_is_refused(changes: dict[str, object]):
     with pytest.raises(ConfigError):
         webhook.validate(webhook.replace(ENDPOINT, **changes))
+
+
+def test_who_is_refused_often_asks_less_often():
+    waits = [webhook.refused_delay(n, 0.5).total_seconds() for n in (0, 1, 7, 500)]
+
+    assert waits == [5, 10, 40, 40]
+    assert webhook.refused_delay(0, 0.0).total_seconds() == 2

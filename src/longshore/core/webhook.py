@@ -33,6 +33,7 @@ __all__ = [
     "headers",
     "message_id",
     "put",
+    "refused_delay",
     "rotated",
     "secret_text",
     "sign",
@@ -62,6 +63,8 @@ _SCHEDULE_S = (
 )
 ATTEMPTS = len(_SCHEDULE_S) + 1
 _LARGEST = 20_000
+_SLOWEST = 8
+"""Times as long waits who was refused often."""
 _PREFIX = "whsec_"
 _ID = re.compile(r"wh_[0-9a-f]{24}")
 _LONGEST_URL = 2_000
@@ -237,6 +240,15 @@ def delay(attempt: int, chance: float) -> timedelta:
     """How long after this attempt, counted from 1, the next one is made; 0 <= chance < 1."""
     seconds = _SCHEDULE_S[min(max(attempt, 1), len(_SCHEDULE_S)) - 1]
     return timedelta(seconds=seconds * (1 + chance / 5))
+
+
+def refused_delay(refusals: int, chance: float) -> timedelta:
+    """How long a message waits that found no room and was refused so often; 0 <= chance < 1.
+
+    Chance keeps those that were refused together from coming back together, and the longer
+    they are in line, the less often they ask.
+    """
+    return timedelta(seconds=(2 + 6 * chance) * min(1 + refusals, _SLOWEST))
 
 
 def _document(name: str, at: int, data: dict[str, object]) -> dict[str, object]:

@@ -115,12 +115,13 @@ class WebhookTask:
         except WebhookNotFoundError:
             raise Cancel("the endpoint is gone") from None
         if refusal is not None:
-            # Spread, or all would come back at once.
-            after = self._rng.uniform(2.0, 8.0)
+            job = current_job()
+            refusals = max(job.attempt - 1 - job.failures, 0)
+            after = webhook.refused_delay(refusals, self._rng.random())
             if refusal.rests_for is None:
                 raise Snooze(after, reason="the endpoint is busy")
-            rest = refusal.rests_for / 1_000_000
-            raise Snooze(rest + after, reason="the endpoint keeps failing")
+            after += timedelta(microseconds=refusal.rests_for)
+            raise Snooze(after, reason="the endpoint keeps failing")
 
     async def _sent(self, found: Endpoint, message: str, body: str) -> HttpAnswer:
         job = current_job()
