@@ -1,6 +1,8 @@
 """Experiments leave data, and what is drawn and told comes from those and from nothing else."""
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as Xml
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -317,6 +319,26 @@ def test_every_run_that_is_kept_says_whence_it_is(path: Path):
     assert record.seconds > 0
     assert record.machine.cores > 0
     assert all((record.machine.processor, record.machine.system, record.machine.store))
+
+
+WHOSE = """
+from longshore import opening
+from longshore_lab import actor, sabotage
+for opens in (opening.open_engine, sabotage.open_engine):
+    print(type(opens("sqlite://:memory:")).__name__)
+"""
+
+
+def test_whoever_opens_an_engine_has_the_planted_fault_and_what_is_done_soundly_has_none():
+    sound = f"from longshore_lab.experiments.plants import soundly; soundly(['-c', {WHOSE!r}])"
+    words = ["-c", f"{WHOSE}\n{sound}"]
+    start = f"from longshore_lab.experiments.plants import start_again as s; s('loss', {words})"
+
+    done = subprocess.run(
+        [sys.executable, "-c", start], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["Forgetful", "Forgetful", "SqliteEngine", "SqliteEngine"]
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)

@@ -7,6 +7,7 @@ way. The product has no switch for any of this.
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from longshore.engine import Engine, Exchanged, Session
 from longshore.runtime.clock import Clock
 from longshore_lab.sabotage import Forgetful, Wrapper
 
-__all__ = ["PLANTS", "fault_of", "plant", "start_again"]
+__all__ = ["PLANTS", "fault_of", "plant", "soundly", "start_again"]
 
 _VARIABLE = "LONGSHORE_LAB_PLANT"
 _SITE = Path(__file__).parent / "site"
@@ -179,7 +180,10 @@ def plant() -> None:
     def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
         return cast("Engine", wrap(real(url, clock=clock)))
 
-    engines.open_engine = open_engine
+    # Whoever was imported on the way here has the real one already.
+    for module in list(sys.modules.values()):
+        if getattr(module, "open_engine", None) is real:
+            vars(module)["open_engine"] = open_engine
 
 
 def start_again(name: str, command: Sequence[str]) -> None:
@@ -189,3 +193,10 @@ def start_again(name: str, command: Sequence[str]) -> None:
     path = os.pathsep.join([str(_SITE), *sys.path[1:]])
     planted = {**os.environ, _VARIABLE: name, "PYTHONPATH": path}
     os.execve(sys.executable, [sys.executable, *command], planted)
+
+
+def soundly(command: Sequence[str]) -> int:
+    """The exit code of a Python program without the fault."""
+    path = os.pathsep.join(one for one in sys.path[1:] if one != str(_SITE))
+    sound = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run([sys.executable, *command], env=sound, check=False).returncode
