@@ -23,7 +23,7 @@ _TIGHT = {"shared_buffers": "64MB", "min_wal_size": "32MB", "max_wal_size": "64M
 _SERVER_ROOM = 512 * _MIB
 _FILE_ROOM = 64 * _MIB
 _ROOM_PER_MINUTE = 128 * _MIB
-_GLANCES = 10
+_GLANCES = 6
 _GLANCE = 0.5
 
 

@@ -1,6 +1,7 @@
 """The chaos supervisor hits server, wire, clocks and processes, and nothing is lost."""
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -22,11 +23,13 @@ def survived(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "seed"), [("postgresql", "3"), ("sqlite", "12")])
+@pytest.mark.parametrize(("engine", "seed"), [("postgresql", "225"), ("sqlite", "182")])
 def test_a_few_seconds_of_chaos_break_no_promise(engine: str, seed: str):
-    figures = survived("--engine", engine, "--minutes", "0.15", "--seed", seed, "--rate", "50")
+    figures = survived("--engine", engine, "--minutes", "0.1", "--seed", seed, "--rate", "50")
 
     assert figures["accepted"] > 0
+    assert figures["faults"]["kill_api"] == 1
+    assert figures["faults"]["fill_disk"] == (os.geteuid() == 0)
     assert (figures["lost"], figures["linear"], figures["relayed"]) == (0, 0, 0)
 
 
