@@ -51,7 +51,7 @@ check: lint test slow ## What CI runs: lint, then all tests but the proofs
 experiments: setup ## The two experiments of the day, in short; NAMES="loss drain" for others
 	$(BIN)/python -m longshore_lab.experiments $(or $(NAMES),today) --quick --out build/experiments
 
-prove: setup ## Minutes of faults and histories, then all experiments in full (over an hour)
+prove: setup ## Minutes of faults and histories, then all experiments in full (hours)
 	HYPOTHESIS_PROFILE=prove $(BIN)/python -m pytest -m "prove or slow" $(ARGS)
 	$(BIN)/python -m longshore_lab.experiments all
 

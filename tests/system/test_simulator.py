@@ -127,11 +127,3 @@ def test_a_broken_promise_comes_with_the_story_of_its_job_and_the_way_back_to_it
     )
     assert again.stderr == told
     assert job in again.stdout
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("engine", ["model", "sqlite"])
-def test_ten_thousand_worlds_break_no_promise_and_meet_every_trouble(engine: str):
-    code, figures, _ = simulated("--seeds", "0:10000", "--engine", engine)
-
-    assert (code, figures["broken"], figures["unseen"]) == (0, [], [])
