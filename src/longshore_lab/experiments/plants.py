@@ -30,7 +30,8 @@ _SITE = Path(__file__).parent / "site"
 _SECOND = 1_000_000
 _SLOW = 1.0
 _GLANCE = 0.5
-_DEEP = 200_000
+_DEEP = 2_000_000
+"""Jobs that wait, for a claim that takes a second longer."""
 _FUNERALS = 50
 
 

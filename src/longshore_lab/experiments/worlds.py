@@ -169,7 +169,7 @@ EXPERIMENT = Experiment(
         mutant_worlds=30,
         has_all=False,
     ),
-    takes="hours",
+    takes="3 hours",
     run=run,
     store="the model, and SQLite in memory",
 )
