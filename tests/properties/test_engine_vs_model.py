@@ -14,6 +14,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.accounted import AccountedMachine
+from longshore.testing.guarded import GuardedMachine
 from longshore.testing.limited import LimitedMachine
 from longshore.testing.machine import Check, EngineMachine
 from longshore.testing.model import ModelEngine
@@ -60,6 +61,11 @@ def test_accounts_on_sqlite_agree_with_the_model():
     compare(in_memory, examples=8, steps=40, machine=AccountedMachine)
 
 
+@pytest.mark.slow
+def test_breakers_on_sqlite_agree_with_the_model():
+    compare(in_memory, examples=25, steps=40, machine=GuardedMachine)
+
+
 def on_postgres(url: str) -> Callable[[ManualClock], Engine]:
     def opened(clock: ManualClock) -> Engine:
         asyncio.run(empty(url))
@@ -89,6 +95,20 @@ def test_postgres_agrees_with_the_model(postgres_url: str):
 @pytest.mark.slow
 def test_accounts_on_postgres_agree_with_the_model(postgres_url: str):
     compare(on_postgres(postgres_url), examples=2, steps=40, machine=AccountedMachine)
+
+
+@pytest.fixture
+def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breakers hear of successes as soon as of failures, as the model's do."""
+    monkeypatch.setattr("longshore.engines.postgres.breaking._AT_LEAST", -1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("told_at_once")
+def test_breakers_on_postgres_agree_with_the_model(postgres_url: str):
+    check = nothing_is_misplaced(postgres_url)
+    opened = on_postgres(postgres_url)
+    compare(opened, examples=8, steps=30, check=check, machine=GuardedMachine)
 
 
 @pytest.mark.prove
