@@ -416,13 +416,13 @@ async def test_a_worker_that_has_enough_of_a_flood_takes_another_tenants_job_wit
 async def test_what_a_limit_lets_run_does_not_wait_in_one_worker_while_another_has_room(
     shop: Workshop,
 ):
-    waiting, running = Waiting(shop), Counter[str]()
+    is_open, running = asyncio.Event(), Counter[str]()
 
     async def quick(_: Any) -> None: ...
 
     async def long(_: Any) -> None:
         running["now"] += 1
-        await within(waiting.open.wait())
+        await is_open.wait()
 
     shop.task("quick", quick)
     shop.task("long", long)
@@ -441,7 +441,8 @@ async def test_what_a_limit_lets_run_does_not_wait_in_one_worker_while_another_h
         await shop.engine.submit([a_job(type="quick") for _ in range(400)])
         await eventually(lambda: one.stats.succeeded == 400, every=0.001)
         await shop.engine.submit([a_job(type="long") for _ in range(9)])
+        await eventually(lambda: running["now"] == 2)
         async with shop.working(two):
             await eventually(lambda: running["now"] == 4)
-            waiting.open.set()
+            is_open.set()
             await eventually(lambda: one.stats.succeeded + two.stats.succeeded == 409)
