@@ -32,6 +32,8 @@ _REFUSED = {
     Verdict.FULL: "queue_full",
     Verdict.HELD: "idempotency_in_flight",
 }
+_LATER_S = 1
+"""After what a job that was turned away is worth another try: depths are counted as often."""
 
 
 class _Outline(msgspec.Struct):
@@ -100,6 +102,8 @@ class BatchItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """201: it is new. 200: a job stands for it already. Else what `problem` says."""
     id: str | None = None
     problem: Problem | None = None
+    retry_after_seconds: int | None = None
+    """Of what may work later: when, as the header Retry-After would say."""
 
 
 class BatchResult(msgspec.Struct, frozen=True):
@@ -255,7 +259,8 @@ def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:
     if answer.verdict in _REFUSED:
         is_waiting = answer.verdict is Verdict.HELD and read.idempotency_key is None
         found = problem("engine_busy" if is_waiting else _REFUSED[answer.verdict])
-        return BatchItem(status=found.status, problem=found)
+        later = None if answer.verdict is Verdict.CONFLICT else _LATER_S
+        return BatchItem(status=found.status, problem=found, retry_after_seconds=later)
     is_new = answer.verdict is Verdict.ACCEPTED
     return BatchItem(status=201 if is_new else 200, id=ids.text(answer.id))
 
@@ -279,7 +284,8 @@ def _busy(job: NewJob, error: EngineBusyError) -> ProblemError:
     """Whoever holds a key in an open transaction holds up those who come with the same key."""
     if job.idempotency_key is None or not isinstance(error, InFlightError):
         return of_error(error)
-    return ProblemError(problem("idempotency_in_flight"), ((b"retry-after", b"1"),))
+    later = (b"retry-after", b"%d" % _LATER_S)
+    return ProblemError(problem("idempotency_in_flight"), (later,))
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (

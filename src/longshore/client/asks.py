@@ -9,16 +9,15 @@ from uuid import uuid4
 import msgspec
 
 from longshore.api.dead import ReplayResult
-from longshore.api.jobs import BatchResult
+from longshore.api.jobs import BatchItem, BatchResult
 from longshore.api.queues import QueueList, QueueView, WorkerList, WorkerView
 from longshore.api.recurrence import ScheduleView
 from longshore.api.schedules import ScheduleList
 from longshore.api.stats import Stats
 from longshore.api.views import AttemptList, AttemptView
-from longshore.client.documents import Heard, JobDocument, Outcome, Submission, Submitted
+from longshore.client.documents import Heard, JobDocument, Submission, Submitted
 from longshore.errors import PayloadError
 from longshore.options import Duration, microseconds
-from longshore.wire.problems import error_of_problem
 from longshore.wire.streams import Trail
 
 __all__ = [
@@ -46,6 +45,7 @@ __all__ = [
     "submit_many",
     "trail",
     "workers",
+    "written",
 ]
 
 MOST_JOBS = 1_000
@@ -89,18 +89,21 @@ def submit(job: Submission) -> Ask[Submitted]:
     return Ask("POST", "/v1/jobs", read, _written(body), headers=headers, is_repeatable=True)
 
 
-def submit_many(jobs: Sequence[Submission]) -> Ask[list[Outcome]]:
-    """Many jobs in one request, each under a key of its own."""
-    bodies = [job.body(uuid4().hex) for job in jobs]
+def submit_many(bodies: Sequence[bytes]) -> Ask[list[BatchItem]]:
+    """Many jobs in one request, as they were written."""
+    found = _decoded(BatchResult)
+    return Ask(
+        "POST",
+        "/v1/jobs:batch",
+        lambda status, raw: found(status, raw).results,
+        b'{"jobs":[%b]}' % b",".join(bodies),
+        is_repeatable=True,
+    )
 
-    def read(_: int, raw: bytes) -> list[Outcome]:
-        return [
-            Outcome(one.id, one.status == 201, one.problem and error_of_problem(one.problem))
-            for one in msgspec.json.decode(raw, type=BatchResult).results
-        ]
 
-    body = _written({"jobs": bodies})
-    return Ask("POST", "/v1/jobs:batch", read, body, is_repeatable=True)
+def written(job: Submission) -> bytes:
+    """A job of many, under an idempotency key in any case; or the error with it."""
+    return _written(job.body(uuid4().hex))
 
 
 def get(job_id: str) -> Ask[JobDocument]:

@@ -16,6 +16,7 @@ from longshore.api.stats import Stats
 from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
 from longshore.client.asks import Ask, Page
+from longshore.client.batching import Batch
 from longshore.client.documents import (
     Heard,
     JobDocument,
@@ -91,11 +92,25 @@ class Client:
         return await self._send(asks.submit(Submission(type, payload, options)))
 
     async def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
-        """Submit many jobs, a thousand per request. Good ones go in beside bad ones."""
+        """Submit many jobs, a thousand per request. Good ones go in beside bad ones.
+
+        What a full queue, or a key that is under way, turns away is sent again under the same
+        keys, until `timeout` seconds after its first request. An error that concerns all of
+        them is raised if nothing is known of any; else it is the outcome of the rest.
+        """
         found: list[Outcome] = []
+        lost: LongshoreError | None = None
+        is_answered = False
         waiting = iter(jobs)
         while chunk := list(islice(waiting, asks.MOST_JOBS)):
-            found += await self._send(asks.submit_many(chunk))
+            batch = Batch(chunk)
+            lost = lost or await self._send_all(batch)
+            is_answered |= batch.is_answered
+            if lost is not None:
+                if not is_answered:
+                    raise lost
+                batch.fail(lost)
+            found += batch.outcomes
         return found
 
     async def get(self, job_id: str) -> JobDocument:
@@ -232,8 +247,21 @@ class Client:
                 return
             query = {**query, "cursor": found.cursor}
 
-    async def _send(self, ask: Ask[T]) -> T:
-        tries = Retrying(monotonic() + self._timeout, ask.is_repeatable)
+    async def _send_all(self, batch: Batch) -> LongshoreError | None:
+        """Send the jobs until none is worth another try, or return what came between."""
+        tries = Retrying(monotonic() + self._timeout, is_repeatable=True)
+        pause: float | None = 0.0
+        while pause is not None and (ask := batch.ask()) is not None:
+            await asyncio.sleep(pause)
+            try:
+                items = await self._send(ask, tries)
+            except LongshoreError as error:
+                return error
+            pause = tries.pause(batch.take(items), monotonic())
+        return None
+
+    async def _send(self, ask: Ask[T], tries: Retrying | None = None) -> T:
+        tries = tries or Retrying(monotonic() + self._timeout, ask.is_repeatable)
         while True:
             outcome = await self._once(ask, tries.deadline - monotonic())
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:

@@ -15,6 +15,7 @@ from longshore.api.stats import Stats
 from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
 from longshore.client.asks import Ask, Page
+from longshore.client.batching import Batch
 from longshore.client.documents import (
     Heard,
     JobDocument,
@@ -89,11 +90,25 @@ class SyncClient:
         return self._send(asks.submit(Submission(type, payload, options)))
 
     def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
-        """Submit many jobs, a thousand per request. Good ones go in beside bad ones."""
+        """Submit many jobs, a thousand per request. Good ones go in beside bad ones.
+
+        What a full queue, or a key that is under way, turns away is sent again under the same
+        keys, until `timeout` seconds after its first request. An error that concerns all of
+        them is raised if nothing is known of any; else it is the outcome of the rest.
+        """
         found: list[Outcome] = []
+        lost: LongshoreError | None = None
+        is_answered = False
         waiting = iter(jobs)
         while chunk := list(islice(waiting, asks.MOST_JOBS)):
-            found += self._send(asks.submit_many(chunk))
+            batch = Batch(chunk)
+            lost = lost or self._send_all(batch)
+            is_answered |= batch.is_answered
+            if lost is not None:
+                if not is_answered:
+                    raise lost
+                batch.fail(lost)
+            found += batch.outcomes
         return found
 
     def get(self, job_id: str) -> JobDocument:
@@ -229,8 +244,21 @@ class SyncClient:
                 return
             query = {**query, "cursor": found.cursor}
 
-    def _send(self, ask: Ask[T]) -> T:
-        tries = Retrying(monotonic() + self._timeout, ask.is_repeatable)
+    def _send_all(self, batch: Batch) -> LongshoreError | None:
+        """Send the jobs until none is worth another try, or return what came between."""
+        tries = Retrying(monotonic() + self._timeout, is_repeatable=True)
+        pause: float | None = 0.0
+        while pause is not None and (ask := batch.ask()) is not None:
+            sleep(pause)
+            try:
+                items = self._send(ask, tries)
+            except LongshoreError as error:
+                return error
+            pause = tries.pause(batch.take(items), monotonic())
+        return None
+
+    def _send(self, ask: Ask[T], tries: Retrying | None = None) -> T:
+        tries = tries or Retrying(monotonic() + self._timeout, ask.is_repeatable)
         while True:
             outcome = self._once(ask, tries.deadline - monotonic())
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:

@@ -18,7 +18,15 @@ from longshore.errors import (
 from longshore.wire import errors
 from longshore.wire.problems import error_of_problem
 
-__all__ = ["Connection", "Retrying", "connection", "error_of", "headers_of", "place_of"]
+__all__ = [
+    "Connection",
+    "Retrying",
+    "connection",
+    "error_of",
+    "headers_of",
+    "may_pass",
+    "place_of",
+]
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -27,6 +35,7 @@ _TURNED_AWAY = frozenset(
     {"overloaded", "quota_exceeded", "queue_full", "idempotency_in_flight"}
 )
 """Problems of requests of which nothing was stored: sending them again is never twice."""
+_PASSING = frozenset({429, 502, 503, 504})
 
 
 @dataclass(slots=True)
@@ -45,21 +54,29 @@ class Retrying:
         Where the service says how long, so long at least. A pause past the deadline is not
         begun: the caller hears at once.
         """
-        self.tries += 1
         if not self._is_worth_another(outcome):
             return None
+        said = _retry_after(outcome) if isinstance(outcome, httpx.Response) else 0.0
+        return self.pause(said, now)
+
+    def pause(self, least: float, now: float) -> float | None:
+        """The same, where another try is worth it and is to wait so long at least."""
+        self.tries += 1
         growing = min(_FIRST_PAUSE * 2 ** (self.tries - 1), _LONGEST_PAUSE)
-        pause = growing * self.rng.uniform(0.5, 1.0)
-        if isinstance(outcome, httpx.Response):
-            pause = max(pause, _retry_after(outcome))
+        pause = max(growing * self.rng.uniform(0.5, 1.0), least)
         return pause if now + pause < self.deadline else None
 
     def _is_worth_another(self, outcome: httpx.Response | httpx.HTTPError) -> bool:
         if isinstance(outcome, httpx.HTTPError):
             return self.is_repeatable or isinstance(outcome, _NOT_SENT)
-        if self.is_repeatable and outcome.status_code in (429, 502, 503, 504):
-            return True
+        if self.is_repeatable:
+            return outcome.status_code in _PASSING or may_pass(_problem(outcome))
         return _problem(outcome).code in _TURNED_AWAY
+
+
+def may_pass(problem: Problem) -> bool:
+    """Whether a request that may be repeated is worth another try after this."""
+    return problem.status in _PASSING or problem.code in _TURNED_AWAY
 
 
 def error_of(outcome: httpx.Response | httpx.HTTPError, place: str) -> LongshoreError:
