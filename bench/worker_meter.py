@@ -61,7 +61,7 @@ class _Nowhere:
     def __init__(self, count: int) -> None:
         self._answers = [Submitted(JobId(bytes(16)))] * count
 
-    async def submit(self, jobs: object, *, apart: bool = False) -> list[Submitted]:
+    async def submit(self, jobs: object, **terms: object) -> list[Submitted]:
         return self._answers
 
 

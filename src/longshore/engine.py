@@ -72,7 +72,9 @@ __all__ = [
 class Producer(Protocol):
     """Puts jobs in."""
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Store the jobs durably, and answer for each, in order.
 
         Sending a job again (same id) is answered `repeated`. Ranks follow the order of
@@ -80,6 +82,8 @@ class Producer(Protocol):
         One job for which a queue has no room, or whose key someone holds, refuses the whole
         call with an error, and nothing is stored. Not if they come `apart`: then it is answered
         `full` or `held`, and the others are stored.
+        Who holds a key, or on some engines the whole store, is waited for as long as the engine
+        sees fit, but `patience` seconds at most.
         """
         ...
 

@@ -139,9 +139,11 @@ class Forgetful(Wrapper):
         super().__init__(engine)
         self._calls = 0
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Answer for the jobs, and now and then do no more than that."""
         self._calls += 1
         if self._calls % _FORGET_EVERY == 0:
             return [Submitted(job.id) for job in jobs]
-        return await self._wrapped.submit(jobs, apart=apart)
+        return await self._wrapped.submit(jobs, apart=apart, patience=patience)

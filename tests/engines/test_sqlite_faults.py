@@ -1,5 +1,6 @@
 """Bad files, full disks and held locks get a clear answer, and nothing is lost."""
 
+import asyncio
 import os
 import sqlite3
 import subprocess
@@ -115,6 +116,31 @@ async def test_a_lock_held_for_too_long_is_busy_and_nothing_is_half_done(path: P
 
     holder.execute("rollback")
     await engine.submit(a_batch(2))
+    assert [one.ready for one in await engine.counts()] == [2]
+    await engine.close()
+    holder.close()
+
+
+async def test_whoever_will_not_wait_for_a_lock_hears_so_though_others_wait_on(
+    path: Path,
+) -> None:
+    engine = open_engine(f"sqlite:///{path}?busy_timeout=60")
+    await engine.migrate()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("begin immediate")
+    patient = asyncio.create_task(engine.submit(a_batch(2)))
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(20):
+        with pytest.raises(EngineBusyError):
+            await engine.submit(a_batch(3), patience=0.1)
+        # By now the writer has waited for a while; who comes late is not forgotten behind it.
+        with pytest.raises(EngineBusyError):
+            await engine.submit(a_batch(3), patience=0)
+    assert not patient.done()
+    holder.execute("rollback")
+    await patient
+
     assert [one.ready for one in await engine.counts()] == [2]
     await engine.close()
     holder.close()

@@ -1,6 +1,6 @@
 """The routes of jobs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -132,7 +132,8 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
         trace=submitting.trace_of(call.headers),
     )
     try:
-        (answer,) = await call.service.submit((job,))
+        patience = _patience(call.service, (job,))
+        (answer,) = await call.service.submit((job,), patience=patience)
     except EngineBusyError as error:
         raise _busy(job, error) from None
     if answer.verdict is Verdict.ACCEPTED:
@@ -153,8 +154,12 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
     read = [_read(call, raw) for raw in call.body.jobs]
     jobs = [one for one in read if isinstance(one, NewJob)]
-    answers = iter(await call.service.submit(jobs, apart=True) if jobs else [])
-    results = [_item_of(one, answers) for one in read]
+    answers: list[Submitted] = []
+    if jobs:
+        patience = _patience(call.service, jobs)
+        answers = await call.service.submit(jobs, apart=True, patience=patience)
+    ahead = iter(answers)
+    results = [_item_of(one, ahead) for one in read]
     accepted = sum(one.status == 201 for one in results)
     return Answer(200, encode(BatchResult(accepted, results)))
 
@@ -250,6 +255,14 @@ def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob |
         return submitting.new_job(call.service, call.caller.home, body, trace=trace)
     except ProblemError as error:
         return error.problem
+
+
+def _patience(service: Service, jobs: Sequence[NewJob]) -> float | None:
+    """Whoever comes with a key can come again with it: better hear soon that it is held."""
+    for job in jobs:
+        if job.idempotency_key is not None:
+            return service.settings.key_timeout.total_seconds()
+    return None
 
 
 def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:

@@ -49,9 +49,11 @@ class Service:
             self.engine, most=settings.max_streams, most_each=settings.max_tenant_streams
         )
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """See `longshore.engine.Producer`; the audit log hears who it was."""
-        answers = await self.engine.submit(jobs, apart=apart)
+        answers = await self.engine.submit(jobs, apart=apart, patience=patience)
         if not self.tells_who:
             self.submissions.note(jobs, answers)
         return answers

@@ -45,6 +45,9 @@ class ApiSettings:
     """A connection without a request is closed after this time."""
     request_timeout: timedelta = timedelta(seconds=30)
     """A request that the store has not answered within this time is answered 503."""
+    key_timeout: timedelta = timedelta(seconds=1)
+    """A request whose idempotency key a transaction under way holds is answered 409 after this
+    time; where such a transaction holds the whole store, as on SQLite, 503."""
     drain_timeout: timedelta = timedelta(seconds=20)
     """Time for requests under way once the service was asked to stop."""
     trusted_proxies: tuple[str, ...] = ()

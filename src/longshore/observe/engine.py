@@ -57,9 +57,11 @@ class _Companion:
 class _Observed(_Companion):
     """What is not counted goes straight to the engine."""
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         began = perf_counter()
-        answers = await self._engine.submit(jobs, apart=apart)
+        answers = await self._engine.submit(jobs, apart=apart, patience=patience)
         self.metrics.submit.observe(perf_counter() - began)
         self._count(jobs, answers)
         return answers

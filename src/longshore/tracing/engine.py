@@ -34,13 +34,15 @@ class TracedEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Submit, inside a span."""
         if not jobs:
             return []
         span, stamped = self._stamp(jobs)
         try:
-            return await self._engine.submit(stamped, apart=apart)
+            return await self._engine.submit(stamped, apart=apart, patience=patience)
         except BaseException as error:
             spans.fail(span, type(error).__name__)
             raise

@@ -67,6 +67,8 @@ class Submit(Request, frozen=True):
 
     jobs: Annotated[list[NewJob], Meta(max_length=100_000)]
     apart: bool = False
+    patience: Annotated[float, Meta(ge=0, le=60)] | None = None
+    """Seconds to wait for who holds a key."""
 
 
 class OfSession(Request, frozen=True):

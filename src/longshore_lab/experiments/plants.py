@@ -147,12 +147,14 @@ class _Hasty(_Planted):
 
 
 class _Early(Wrapper):
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         early = [
             job if job.run_at is None else replace(job, run_at=job.run_at - _SECOND)
             for job in jobs
         ]
-        return await self._wrapped.submit(early, apart=apart)
+        return await self._wrapped.submit(early, apart=apart, patience=patience)
 
 
 PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {

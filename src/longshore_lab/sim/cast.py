@@ -154,10 +154,12 @@ class _Patient:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         try:
             async with asyncio.timeout(_PATIENCE):
-                return await self._engine.submit(jobs, apart=apart)
+                return await self._engine.submit(jobs, apart=apart, patience=patience)
         except TimeoutError:
             raise EngineUnavailableError("no answer") from None
 

@@ -133,11 +133,13 @@ class _AnsweredEarly(_Mutant):
         super().__init__(clock)
         self._calls = 0
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         self._calls += 1
         if self._calls % 7 == 0:
             return [Submitted(job.id) for job in jobs]
-        return await super().submit(jobs, apart=apart)
+        return await super().submit(jobs, apart=apart, patience=patience)
 
 
 class _FiredAgain(_Mutant):
@@ -246,12 +248,14 @@ class _OneTooMany(_Mutant):
 class _CheckedThenStored(_Mutant):
     """Between the look for a key and the storing of its job others get in."""
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         seen = dict(self._store.keys)
         await asyncio.sleep(0.5)
         now = dict(self._store.keys)
         self._store.keys = seen
-        answers = await super().submit(jobs, apart=apart)
+        answers = await super().submit(jobs, apart=apart, patience=patience)
         self._store.keys = {**now, **self._store.keys}
         return answers
 

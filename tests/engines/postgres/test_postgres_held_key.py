@@ -10,7 +10,6 @@ import pytest
 from longshore.core.job import Submitted, Verdict
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
-from longshore.engines.postgres import submitting
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.errors import InFlightError
@@ -123,9 +122,8 @@ async def test_a_key_that_is_given_up_is_had_at_once_though_many_wait_for_anothe
 
 
 async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
-    engine: PostgresEngine, other: Connection, monkeypatch: pytest.MonkeyPatch
+    engine: PostgresEngine, other: Connection
 ):
-    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
     keys = ["a", "held", None, "b"]
     async with other.transaction():
         await hold(engine, other, "held")
@@ -133,10 +131,10 @@ async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
         second = [a_job(idempotency_key=key, fingerprint=b"same") for key in ["held", "c"]]
 
         # The second comes while it is known that the key is held.
-        asked = [asyncio.create_task(engine.submit(one, apart=True)) for one in (first, second)]
+        asked = [engine.submit(one, apart=True, patience=0.1) for one in (first, second)]
         answers, late = await asyncio.gather(*asked)
         with pytest.raises(InFlightError):
-            await engine.submit([a_job(), a_job(idempotency_key="held")])
+            await engine.submit([a_job(), a_job(idempotency_key="held")], patience=0.1)
 
     assert [(one.id, one.verdict) for one in answers] == [
         (job.id, Verdict.HELD if job.idempotency_key == "held" else Verdict.ACCEPTED)
@@ -147,14 +145,13 @@ async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
 
 
 async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(
-    engine: PostgresEngine, other: Connection, monkeypatch: pytest.MonkeyPatch
+    engine: PostgresEngine, other: Connection
 ):
-    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
     async with other.transaction():
         holder = await hold(engine, other, "held")
 
         with pytest.raises(InFlightError):
-            await submit(engine, "held")
+            await engine.submit([a_job(idempotency_key="held")], patience=0.1)
 
     assert [job.id for job in (await engine.find(JobFilter(), limit=5)).jobs] == [holder.id]
     repeated = await submit(engine, "held")

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx
@@ -15,16 +17,18 @@ from api_steps import asking
 from longshore.api.application import Application
 from longshore.api.fields import instant
 from longshore.api.service import Service
+from longshore.api.settings import ApiSettings
 from longshore.core import ids
 from longshore.core.job import Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
-from longshore.engines.postgres import submitting
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.options import Template
 from longshore.runtime.ids import IdSource
 from longshore.testing.factories import a_job
+
+BRIEF = ApiSettings(key_timeout=timedelta(seconds=0.3))
 
 
 async def stored(engine: Engine) -> int:
@@ -181,46 +185,63 @@ async def test_requests_with_one_key_at_once_make_one_job(
     assert await stored(engine) == 1
 
 
-async def test_a_key_that_an_open_transaction_holds_is_under_way(
-    empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_key_that_an_open_transaction_holds_is_soon_said_to_be_under_way(
+    empty_postgres_url: str,
 ):
-    monkeypatch.setattr(submitting, "_PATIENCE", 0.1)
     engine = open_engine(empty_postgres_url)
     assert isinstance(engine, PostgresEngine)
     other = await asyncpg.connect(empty_postgres_url)
-    async with asking(Application(Service(engine))) as client, other.transaction():
+    service = Service(engine, settings=BRIEF)
+    async with asking(Application(service)) as client, other.transaction():
         held = engine.submit_on(other, [a_job(idempotency_key="k")])
         assert not isinstance(held, list)
         await held
 
+        begun = time.monotonic()
         answer = await client.post(
             "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": "k"}
         )
         jobs = [{"type": "a"}, {"type": "a", "idempotency_key": "k"}, {"type": "b"}]
         batch = await client.post("/v1/jobs:batch", json={"jobs": jobs})
+        took = time.monotonic() - begun
 
     await other.close()
     await engine.close()
     assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_in_flight")
     assert answer.headers["retry-after"] == "1"
-    assert [one["status"] for one in batch.json()["results"]] == [201, 409, 201]
+    results = batch.json()["results"]
+    assert [one["status"] for one in results] == [201, 409, 201]
+    assert [one.get("retry_after_seconds") for one in results] == [None, 1, None]
+    # Two requests; the engine itself would wait for ten seconds each.
+    assert 0.6 <= took < 8.0
 
 
-async def test_a_store_that_someone_holds_is_busy_whatever_the_key(tmp_path: Path):
-    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db?busy_timeout=0.1")
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/jobs", {"type": "a"}),
+        ("/v1/jobs:batch", {"jobs": [{"type": "a", "idempotency_key": "k"}]}),
+    ],
+)
+async def test_a_store_that_someone_holds_is_soon_said_to_be_busy_whatever_the_key(
+    path: str, body: dict[str, Any], tmp_path: Path
+):
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db?busy_timeout=60")
     await engine.migrate()
     other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
-    async with asking(Application(Service(engine))) as client:
+    async with asking(Application(Service(engine, settings=BRIEF))) as client:
         other.execute("begin immediate")
 
-        answer = await client.post(
-            "/v1/jobs", json={"type": "a"}, headers={"Idempotency-Key": "k"}
-        )
+        begun = time.monotonic()
+        answer = await client.post(path, json=body, headers={"Idempotency-Key": "k"})
+        took = time.monotonic() - begun
+        other.execute("rollback")
 
     other.close()
     await engine.close()
     assert (answer.status_code, answer.json()["code"]) == (503, "engine_busy")
     assert answer.headers["retry-after"] == "1"
+    assert 0.3 <= took < 8.0
 
 
 async def test_a_live_job_with_the_unique_key_stands_for_a_new_one(

@@ -76,13 +76,17 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
         admitted = jobs
         if not self._depths.is_idle:
             admitted = await self._depths.admit(jobs, apart=apart)
-        answers = await self._submitter.submit(admitted, apart=apart) if admitted else []
+        if not admitted:
+            return told_apart(jobs, admitted, [])
+        answers = await self._submitter.submit(admitted, apart=apart, patience=patience)
         return told_apart(jobs, admitted, answers) if apart else answers
 
     def submit_on(

@@ -34,7 +34,7 @@ MOST_JOBS = 2_000
 _LANES = 2
 """Commits under way at once: while one waits for the disk the next is made."""
 _PATIENCE = 10.0
-"""Seconds that a job waits for a transaction that holds its key."""
+"""Seconds that a job waits at most for a transaction that holds its key."""
 _LONERS = 2
 """Such calls that ask at once, of all sets of keys: the pool is there for others too."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
@@ -50,13 +50,14 @@ class Submitter:
         self._keyed = _Stream(database, is_keyed=True)
 
     def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> "asyncio.Future[list[Submitted]]":
         """Store the jobs durably, and answer for each."""
+        patience = _PATIENCE if patience is None else min(patience, _PATIENCE)
         for job in jobs:
             if job.idempotency_key is not None or job.unique_key is not None:
-                return self._keyed.submit(jobs, apart)
-        return self._plain.submit(jobs, apart)
+                return self._keyed.submit(jobs, apart, patience)
+        return self._plain.submit(jobs, apart, patience)
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -110,6 +111,8 @@ _Key = tuple[str, str, str]
 class _Call(NamedTuple):
     jobs: Sequence[NewJob]
     answer: "asyncio.Future[list[Submitted]]"
+    until: float
+    """When, by the loop's time, it has waited long enough for who holds its keys."""
     is_divisible: bool = False
     """Its jobs may be stored one without the other."""
 
@@ -131,11 +134,13 @@ class _Stream:
         self._loners = asyncio.Semaphore(_LONERS)
         self._turns = Turns()
 
-    def submit(self, jobs: Sequence[NewJob], apart: bool) -> "asyncio.Future[list[Submitted]]":
+    def submit(
+        self, jobs: Sequence[NewJob], apart: bool, patience: float
+    ) -> "asyncio.Future[list[Submitted]]":
         """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Submitted]] = loop.create_future()
-        call = _Call(jobs, answer, apart and len(jobs) > 1)
+        call = _Call(jobs, answer, loop.time() + patience, apart and len(jobs) > 1)
         if self._held and self._is_held(call):
             self._set_aside(call)
             return answer
@@ -193,7 +198,9 @@ class _Stream:
         So do its own jobs, if they may part.
         """
         if call.is_divisible:
-            self._keep(_unite([self.submit([job], apart=False) for job in call.jobs], call))
+            left = call.until - asyncio.get_running_loop().time()
+            parts = [self.submit([job], apart=False, patience=left) for job in call.jobs]
+            self._keep(_unite(parts, call))
             return
         keys = _keys(call.jobs)
         self._held.update(keys)
@@ -210,16 +217,15 @@ class _Stream:
             self._held += Counter()  # without those that are at zero
 
     async def _ask_alone(self, call: _Call) -> None:
-        until = asyncio.get_running_loop().time() + _PATIENCE
         # Where there is no key, there is nobody to wait behind.
         keys = frozenset[Hashable](_keys(call.jobs) or [id(call)])
-        async with self._turns.of(keys, until) as turn:
-            await self._ask_on(call, turn, until)
+        async with self._turns.of(keys, call.until) as turn:
+            await self._ask_on(call, turn)
 
-    async def _ask_on(self, call: _Call, turn: Turn, until: float) -> None:
+    async def _ask_on(self, call: _Call, turn: Turn) -> None:
         """Once at least, unless someone who waits for the same keys has just heard no."""
         loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
-        while turn.refusal is None or loop.time() <= until:
+        while turn.refusal is None or loop.time() < call.until:
             try:
                 async with self._loners:
                     answers = await self._store(self._database, call.jobs)
@@ -232,7 +238,8 @@ class _Stream:
                 turn.refusal = None
                 _answer([call], answers)
                 return
-            await asyncio.sleep(self._database.connector.jitter(pause))
+            left = max(call.until - loop.time(), 0.0)
+            await asyncio.sleep(min(self._database.connector.jitter(pause), left))
             pause = min(pause * 2, _LONGEST_PAUSE)
         is_held = sqlstate(turn.refusal) == _HELD
         _refuse([call], InFlightError() if is_held else turn.refusal)

@@ -80,9 +80,13 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
-        return await self._ask("submit", jobs=list(jobs), apart=apart) if jobs else []
+        if not jobs:
+            return []
+        return await self._ask("submit", jobs=list(jobs), apart=apart, patience=patience)
 
     # Worker
 

@@ -3,13 +3,12 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from longshore.engines.sqlite.faults import is_busy
-from longshore.errors import ConfigError
+from longshore.engines.sqlite.faults import busy, is_busy
+from longshore.errors import ConfigError, EngineBusyError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Store", "Synchronous"]
@@ -76,9 +75,10 @@ class Store:
         )
         try:
             # SQLite does not wait for its turn to make a new file keep a log.
-            self._patiently(lambda: db.execute("pragma journal_mode = wal"))
+            if not self._patiently(db, "pragma journal_mode = wal", self.busy_timeout):
+                raise busy(self.path)
             self._prepare(db)
-        except sqlite3.Error:
+        except (sqlite3.Error, EngineBusyError):
             db.close()
             raise
         if not waits:
@@ -92,34 +92,30 @@ class Store:
         db.execute("pragma cache_size = -65536")
         db.execute("pragma temp_store = memory")
 
-    def begin(self, db: sqlite3.Connection) -> None:
-        """Take the write lock, waiting in small steps.
+    def begin(self, db: sqlite3.Connection, *, within: float) -> bool:
+        """Take the write lock, waiting in small steps; whether it was free in so many seconds.
 
         SQLite's own busy handler sleeps up to 100 ms at a time, which is an age when two
         processes hand the lock to each other a thousand times a second.
         """
-        self._patiently(lambda: db.execute("begin immediate"))
+        return self._patiently(db, "begin immediate", within)
 
     def begin_now(self, db: sqlite3.Connection) -> bool:
         """Take the write lock if it is free; whether it was."""
-        try:
-            db.execute("begin immediate")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-            return False
-        return True
+        return self._patiently(db, "begin immediate", 0.0)
 
-    def _patiently(self, attempt: Callable[[], object]) -> None:
-        deadline = time.monotonic() + self.busy_timeout
+    def _patiently(self, db: sqlite3.Connection, statement: str, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
         wait = _FIRST_WAIT
         while True:
             try:
-                attempt()
+                db.execute(statement)
             except sqlite3.OperationalError as error:
-                if not is_busy(error) or time.monotonic() >= deadline:
+                if not is_busy(error):
                     raise
+                if time.monotonic() >= deadline:
+                    return False
             else:
-                return
+                return True
             time.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)

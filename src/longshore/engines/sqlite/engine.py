@@ -88,10 +88,13 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
 
     # Producer
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         admitted = await self._depths.admit(jobs, apart=apart)
-        return told_apart(jobs, admitted, await self._writer.submit(admitted))
+        answers = await self._writer.submit(admitted, patience=patience)
+        return told_apart(jobs, admitted, answers)
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""

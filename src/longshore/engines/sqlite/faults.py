@@ -12,7 +12,7 @@ from longshore.errors import (
     SchemaError,
 )
 
-__all__ = ["is_busy", "translated"]
+__all__ = ["busy", "is_busy", "translated"]
 
 # "Locking protocol" is what a race for the log's locks ends with, after many turns.
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -41,10 +41,15 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _primary(error) in _BUSY
 
 
+def busy(path: str) -> EngineBusyError:
+    """What whoever waited for the lock in vain is told."""
+    return EngineBusyError(f"{path}: another process holds the write lock; try again")
+
+
 def _translate(error: sqlite3.Error, path: str) -> EngineError:
     code = _primary(error)
     if code in _BUSY:
-        return EngineBusyError(f"{path}: another process holds the write lock; try again")
+        return busy(path)
     if code in _UNAVAILABLE:
         return EngineUnavailableError(f"{path}: {_UNAVAILABLE[code]} ({error})")
     if code in _BROKEN:

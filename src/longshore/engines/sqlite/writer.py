@@ -12,6 +12,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 from longshore.core.job import NewJob, Submitted
 from longshore.engines.sqlite.connection import Store, Synchronous
-from longshore.engines.sqlite.faults import translated
+from longshore.engines.sqlite.faults import busy, translated
 from longshore.engines.sqlite.herald import CANCEL, WORK
 from longshore.engines.sqlite.log import Log
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
@@ -30,6 +31,8 @@ __all__ = ["Writer"]
 T = TypeVar("T")
 
 _LARGEST_GROUP = 1_000
+_STEP = 0.25
+"""Seconds between two looks for who has waited long enough for the lock, and who has come."""
 
 
 Body = Callable[[Transaction], Any]
@@ -37,12 +40,15 @@ SubmitBody = Callable[[Transaction, Sequence[NewJob]], list[Submitted]]
 
 
 class _Call:
-    __slots__ = ("body", "error", "future", "is_durable", "jobs", "loop", "result")
+    __slots__ = ("body", "error", "future", "is_durable", "jobs", "loop", "result", "until")
 
-    def __init__(self, body: Body | None, jobs: Sequence[NewJob], *, is_durable: bool) -> None:
+    def __init__(
+        self, body: Body | None, jobs: Sequence[NewJob], *, is_durable: bool, patience: float
+    ) -> None:
         self.body = body
         self.jobs = jobs
         self.is_durable = is_durable
+        self.until = time.monotonic() + patience
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -71,7 +77,8 @@ class Writer:
         self, body: Callable[[Transaction], T | AfterCommit[T]], *, durable: bool = True
     ) -> T:
         """The body's result, once committed. Without `durable` a loss of power may undo it."""
-        return await self._enqueue(_Call(body, (), is_durable=durable))
+        patience = self._store.busy_timeout
+        return await self._enqueue(_Call(body, (), is_durable=durable, patience=patience))
 
     async def call_here(self, body: Callable[[Transaction], T | AfterCommit[T]]) -> T:
         """Like `call` without `durable`, but in the calling thread if nobody else writes.
@@ -79,7 +86,7 @@ class Writer:
         For a short body whose caller has nothing else to do: the ways between two threads that
         were asleep take as long as its statements.
         """
-        call = _Call(body, (), is_durable=False)
+        call = _Call(body, (), is_durable=False, patience=self._store.busy_timeout)
         if self._turn.acquire(blocking=False):
             try:
                 is_done = self._db is not None and self._commit_here(self._db, call)
@@ -91,9 +98,16 @@ class Writer:
                 return call.result
         return await self._enqueue(call)
 
-    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """Like `call`, but neighbours in the queue are stored together."""
-        return await self._enqueue(_Call(None, jobs, is_durable=True))
+    async def submit(
+        self, jobs: Sequence[NewJob], *, patience: float | None = None
+    ) -> list[Submitted]:
+        """Like `call`, but neighbours in the queue are stored together.
+
+        For the lock it waits as long as the store says, but `patience` seconds at most.
+        """
+        longest = self._store.busy_timeout
+        waits = longest if patience is None else min(patience, longest)
+        return await self._enqueue(_Call(None, jobs, is_durable=True, patience=waits))
 
     async def close(self) -> None:
         """Finish what was queued, then close the file."""
@@ -175,17 +189,40 @@ class Writer:
 
     def _take(self) -> list[_Call] | None:
         """Everything that is queued now, waiting for the first; None to end."""
-        calls: list[_Call] = []
-        while len(calls) < _LARGEST_GROUP and not (calls and self._calls.empty()):
+        calls = self._calls.get()
+        if calls is not None:
+            self._take_along(calls)
+        return calls
+
+    def _take_along(self, calls: list[_Call]) -> None:
+        """Add what is queued now."""
+        while len(calls) < _LARGEST_GROUP and not self._calls.empty():
             more = self._calls.get()
             if more is None:
-                if calls:
-                    self._calls.put(None)
-                break
+                self._calls.put(None)
+                return
             calls += more
-        return calls or None
 
     def _commit(self, db: sqlite3.Connection, calls: list[_Call]) -> None:
+        """Commit the calls as soon as the lock is free, without those who cannot wait for it.
+
+        Who comes while it is not goes along.
+        """
+        while calls:
+            syncs_apart = self._prepare(db, calls)
+            if self._store.begin(db, within=min(_STEP, self._store.busy_timeout)):
+                self._carry_out(db, calls, syncs_apart=syncs_apart)
+                return
+            now = time.monotonic()
+            late = [call for call in calls if call.until <= now]
+            for call in late:
+                call.error = busy(self._store.path)
+            calls[:] = [call for call in calls if call.until > now]
+            self._answer(late)
+            self._take_along(calls)
+
+    def _prepare(self, db: sqlite3.Connection, calls: list[_Call]) -> bool:
+        """Make the commit as durable as the calls ask; whether the disk is waited for apart."""
         durable = [call for call in calls if call.is_durable]
         # New jobs may be seen before they are on disk, for nobody was told of them yet; how
         # jobs ended may not. So submits let others write while the disk is busy.
@@ -193,8 +230,7 @@ class Writer:
         if durable and self._log.is_in_doubt:
             self._sync(db)  # nothing may be promised on top of what may be missing
         self._set_durability(db, is_durable=bool(durable) and not syncs_apart)
-        self._store.begin(db)
-        self._carry_out(db, calls, syncs_apart=syncs_apart)
+        return syncs_apart
 
     def _commit_here(self, db: sqlite3.Connection, call: _Call) -> bool:
         """Commit one call that need not be durable; False when it would have to wait."""

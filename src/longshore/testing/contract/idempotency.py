@@ -68,6 +68,13 @@ async def test_a_key_repeated_inside_one_batch_is_used_once(engine: Engine) -> N
     ]
 
 
+async def test_a_key_that_nobody_holds_takes_no_patience(engine: Engine) -> None:
+    answers = await asyncio.gather(*[engine.submit([_keyed()], patience=0) for _ in range(5)])
+
+    verdicts = [answer.verdict for (answer,) in answers]
+    assert sorted(verdicts) == [Verdict.ACCEPTED, *[Verdict.REPEATED] * 4]
+
+
 async def test_a_key_from_many_callers_at_once_makes_one_job(engine: Engine) -> None:
     jobs = [_keyed() for _ in range(20)]
 

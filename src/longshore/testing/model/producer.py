@@ -20,7 +20,9 @@ class ModelProducer:
 
     _store: Store
 
-    async def submit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> list[Submitted]:
+    async def submit(
+        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+    ) -> list[Submitted]:
         """See `longshore.engine.Producer`."""
         refusals = {job.id: why for job in jobs if (why := _refusal(self._store, job))}
         if not apart:
