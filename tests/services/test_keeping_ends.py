@@ -1,4 +1,4 @@
-"""When a keeper ends the worker it watches, or says of it that it is stuck."""
+"""When a keeper ends the worker it watches, says of it that it is stuck, or goes itself."""
 
 import logging
 import os
@@ -148,3 +148,24 @@ async def test_a_worker_is_not_called_stuck(case: str):
             await post.pass_time(5 * SECOND)
 
         assert post.process.poll() is None
+
+
+async def test_a_keeper_goes_when_its_workers_lease_is_over_and_the_engine_has_not_come_back(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with open_post() as post:
+        (claim,) = await claims(post, 1)
+        post.begin(claim)
+        with post.engine.outage():
+            post.kill()
+            await eventually(lambda: post.engine.calls.count("held") >= 2)
+            post.clock.advance(LEASE_US)
+            await eventually(lambda: post.engine.calls.count("held") >= 4)
+            was_trying = not post.keeping.done()
+
+            post.clock.advance(6 * SECOND)
+            await post.reported()
+
+        assert was_trying
+        assert "death left to others to find" in caplog.messages
+        assert (await post.job(claim)).state is State.RUNNING

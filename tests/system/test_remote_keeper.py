@@ -1,7 +1,9 @@
 """`longshore worker` over HTTP, as it is started by people: its keeper speaks HTTP too."""
 
 import asyncio
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -9,9 +11,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from keeper_yard import is_alive
 
 from longshore.core.account import NewKey, Scope
 from longshore.core.job import Job
@@ -56,22 +60,40 @@ class Port:
         self._stack.callback(process.kill)
         return process
 
-    async def serve(self, *words: str) -> None:
-        self.start("api", "--url", self.store, "api", "--port", str(self._port), *words)
+    async def serve(self, *words: str) -> "subprocess.Popen[bytes]":
+        port = str(self._port)
+        process = self.start("api", "--url", self.store, "api", "--port", port, *words)
         await eventually(self._listens, within=PATIENCE)
+        return process
 
-    async def work(self, name: str, key: str) -> "subprocess.Popen[bytes]":
+    async def work(
+        self, name: str, key: str, lease: int = LEASE_S
+    ) -> "subprocess.Popen[bytes]":
         """A worker that is ready."""
         ready = self.folder / f"{name}.ready"
         url = f"http://127.0.0.1:{self._port}"
         process = self.start(
             name,
             *("--url", url, "--app", "remote_app:app", "worker", "--queues", "held"),
-            *("--concurrency", "1", "--lease", f"{LEASE_S}s", "--ready-file", str(ready)),
+            *("--concurrency", "1", "--lease", f"{lease}s", "--ready-file", str(ready)),
+            "--json",
             LONGSHORE_KEY=key,
         )
         await eventually(ready.exists, within=PATIENCE)
         return process
+
+    async def keeper(self, name: str) -> int:
+        """The process id of the worker's keeper, once that looks after it."""
+
+        async def is_kept() -> bool:
+            return any(one.renewed_at > one.opened_at for one in await self.engine.sessions())
+
+        await eventually(is_kept, within=PATIENCE)
+        return int(self.logged(name, "keeper started")[0]["pid"])
+
+    def logged(self, name: str, event: str) -> list[dict[str, Any]]:
+        lines = (self.folder / f"{name}.log").read_text().splitlines()
+        return [one for one in map(json.loads, lines) if one["event"] == event]
 
     def _listens(self) -> bool:
         try:
@@ -140,3 +162,38 @@ async def test_the_job_of_a_killed_remote_worker_runs_elsewhere_long_before_its_
     assert (ended.crashes, ended.failures, ended.delivery) == (1, 0, 2)
     # A line for each request would be most of the log.
     assert "HTTP Request" not in (port.folder / "victim.log").read_text()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_keeper_goes_with_the_lease_if_worker_and_service_have_gone_for_good(
+    port: Port, end: signal.Signals
+) -> None:
+    service = await port.serve("--only", "sessions")
+    worker = await port.work("victim", await a_workers_key(port.engine), lease=3)
+    keeper = await port.keeper("victim")
+
+    service.kill()
+    await asyncio.to_thread(service.wait, PATIENCE)
+    worker.send_signal(end)
+    await asyncio.to_thread(worker.wait, PATIENCE)
+    await eventually(lambda: not is_alive(keeper), within=PATIENCE)
+
+    assert port.logged("victim", "death not reported") != []
+    assert len(port.logged("victim", "death left to others to find")) == 1
+
+
+async def test_a_keeper_whose_key_was_revoked_says_so_and_goes(port: Port) -> None:
+    await port.serve("--only", "sessions")
+    worker = await port.work("victim", await a_workers_key(port.engine), lease=30)
+    keeper = await port.keeper("victim")
+    (key,) = await port.engine.keys()
+
+    await port.engine.revoke_key(key.id)
+    await eventually(lambda: port.logged("victim", "renewal failed"), within=PATIENCE)
+    worker.kill()
+    await asyncio.to_thread(worker.wait, PATIENCE)
+    killed = time.monotonic()
+    await eventually(lambda: not is_alive(keeper), within=PATIENCE)
+
+    assert time.monotonic() - killed < 20
+    assert len(port.logged("victim", "death cannot be reported")) == 1

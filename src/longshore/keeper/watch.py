@@ -13,7 +13,12 @@ from longshore.core.backoff import Backoff
 from longshore.core.flight import Trace, aftermath
 from longshore.core.job import Held
 from longshore.engine import Keeper
-from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
+from longshore.errors import (
+    EngineBusyError,
+    EngineUnavailableError,
+    LeaseLostError,
+    LongshoreError,
+)
 from longshore.keeper.ward import Ward
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import SECOND, Clock
@@ -30,9 +35,6 @@ _STANDSTILL = 10.0
 _CALL = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
-_GIVE_UP = 600.0
-"""Seconds after a worker's death for which its keeper tries to report it. By then reclaim has
-long done so, unless there was no engine all the time; then it will, when there is one."""
 _PASSING = (EngineBusyError, EngineUnavailableError, TimeoutError)
 
 
@@ -153,7 +155,8 @@ class Watch:
             # The worker hears of it too, with its next call. There may be a session after it.
             log.warning("lease cannot be kept", extra=self._facts(token=token))
             self._due = float("inf")
-        except _PASSING as error:
+        except (LongshoreError, TimeoutError) as error:
+            # Also what asking again will not mend: the worker, which hears it too, decides.
             log.warning("renewal failed", extra=self._facts(error=str(error) or "no answer"))
             self._due = sent + self._every / 10 * self._rng.uniform(0.5, 1.5)
         else:
@@ -166,7 +169,7 @@ class Watch:
 
     async def _rehearse(self, token: int) -> None:
         """Ask once what will be asked in earnest, so that everything for it is in place."""
-        with suppress(*_PASSING):
+        with suppress(LongshoreError, TimeoutError):
             async with asyncio.timeout(_CALL):
                 await self._engine.held(token)
 
@@ -213,14 +216,22 @@ class Watch:
         return [one for one in self._record.entries() if one.ended is None]
 
     async def _report(self) -> None:
-        """Bury the worker's session, however long the engine is away."""
+        """Bury the worker's session, unless the engine is away until its lease is over.
+
+        From then on whoever reclaims does it, and nobody has to wait for the report: an engine
+        that has gone for good would be asked for ever.
+        """
         died, pause = self._clock.monotonic(), _FIRST_PAUSE
+        # The last renewal may have been under way when the worker died.
+        over = died + self._charge.lease + _CALL
         is_reported = not self._record.token
-        while not is_reported and self._clock.monotonic() < died + _GIVE_UP:
+        while not is_reported and self._clock.monotonic() < over:
             is_reported = await self._try_to_report(died)
             if not is_reported:
                 await asyncio.sleep(pause * self._rng.uniform(0.5, 1.5))
                 pause = min(pause * 2, _LONGEST_PAUSE)
+        if not is_reported:
+            log.warning("death left to others to find", extra=self._facts())
 
     async def _try_to_report(self, died: float) -> bool:
         try:
@@ -231,6 +242,9 @@ class Watch:
                 "death not reported", extra=self._facts(error=str(error) or "no answer")
             )
             return False
+        except LongshoreError as error:
+            # Asking again would bring the same: a key that was revoked, another schema.
+            log.warning("death cannot be reported", extra=self._facts(error=str(error)))
         return True
 
     async def _bury(self, token: int, died: float) -> None:
