@@ -93,7 +93,7 @@ class Port:
 
     def logged(self, name: str, event: str) -> list[dict[str, Any]]:
         lines = (self.folder / f"{name}.log").read_text().splitlines()
-        return [one for one in map(json.loads, lines) if one["event"] == event]
+        return [one for one in map(json.loads, lines) if one.get("event") == event]
 
     def _listens(self) -> bool:
         try:
@@ -189,7 +189,10 @@ async def test_a_keeper_whose_key_was_revoked_says_so_and_goes(port: Port) -> No
     (key,) = await port.engine.keys()
 
     await port.engine.revoke_key(key.id)
-    await eventually(lambda: port.logged("victim", "renewal failed"), within=PATIENCE)
+    await eventually(
+        lambda: port.logged("victim", "renewal failed") or worker.poll() is not None,
+        within=PATIENCE,
+    )
     worker.kill()
     await asyncio.to_thread(worker.wait, PATIENCE)
     killed = time.monotonic()
