@@ -53,6 +53,8 @@ FILE_VARIABLE = f"{PREFIX}CONFIG"
 
 # Kubernetes puts the address of every service into every pod: a service that is named
 # `longshore-worker` sets LONGSHORE_WORKER_PORT, and nobody asked for it.
+_MEANT = {f"{PREFIX}URL": f"{PREFIX}ENGINE_URL"}
+"""The first guess of many; ignored, it would lead to a file of its own in silence."""
 _KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?$")
 
 
@@ -218,7 +220,8 @@ def _refuse_misspelt(variable: str, known: Iterable[str]) -> None:
 
     Others are let be: a machine may well have a LONGSHORE_HOME of its own.
     """
-    suggestion = _suggestion(variable, known, prefix=PREFIX)
+    meant = _MEANT.get(variable, variable)
+    suggestion = _suggestion(meant, known, prefix=PREFIX)
     ours = tuple(f"{PREFIX}{section.upper()}_" for section in _sections())
     if not _KUBERNETES.search(variable) and (suggestion or variable.startswith(ours)):
         raise ConfigError(f"the environment has an unknown setting {variable}{suggestion}")

@@ -86,6 +86,7 @@ def test_an_empty_variable_is_no_value():
             "LONGSHORE_WORKER_CONCURENCY; did you mean LONGSHORE_WORKER_CONCURRENCY?",
         ),
         ({"LONGSHORE_WROKER_LEASE": "4s"}, "did you mean LONGSHORE_WORKER_LEASE?"),
+        ({"LONGSHORE_URL": "sqlite:///a.db"}, "did you mean LONGSHORE_ENGINE_URL?"),
         ({"LONGSHORE_WORKER_TEA": "green"}, "unknown setting LONGSHORE_WORKER_TEA"),
         ({"LONGSHORE_WORKER_CONCURRENCY": "many"}, "'many' is not a whole number"),
         ({"LONGSHORE_WORKER_LEASE": "30"}, "LONGSHORE_WORKER_LEASE: '30' is not a duration"),
