@@ -312,7 +312,17 @@ def slow(found: Sequence[Slowness]) -> Table:
 
 
 def _spread(it: Spread) -> str:
-    return " / ".join(f"{one:.3g}s" for one in (it.p50, it.p95, it.p99))
+    return " / ".join(map(_short, (it.p50, it.p95, it.p99)))
+
+
+def _short(seconds: float) -> str:
+    """Two or three figures in the unit that suits them: `9µs`, `1.0ms`, `217ms`, `4.1s`."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms")):
+        # What rounds to a thousand of the smaller unit is one of the larger.
+        if seconds >= size * 0.9995:
+            value = seconds / size
+            return f"{value:.1f}{unit}" if value < 9.95 else f"{value:,.0f}{unit}"
+    return f"{seconds * 1e6:.0f}µs"
 
 
 def _rough(microseconds: int) -> str:

@@ -256,6 +256,7 @@ def test_slow_tells_by_type_whether_jobs_wait_or_run(shell: Shell, queue: Queue)
 
     assert (line["type"], line["queue"], line["jobs"]) == ("send", "mail", 1)
     assert line["wait"]["p99"] >= line["wait"]["p50"] >= 0
+    assert " 2µs / 2µs / 2µs " in shown
     assert "send" in shown
     assert "build" in shown
     assert "no finished jobs match" in nothing.output

@@ -179,6 +179,18 @@ def test_once_is_text_and_json_a_document(queue: Queue, shell: Shell):
     assert document["workers"][0]["worker"] == "w1"
 
 
+def test_once_names_the_newest_of_many_dead_jobs_and_counts_them_all(
+    queue: Queue, shell: Shell
+):
+    for _ in range(12):
+        queue.dead(queue="mail", type="send")
+
+    text = shell(*TOP, "--once").stdout
+
+    assert "DEAD 12" in text
+    assert len([line for line in text.splitlines() if line.startswith("  send")]) == 10
+
+
 def test_without_a_terminal_it_says_what_to_do(queue: Queue, shell: Shell):
     refused = shell("top")
 

@@ -86,7 +86,7 @@ def whole(facts: Facts, rates: Rates, canvas: Canvas) -> list[str]:
     head: list[Text | Grid] = [_head(facts, ""), _totals(facts, rates)]
     for section in sections.overview(facts, rates):
         if section.rows or section.empty:
-            head += [Text(""), _grid(section, section.rows, canvas.width)]
+            head += [Text(""), _grid(section, section.rows[: section.most], canvas.width)]
             head += _remarks(section)
     return [line.rstrip() for line in canvas.lines(head)]
 

@@ -51,6 +51,8 @@ class Section:
     """What to say when there are no rows; nothing: the section is left out."""
     least: int = 1
     """Rows that are worth showing it for."""
+    most: int | None = None
+    """Rows that are enough where nobody can scroll; None: all."""
 
 
 def overview(facts: Facts, rates: Rates) -> list[Section]:
@@ -207,6 +209,7 @@ def _dead(facts: Facts) -> Section:
             )
             for one in facts.dead
         ],
+        most=10,
     )
 
 
