@@ -41,7 +41,8 @@ class SomeProblem(Protocol):
 def error_of_problem(problem: SomeProblem) -> LongshoreError:
     """The error that tells the same."""
     flaws = "; ".join(f"{one.pointer} {one.detail}" for one in problem.errors)
-    words = f"{problem.detail} {flaws}".strip()
+    # Beside them the detail only says that they are there.
+    words = flaws or problem.detail
     kind = _KINDS.get(problem.code) or _by_status(problem.status)
     error = kind.__new__(kind)
     error.args = (words,)
