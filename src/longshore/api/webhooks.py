@@ -314,20 +314,28 @@ def _route(
     method: str, path: str, name: str, handler: Any, **more: Any
 ) -> Route[Any, Any, Any]:
     scope = Scope.READ if method == "GET" else Scope.OPERATE
-    problems = ("webhook_not_found", *more.pop("problems", ()))
+    missing = ("webhook_not_found",) if "{endpoint}" in path else ()
     return Route(
         method=method,
         path=f"/v1/webhooks{path}",
         name=name,
         handler=handler,
         scope=scope,
-        problems=problems if "{endpoint}" in path else (),
+        problems=(*missing, *more.pop("problems", ())),
         **more,
     )
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
-    _route("POST", "", "createWebhook", create, body=WebhookBody, answers={201: NewWebhook}),
+    _route(
+        "POST",
+        "",
+        "createWebhook",
+        create,
+        body=WebhookBody,
+        answers={201: NewWebhook},
+        problems=("tenant_not_found",),
+    ),
     _route("GET", "", "listWebhooks", find, answers={200: WebhookList}),
     _route(
         "GET",

@@ -4,7 +4,9 @@ import httpx
 from api_steps import asking, shown
 
 from longshore.api.application import Application
+from longshore.api.openapi import document
 from longshore.api.service import Service
+from longshore.api.table import ROUTES
 from longshore.core.account import Tenant
 from longshore.engine import Engine, JobFilter
 from longshore.testing.manual import a_worker
@@ -90,3 +92,14 @@ async def test_another_tenants_endpoint_is_as_if_it_were_not_there(memory: Engin
         assert (one.content, shown(one)) == (other.content, shown(other))
     assert refused == [422] * 4
     assert (await memory.find(JobFilter(), limit=10)).jobs == []
+
+
+async def test_an_endpoint_of_a_tenant_that_is_not_there_is_refused_as_the_document_says(
+    client: httpx.AsyncClient,
+):
+    nobody = {"Longshore-Tenant": "nobody"}
+    answer = await client.post("/v1/webhooks", json={"url": URL}, headers=nobody)
+
+    told = document(ROUTES)["paths"]["/v1/webhooks"]["post"]["responses"]
+    assert (answer.status_code, answer.json()["code"]) == (404, "tenant_not_found")
+    assert "404" in told
