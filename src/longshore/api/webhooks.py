@@ -21,8 +21,6 @@ from longshore.webhooks import Delivery
 
 __all__ = ["ROUTES"]
 
-_DAY_S = 86_400.0
-_BY_HAND = "by hand"
 Url = Annotated[
     str, Meta(pattern=r"\Ahttps?://\S{1,1990}\Z", examples=["https://example.com/hook"])
 ]
@@ -75,7 +73,7 @@ class WebhookPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class WebhookRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How secrets overlap."""
 
-    grace_seconds: Seconds = _DAY_S
+    grace_seconds: Seconds = 86_400.0
     """For so long deliveries are signed with the secret before, too."""
 
 
@@ -193,7 +191,7 @@ async def change(call: Call[WebhookPath, Nothing, WebhookPatch]) -> Answer:
     fields = {name: value for name, value in given.items() if value is not UNSET}
     is_disabled = fields.pop("is_disabled", None)
     if is_disabled is not None:
-        fields["disabled"] = _BY_HAND if is_disabled else None
+        fields["disabled"] = "by hand" if is_disabled else None
         fields["failing_since"] = None
 
     def changed(seen: Endpoint) -> Endpoint:

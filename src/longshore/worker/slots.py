@@ -95,7 +95,7 @@ class Slots:
         self._is_turn_new = False
         """The loop has not been with others since the turn began."""
         self._turn_ends = -NEVER
-        self._slots: set[_Slot] = set()
+        self._slots: dict[_Slot, None] = {}
         self._context = Context()
         self._loop: asyncio.AbstractEventLoop
         self.bulletin = Bulletin(standing, settler.bell)
@@ -240,7 +240,7 @@ class Slots:
     def _open_slot(self) -> None:
         slot = _Slot()
         slot.task = self._loop.create_task(self._live(slot), context=self._context.copy())
-        self._slots.add(slot)
+        self._slots[slot] = None
 
     async def _live(self, slot: _Slot) -> None:
         """Serve until the slot is unfit, and leave its room to others."""
@@ -251,7 +251,7 @@ class Slots:
             self.fault = fault
             self._settler.bell.set()
         finally:
-            self._slots.discard(slot)
+            self._slots.pop(slot, None)
             self.free += not slot.is_left
         self._room_is_free()
 
