@@ -15,6 +15,7 @@ import pytest
 from longshore.core.backoff import Backoff, Jitter
 from longshore.core.explain import explain
 from longshore.core.flow import Layer, QueueSettings
+from longshore.core.herd import LEAST
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
@@ -139,6 +140,19 @@ async def test_what_fails_at_once_comes_back_to_a_fleet_within_twice_the_normal(
 
     found = by_second(await retries(engine))
     assert normal + max(found.values()) <= 2 * normal
+
+
+async def test_a_fleet_that_knows_no_normal_brings_back_the_least_and_not_that_of_each(
+    engine: Engine, clock: ManualClock
+):
+    dependency, failing = Dependency(), 600
+    dependency.is_down = True
+    async with fleet(engine, clock, dependency.registry):
+        await engine.submit([a_job() for _ in range(failing)])
+        await eventually(partial(counted, engine, scheduled=failing), within=30.0)
+
+    found = by_second(await retries(engine))
+    assert max(found.values()) <= (LEAST if "sqlite" in engine.url else 1.5 * LEAST)
 
 
 async def test_a_fleet_brings_back_as_many_retries_as_an_operator_says(
