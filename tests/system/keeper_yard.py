@@ -53,7 +53,9 @@ class Hand:
         """What the worker or its keeper logged under this name."""
         # The last one may be on its way.
         whole, _, _ = self._log.read_text().rpartition("\n")
-        written = [json.loads(line) for line in whole.splitlines()]
+        # What a process says that dies of an exception is no record.
+        records = [line for line in whole.splitlines() if line.startswith("{")]
+        written = [json.loads(line) for line in records]
         return [line for line in written if line.get("event") == event]
 
     async def logged(self, event: str, count: int = 1) -> dict[str, Any]:

@@ -201,6 +201,20 @@ async def test_a_keeper_leaves_with_its_worker_and_not_before(
     assert hand.lines("keeper died") == []
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_keeper_that_is_still_starting_does_not_heed_signals_either(yard: Yard):
+    hand = yard.start("quick")
+    keeper = await hand.keeper()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(keeper, number)
+    (job_id,) = await yard.submit("quick")
+    await yard.settled([job_id])
+
+    await asyncio.sleep(0.6)  # longer than the worker takes to see that its keeper died
+    assert is_alive(keeper)
+    assert hand.lines("keeper died") == []
+
+
 @pytest.mark.parametrize("url", HERE_AND_PROVED, indirect=True)
 async def test_without_a_keeper_the_worker_works_as_ever(yard: Yard):
     ids = await yard.submit("quick", 10)

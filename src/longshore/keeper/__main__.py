@@ -21,16 +21,15 @@ from longshore.observe.metrics import Metrics
 from longshore.runtime import logs
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.flight import FlightRecord
-from longshore.runtime.orders import Orders, decode
+from longshore.runtime.orders import IGNORED, Orders, decode
 
 _STDIN = 0
 _CLOSING = 1.0
-_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
     """Keep until there is nothing to keep."""
-    for number in _IGNORED:
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     line = sys.stdin.buffer.readline()
     if not line:

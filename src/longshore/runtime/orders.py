@@ -1,10 +1,15 @@
 """What a worker tells its keeper when it starts it."""
 
+import signal
+
 import msgspec
 
 from longshore.core.backoff import Backoff
 
-__all__ = ["Orders", "decode", "encode"]
+__all__ = ["IGNORED", "Orders", "decode", "encode"]
+
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that are meant for the worker; its keeper goes when the worker is gone."""
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,16 +3,17 @@
 import asyncio
 import logging
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from longshore.core.backoff import Backoff
 from longshore.runtime.clock import Clock
 from longshore.runtime.flight import FlightRecord, open_memory
-from longshore.runtime.orders import Orders, encode
+from longshore.runtime.orders import IGNORED, Orders, encode
 from longshore.worker.standing import Identity
 from longshore.worker.stats import WorkerStats
 
@@ -95,15 +96,16 @@ class KeeperProcess:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         paths = [path or os.getcwd() for path in sys.path]
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, *paths],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(self._memory, self._self),
-                # Away from the worker's terminal and group: it has to outlive the worker.
-                start_new_session=True,
-                bufsize=0,
-            )
+            with _deaf():
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _BOOT, *paths],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(self._memory, self._self),
+                    # Away from the worker's terminal and group: it has to outlive the worker.
+                    start_new_session=True,
+                    bufsize=0,
+                )
         except (OSError, TypeError) as error:  # embedded interpreters have no executable
             log.warning("keeper not started", extra={"error": str(error)})
             return
@@ -183,6 +185,19 @@ class KeeperProcess:
             logs_json=self._offer.logs_json,
             metrics_folder=self._offer.metrics_folder,
         )
+
+
+@contextmanager
+def _deaf() -> Generator[None]:
+    """What is started in here does not hear these signals, not even before it ignores them.
+
+    The worker hears them afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def _has_ended(process: subprocess.Popen[bytes]) -> bool:
