@@ -322,6 +322,21 @@ def test_a_pace_that_is_over_is_forgotten():
     assert pace.ahead == 0
 
 
+def test_where_tenants_take_turns_a_burst_of_ends_does_not_fill_the_buffer():
+    pace, now = Pace(), 0.0
+    pace.by_turns = True
+    pace.ended(0, now)
+
+    found: list[int] = []
+    for _ in range(20):
+        for ended in (20, *[0] * 9):  # two hundred a second
+            now += 0.01
+            pace.ended(ended, now)
+            found.append(pace.ahead)
+
+    assert 5 <= max(found) <= 15
+
+
 async def test_a_worker_that_was_busy_hears_of_the_next_job_at_once(shop: Workshop):
     """It was woken for jobs of others right after a claim that got all it wanted."""
     ran: list[float] = []

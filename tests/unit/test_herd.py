@@ -88,6 +88,18 @@ def test_a_fleet_that_knows_of_itself_has_together_what_one_has():
     assert max(dues(6).values()) <= 810
 
 
+def test_a_member_that_came_to_its_first_jobs_late_takes_them_for_no_more():
+    fleet = [RetryBudget() for _ in range(3)]
+    for second, budget in enumerate(fleet):
+        budget.share(place=second, of=3, rate=None)
+        budget.succeeded(900, second * SECOND)
+
+    now = 3 * SECOND
+    dues = [now + fleet[n % 3].delay(0, now, 0.5) for n in range(9_000)]
+
+    assert max(_seconds(dues).values()) <= 810
+
+
 def test_what_was_said_counts_and_not_what_succeeds():
     budget = RetryBudget()
     budget.succeeded(90_000, 0)

@@ -20,7 +20,8 @@ LEAST = 100
 """Retries of a queue that every second has room for, in the whole fleet."""
 _SECOND = 1_000_000
 _SPAN = 10 * _SECOND
-"""Successes are counted in spans of ten seconds."""
+"""Successes are counted in spans of ten seconds, which are the same for the whole fleet: who
+came to its first job late would take it for all that a shorter time has."""
 _SPANS = 60
 """The last so many in which anything succeeded say what is normal."""
 _TIDY_EVERY = 60
@@ -69,10 +70,11 @@ class RetryBudget:
 
     def succeeded(self, count: int, now: int) -> None:
         """So many jobs of the queue did. Cheap: it is told with every batch."""
-        if self._spans and now - self._spans[-1][0] < _SPAN:
+        span = now - now % _SPAN
+        if self._spans and self._spans[-1][0] == span:
             self._spans[-1][1] += count
         else:
-            self._spans.append([now, count])
+            self._spans.append([span, count])
 
     def delay(self, wanted: int, now: int, chance: float) -> int:
         """How long a retry is to wait that was to wait as long as `wanted`.

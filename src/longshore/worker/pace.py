@@ -9,7 +9,9 @@ _AHEAD_BY_TURNS = 0.02
 """Where tenants take turns. Jobs that take no time are claimed as fast as exchanges go, and an
 exchange then takes about as long as what it claims was to last: whoever comes waits for two."""
 _BATCH_BY_TURNS = 256
-"""There, the least that is worth an exchange. Where commits are slow fewer would starve it."""
+"""There, the least that is worth an exchange. Where commits are slow fewer would starve it.
+A worker whose jobs are of many lengths ends some in bursts: it holds what it ends on average,
+or else one burst would fill its buffer with a second of work, for which newcomers wait."""
 _FEW = 16
 """Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
 turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
@@ -29,6 +31,9 @@ class Pace:
         self._since = 0.0
         self._ended = 0
         self._rate = 0.0
+        """Up at once, down slowly: one quiet window is no reason to empty the buffer."""
+        self._mean = 0.0
+        """Up as slowly as down."""
         self.by_turns = False
         """The jobs are from queues whose tenants take turns."""
 
@@ -39,19 +44,21 @@ class Pace:
         if elapsed < _WINDOW:
             return
         rate = self._ended / elapsed
-        # Up at once, down slowly: one quiet window is no reason to empty the buffer.
-        fade = 1.0 if rate > self._rate else min(elapsed / _MEMORY, 1.0)
-        self._rate += fade * (rate - self._rate)
+        fade = min(elapsed / _MEMORY, 1.0)
+        self._mean += fade * (rate - self._mean)
+        self._rate += (rate - self._rate) * (1.0 if rate > self._rate else fade)
         self._since = now
         self._ended = 0
 
     @property
     def ahead(self) -> int:
         """How many jobs to hold ready, at the current rate."""
-        ahead = int(self._rate * _AHEAD)
         if not self.by_turns:
-            return ahead
-        return min(ahead, max(int(self._rate * _AHEAD_BY_TURNS), _BATCH_BY_TURNS))
+            return int(self._rate * _AHEAD)
+        return min(
+            int(self._mean * _AHEAD),
+            max(int(self._mean * _AHEAD_BY_TURNS), _BATCH_BY_TURNS),
+        )
 
     def want(self, spare: int, *, has_due: bool, rides: bool) -> int:
         """How many jobs to ask for, with so many rooms for which none waits.
