@@ -41,6 +41,8 @@ from longshore_lab.servers import PostgresServer
 
 BATCH = 2_000
 SPACE_S = 0.02
+SETTLE_S = 3
+"""After the flood was written, in which the disk takes it in."""
 LONGEST_OF_MIX_MS = 2_000
 WEIGHTS = {"a": 3, "b": 2, "c": 1}
 _FARTHEST = 0.05
@@ -189,7 +191,7 @@ async def behind_a_flood(url: str, options: argparse.Namespace) -> None:
     await engine.put_queue("default", Layer.OVERRIDDEN, fair)
     sorted_at = time.perf_counter()
     crew = Crew(url, options, expected=options.jobs)
-    await asyncio.sleep(1)
+    await asyncio.sleep(SETTLE_S)
     behind = await waits_of(engine, crew, options.jobs)
     left = sum(one.ready for one in await engine.counts())
     await engine.close()

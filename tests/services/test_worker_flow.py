@@ -294,7 +294,7 @@ def test_queues_that_make_no_sense_are_refused(queues: tuple[str, ...]):
 
 
 def test_a_worker_with_slow_jobs_holds_none_in_advance():
-    pace = Pace()
+    pace = Pace(rooms=8)
     pace.ended(0, now=0.0)
 
     for second in range(1, 10):
@@ -304,7 +304,7 @@ def test_a_worker_with_slow_jobs_holds_none_in_advance():
 
 
 def test_a_fast_worker_holds_what_it_runs_in_fifty_milliseconds():
-    pace = Pace()
+    pace = Pace(rooms=8)
     pace.ended(0, now=0.0)
 
     pace.ended(1_000, now=0.1)
@@ -313,7 +313,7 @@ def test_a_fast_worker_holds_what_it_runs_in_fifty_milliseconds():
 
 
 def test_a_pace_that_is_over_is_forgotten():
-    pace = Pace()
+    pace = Pace(rooms=8)
     pace.ended(0, now=0.0)
     pace.ended(1_000, now=0.1)
 
@@ -323,7 +323,7 @@ def test_a_pace_that_is_over_is_forgotten():
 
 
 def test_where_tenants_take_turns_a_burst_of_ends_does_not_fill_the_buffer():
-    pace, now = Pace(), 0.0
+    pace, now = Pace(rooms=2), 0.0
     pace.by_turns = True
     pace.ended(0, now)
 
@@ -335,6 +335,20 @@ def test_where_tenants_take_turns_a_burst_of_ends_does_not_fill_the_buffer():
             found.append(pace.ahead)
 
     assert 5 <= max(found) <= 15
+
+
+def test_where_tenants_take_turns_none_waits_behind_slow_jobs():
+    pace, now = Pace(rooms=64), 0.0
+    pace.by_turns = True
+    pace.ended(0, now)
+
+    for _ in range(50):
+        now += 0.01
+        pace.ended(3, now)
+
+    assert pace.ahead == 0
+    assert pace.want(2, has_due=False, rides=True) == 2
+    assert pace.want(0, has_due=False, rides=True) == 0
 
 
 async def test_a_worker_that_was_busy_hears_of_the_next_job_at_once(shop: Workshop):
@@ -380,7 +394,7 @@ async def test_a_worker_that_has_enough_takes_what_became_due_at_once(shop: Work
     await shop.engine.submit([a_job(type="wait") for _ in range(200)])
     due = await shop.submit("wait", delay=1_000)
     worker = shop.worker(concurrency=1)
-    worker._fetcher._pace = FastPace()
+    worker._fetcher._pace = FastPace(rooms=1)
 
     async with shop.working(worker):
         await within(waiting.entered.wait())
@@ -411,7 +425,7 @@ async def test_a_worker_that_has_enough_of_a_flood_takes_another_tenants_job_wit
     await shop.engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
     await shop.engine.submit([a_job(type="wait", tenant="flood") for _ in range(200)])
     worker = shop.worker(concurrency=1)
-    worker._fetcher._pace = FastPace()
+    worker._fetcher._pace = FastPace(rooms=1)
 
     async with shop.working(worker):
         await eventually(lambda: worker.stats.claimed == 101)

@@ -77,7 +77,7 @@ class Fetcher:
         self._poll = settings.poll.total_seconds()
         self._contact = min(self._poll, _CONTACT)
         self._loop: asyncio.AbstractEventLoop
-        self._pace = Pace()
+        self._pace = Pace(slots.rooms)
         self._listener: asyncio.Task[None] | None = None
         self._attendant: asyncio.Task[None] | None = None
         """Hears of cancels."""

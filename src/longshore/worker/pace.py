@@ -12,6 +12,9 @@ _BATCH_BY_TURNS = 256
 """There, the least that is worth an exchange. Where commits are slow fewer would starve it.
 A worker whose jobs are of many lengths ends some in bursts: it holds what it ends on average,
 or else one burst would fill its buffer with a second of work, for which newcomers wait."""
+_SLOW = 0.1
+"""There, a worker whose jobs take longer than this on average holds none in advance: a room
+that stands empty for an exchange costs it a few hundredths, and it then has the next in turn."""
 _FEW = 16
 """Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
 turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
@@ -27,7 +30,9 @@ class Pace:
     when the next slot will be free.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rooms: int) -> None:
+        """The worker has so many."""
+        self._rooms = rooms
         self._since = 0.0
         self._ended = 0
         self._rate = 0.0
@@ -55,6 +60,8 @@ class Pace:
         """How many jobs to hold ready, at the current rate."""
         if not self.by_turns:
             return int(self._rate * _AHEAD)
+        if self._mean * _SLOW < self._rooms:
+            return 0
         return min(
             int(self._mean * _AHEAD),
             max(int(self._mean * _AHEAD_BY_TURNS), _BATCH_BY_TURNS),
