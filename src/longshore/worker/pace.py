@@ -14,7 +14,7 @@ A worker whose jobs are of many lengths ends some in bursts: it holds what it en
 or else one burst would fill its buffer with a second of work, for which newcomers wait."""
 _SLOW = 0.1
 """There, a worker whose jobs take longer than this on average holds none in advance: a room
-that stands empty for an exchange costs it a few hundredths, and it then has the next in turn."""
+that stands empty for an exchange costs it a few hundredths, and it has the next in turn."""
 _FEW = 16
 """Jobs that a worker asks for beyond its buffer when some became due, or where tenants take
 turns: a small part of what it has ahead. A worker whose jobs are slow asks for none."""
