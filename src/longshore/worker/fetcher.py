@@ -145,8 +145,10 @@ class Fetcher:
         return self._departure.ending is not None and not self._holds()
 
     def _holds(self) -> bool:
+        if self._slots.waiting or len(self._settler):
+            return True
         running = any(attempt.stop < Stop.LOST for attempt in self._slots.attempts())
-        return bool(running or self._slots.waiting or len(self._settler)) or self._is_hooked()
+        return running or self._is_hooked()
 
     def _is_hooked(self) -> bool:
         """Hooks run, and there is time for them."""
@@ -288,11 +290,9 @@ class Fetcher:
             self._mind(answer.claims, is_heard=is_heard)
             if request.is_partial:
                 self._standing.fed = self._standing.clock.monotonic()
-            is_idle = not (
-                answer.claims or answer.look_in or request.is_partial or self._holds()
-            )
             if self.until_idle is not None:
-                await self._leave_if(is_idle, self.until_idle)
+                is_busy = answer.claims or answer.look_in or request.is_partial
+                await self._leave_if(not (is_busy or self._holds()), self.until_idle)
 
     def _receive(self, answer: Exchanged, request: Request) -> None:
         claims = answer.claims
