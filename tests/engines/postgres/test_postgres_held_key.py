@@ -144,6 +144,36 @@ async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
     assert len((await engine.find(JobFilter(), limit=10)).jobs) == 5
 
 
+@pytest.mark.parametrize("comes_apart", [True, False], ids=["a call", "calls"])
+@pytest.mark.parametrize("kind", ["idempotency_key", "unique_key", "ordering_key"])
+async def test_many_keys_that_are_held_are_waited_for_as_long_as_one(
+    kind: str, comes_apart: bool, engine: PostgresEngine, other: Connection
+):
+    keys = [f"held.{number}" for number in range(100)]
+    jobs = [a_job(**{kind: key}) for key in [*keys, "a", "b"]]
+    async with other.transaction():
+        holding = engine.submit_on(other, [a_job(**{kind: key}) for key in keys])
+        assert not isinstance(holding, list)
+        await holding
+
+        begin = time.monotonic()
+        if comes_apart:
+            answers = await engine.submit(jobs, apart=True, patience=0.5)
+        else:
+            found = await asyncio.gather(
+                *[engine.submit([job], apart=True, patience=0.5) for job in jobs]
+            )
+            answers = [one for (one,) in found]
+        took = time.monotonic() - begin
+
+    assert [(one.id, one.verdict) for one in answers] == [
+        (job.id, Verdict.HELD if number < len(keys) else Verdict.ACCEPTED)
+        for number, job in enumerate(jobs)
+    ]
+    # One after the other, at 20 ms for each time that it is asked for, they take five seconds.
+    assert took < 2.5
+
+
 async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(
     engine: PostgresEngine, other: Connection
 ):

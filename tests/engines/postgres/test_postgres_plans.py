@@ -17,9 +17,10 @@ from longshore.engines.postgres import batch
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.holding import Book
+from longshore.engines.postgres.keying import asked
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.submitting import asked, submit_in
+from longshore.engines.postgres.submitting import submit_in
 from longshore.testing.factories import a_job
 
 CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"

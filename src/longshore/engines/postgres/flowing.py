@@ -17,7 +17,7 @@ from longshore.core.flow import (
 )
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line
-from longshore.engines.postgres import breaking, lining, submitting
+from longshore.engines.postgres import breaking, keying, lining
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
@@ -109,7 +109,7 @@ class PostgresFlow:
 
     async def known(self, jobs: Sequence[NewJob]) -> set[JobId]:
         """Those of the jobs that stand already."""
-        ids, tenants, keys, fingerprints, *_ = submitting.asked(jobs)
+        ids, tenants, keys, fingerprints, *_ = keying.asked(jobs)
         found = await self._open.fetch(SQL.known, ids, tenants, keys, fingerprints)
         places: list[int] = [row["place"] for row in found]
         return {jobs[place - 1].id for place in places}

@@ -1,24 +1,25 @@
 """Store jobs: callers that come at the same time share a commit, and each awaits it.
 
-Jobs with keys travel apart from the others. Of a batch that the store refuses, each half is
-tried again: no job fails or waits for the fault of another.
+Jobs with keys travel apart from the others. Those whose keys someone holds in an open
+transaction wait by themselves. Of a batch that the store refuses, each half is tried again: no
+job fails or waits for the fault of another.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine, Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Coroutine, Hashable, Sequence
 
 from longshore.core.event import Group
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.core.submission import first_run_at
 from longshore.engines.postgres import batch
-from longshore.engines.postgres.arrays import packed_columns
 from longshore.engines.postgres.database import Connection, Database, Lane
 from longshore.engines.postgres.faults import sqlstate
 from longshore.engines.postgres.gathering import CROWD, Gathering
+from longshore.engines.postgres.keying import Key, asked, keyed, keys_of, lined, named, split
+from longshore.engines.postgres.parting import Call, answer, divide, refuse, unite
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.turns import Turn, Turns
+from longshore.engines.postgres.turns import Turn, Turns, acquired
 from longshore.errors import (
     ConfigError,
     EngineBusyError,
@@ -27,7 +28,7 @@ from longshore.errors import (
     LongshoreError,
 )
 
-__all__ = ["Submitter", "asked", "submit_in"]
+__all__ = ["Submitter", "submit_in"]
 
 MOST_JOBS = 2_000
 """Jobs of one commit, unless a single call brings more."""
@@ -105,18 +106,6 @@ async def submit_in(
     return answers
 
 
-_Key = tuple[str, str, str]
-
-
-class _Call(NamedTuple):
-    jobs: Sequence[NewJob]
-    answer: "asyncio.Future[list[Submitted]]"
-    until: float
-    """When, by the loop's time, it has waited long enough for who holds its keys."""
-    is_divisible: bool = False
-    """Its jobs may be stored one without the other."""
-
-
 class _Stream:
     """Gathers what comes while its lanes are busy."""
 
@@ -124,12 +113,12 @@ class _Stream:
         self._database = database
         self._is_keyed = is_keyed
         self._free = [database.lane() for _ in range(_LANES)]
-        self._waiting: deque[_Call] = deque()
+        self._waiting: deque[Call] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathering = Gathering(self._go)
         self._sent = 0
         """Calls whose commit is under way."""
-        self._held: Counter[_Key] = Counter()
+        self._held: Counter[Key] = Counter()
         """The keys of calls that wait alone."""
         self._loners = asyncio.Semaphore(_LONERS)
         self._turns = Turns()
@@ -139,15 +128,16 @@ class _Stream:
     ) -> "asyncio.Future[list[Submitted]]":
         """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[Submitted]] = loop.create_future()
-        call = _Call(jobs, answer, loop.time() + patience, apart and len(jobs) > 1)
-        if self._held and self._is_held(call):
-            self._set_aside(call)
-            return answer
-        self._waiting.append(call)
+        call = Call(jobs, loop.create_future(), loop.time() + patience, apart)
+        if not self._held:
+            self._waiting.append(call)
+        elif others := self._sifted([call], self._held):
+            self._waiting += others
+        else:
+            return call.answer
         if self._free:
             self._gathering.plan(loop, len(self._waiting), self._sent)
-        return answer
+        return call.answer
 
     async def close(self) -> None:
         """Wait for what is under way, and close the lanes."""
@@ -176,11 +166,11 @@ class _Stream:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, lane: Lane, calls: list[_Call]) -> None:
+    async def _run(self, lane: Lane, calls: list[Call]) -> None:
         try:
             await self._serve(lane, calls)
         except BaseException as error:
-            _refuse(calls, error)
+            refuse(calls, error)
             raise
         finally:
             self._free.append(lane)
@@ -189,88 +179,125 @@ class _Stream:
                 loop = asyncio.get_running_loop()
                 self._gathering.plan(loop, len(self._waiting), self._sent)
 
-    def _is_held(self, call: _Call) -> bool:
-        return not self._held.keys().isdisjoint(_keys(call.jobs))
+    def _sifted(
+        self, calls: list[Call], held: Container[Key], refusal: Exception | None = None
+    ) -> list[Call]:
+        """What need not wait for who holds these keys: of a call that may part, some jobs."""
+        free: list[Call] = []
+        for call in calls:
+            waits, rest = split(call.jobs, held)
+            if not waits:
+                free.append(call)
+            elif not call.is_divisible:
+                self._set_aside(call, refusal)
+            else:
+                groups = [[place] for place in waits] + ([rest] if rest else [])
+                parts = self._divided(call, groups)
+                for one in parts[: len(waits)]:
+                    self._set_aside(one, refusal)
+                free += parts[len(waits) :]
+        return free
 
-    def _set_aside(self, call: _Call) -> None:
+    def _divided(self, call: Call, groups: Sequence[Sequence[int]]) -> list[Call]:
+        parts = divide(call, groups)
+        self._keep(unite(parts, [place for group in groups for place in group], call))
+        return parts
+
+    def _set_aside(self, call: Call, refusal: Exception | None = None) -> None:
         """Someone holds a key of this call in an open transaction: the others go on.
 
-        So do its own jobs, if they may part.
+        With a refusal, its keys have just been asked for.
         """
-        if call.is_divisible:
-            left = call.until - asyncio.get_running_loop().time()
-            parts = [self.submit([job], apart=False, patience=left) for job in call.jobs]
-            self._keep(_unite(parts, call))
-            return
-        keys = _keys(call.jobs)
+        keys = keys_of(call.jobs)
         self._held.update(keys)
-        self._keep(self._wait_alone(call, keys))
+        self._keep(self._wait_alone(call, keys, refusal))
 
-    async def _wait_alone(self, call: _Call, keys: list[_Key]) -> None:
+    async def _wait_alone(self, call: Call, keys: list[Key], refusal: Exception | None) -> None:
+        # Where there is no key, there is nobody to wait behind.
+        names = frozenset[Hashable](keys or [id(call)])
         try:
-            await self._ask_alone(call)
+            async with self._turns.of(names, call.until, refusal) as turn:
+                await self._ask_on(call, turn)
         except BaseException as error:
-            _refuse([call], error)
+            refuse([call], error)
             raise
         finally:
             self._held.subtract(keys)
             self._held += Counter()  # without those that are at zero
 
-    async def _ask_alone(self, call: _Call) -> None:
-        # Where there is no key, there is nobody to wait behind.
-        keys = frozenset[Hashable](_keys(call.jobs) or [id(call)])
-        async with self._turns.of(keys, call.until) as turn:
-            await self._ask_on(call, turn)
-
-    async def _ask_on(self, call: _Call, turn: Turn) -> None:
+    async def _ask_on(self, call: Call, turn: Turn) -> None:
         """Once at least, unless someone who waits for the same keys has just heard no."""
         loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
         while turn.refusal is None or loop.time() < call.until:
+            if not await acquired(self._loners, call.until):
+                break  # many wait for other keys
             try:
-                async with self._loners:
-                    answers = await self._store(self._database, call.jobs)
+                answers = await self._store(self._database, call.jobs)
             except EngineBusyError as error:
                 turn.refusal = error
             except LongshoreError as error:
-                _refuse([call], error)
+                refuse([call], error)
                 return
             else:
                 turn.refusal = None
-                _answer([call], answers)
+                answer([call], answers)
                 return
+            finally:
+                self._loners.release()
             left = max(call.until - loop.time(), 0.0)
             await asyncio.sleep(min(self._database.connector.jitter(pause), left))
             pause = min(pause * 2, _LONGEST_PAUSE)
-        is_held = sqlstate(turn.refusal) == _HELD
-        _refuse([call], InFlightError() if is_held else turn.refusal)
+        error = turn.refusal
+        refuse([call], InFlightError() if not error or sqlstate(error) == _HELD else error)
 
-    async def _serve(self, lane: Lane, calls: list[_Call]) -> None:
+    async def _serve(self, lane: Lane, calls: list[Call]) -> None:
         jobs = calls[0].jobs if len(calls) == 1 else [job for one in calls for job in one.jobs]
         try:
             answers = await self._store(lane, jobs)
+        except EngineBusyError as error:
+            await self._go_round(lane, calls, error)
         except LongshoreError as error:
-            if len(calls) == 1 and isinstance(error, EngineBusyError):
-                self._set_aside(calls[0])
-                return
             if len(calls) == 1 or isinstance(error, EngineUnavailableError):
-                _refuse(calls, error)
-                return
-            middle = len(calls) // 2
-            for half in (calls[:middle], calls[middle:]):
-                if others := self._sifted(half):
-                    await self._serve(lane, others)
-            return
-        _answer(calls, answers)
-
-    def _sifted(self, calls: list[_Call]) -> list[_Call]:
-        """Without those for whose keys someone waits by now: each would wait for them anew."""
-        free: list[_Call] = []
-        for one in calls:
-            if self._is_held(one):
-                self._set_aside(one)
+                refuse(calls, error)
             else:
-                free.append(one)
-        return free
+                await self._serve_halves(lane, calls)
+        else:
+            answer(calls, answers)
+
+    async def _go_round(self, lane: Lane, calls: list[Call], error: EngineBusyError) -> None:
+        """Have those wait whose keys someone holds, and serve the others."""
+        first = calls[0]
+        if len(calls) == 1 and (len(first.jobs) == 1 or not first.is_divisible):
+            self._set_aside(self._divided(first, [[0]])[0] if first.is_divisible else first)
+            return
+        held = set[Key]()
+        if sqlstate(error) == _HELD:
+            try:
+                held = await self._held_of(lane, calls)
+            except LongshoreError as failure:
+                refuse(calls, failure)
+                return
+        if not held:
+            await self._serve_halves(lane, calls)
+        elif others := self._sifted(calls, held, error):
+            await self._serve(lane, others)
+
+    async def _held_of(self, lane: Lane, calls: list[Call]) -> set[Key]:
+        """The keys that someone holds, at one look: in halves each would be waited for."""
+        keys = list(dict.fromkeys([key for one in calls for key in keys_of(one.jobs)]))
+        if not keys:
+            return set()
+        return {keys[row[0] - 1] for row in await lane.fetch(SQL.keys_held, *named(keys))}
+
+    async def _serve_halves(self, lane: Lane, calls: list[Call]) -> None:
+        if len(calls) == 1:
+            size = len(calls[0].jobs)
+            calls = self._divided(calls[0], [range(size // 2), range(size // 2, size)])
+        middle = len(calls) // 2
+        for half in (calls[:middle], calls[middle:]):
+            # Without those for whose keys someone waits by now: each would wait for them anew.
+            if others := self._sifted(half, self._held):
+                await self._serve(lane, others)
 
     async def _store(self, lane: Lane | Database, jobs: Sequence[NewJob]) -> list[Submitted]:
         now = self._database.now()
@@ -289,12 +316,12 @@ class _Stream:
     def _statement(self, jobs: Sequence[NewJob], now: int | None) -> tuple[str, list[object]]:
         """The statement that stores the jobs if all may come in, and its arguments."""
         try:
-            if lined := batch.lined(jobs):
+            if in_line := batch.lined(jobs):
                 given = batch.sent(batch.columns(jobs, wakes=False))
-                return SQL.submit_lined, [*_keyed(jobs), now, *given, *_lined(lined)]
+                return SQL.submit_lined, [*keyed(jobs), now, *given, *lined(in_line)]
             if self._is_keyed:
                 given = batch.sent(batch.columns(jobs, wakes=False))
-                return SQL.submit_keyed, [*_keyed(jobs), now, *given]
+                return SQL.submit_keyed, [*keyed(jobs), now, *given]
             if len(jobs) == 1:
                 return SQL.submit_one, [now, *batch.alone(jobs[0])]
             return SQL.submit, [now, None, *batch.sent(batch.columns(jobs, wakes=False))]
@@ -309,76 +336,3 @@ def _accepted(jobs: Sequence[NewJob], now: int, arrival: int) -> list[Submitted]
         )
         for job in jobs
     ]
-
-
-def _answer(calls: list[_Call], answers: list[Submitted]) -> None:
-    begin = 0
-    for one in calls:
-        if not one.answer.done():
-            one.answer.set_result(answers[begin : begin + len(one.jobs)])
-        begin += len(one.jobs)
-
-
-async def _unite(parts: "list[asyncio.Future[list[Submitted]]]", call: _Call) -> None:
-    """Answer for all of them: what became of the parts, or what went wrong with one."""
-    ends = await asyncio.gather(*parts, return_exceptions=True)
-    answers: list[Submitted] = []
-    for job, end in zip(call.jobs, ends, strict=True):
-        if isinstance(end, InFlightError):
-            answers.append(Submitted(job.id, Verdict.HELD))
-        elif isinstance(end, BaseException):
-            _refuse([call], end)
-            return
-        else:
-            answers += end
-    _answer([call], answers)
-
-
-def _refuse(calls: list[_Call], error: BaseException) -> None:
-    for one in calls:
-        if not one.answer.done():
-            one.answer.set_exception(error)
-
-
-def _keys(jobs: Sequence[NewJob]) -> list[_Key]:
-    """What someone else may hold."""
-    once = [(job.tenant, "once", job.idempotency_key) for job in jobs if job.idempotency_key]
-    lines = [
-        (job.tenant, f"line {job.queue}", job.ordering_key) for job in jobs if job.ordering_key
-    ]
-    unique = [(job.tenant, "unique", job.unique_key) for job in jobs if job.unique_key]
-    return once + unique + lines
-
-
-def _keyed(jobs: Sequence[NewJob]) -> list[str]:
-    """The arguments of `longshore.submit_keyed` that say which jobs have which keys."""
-    once = [
-        (
-            *(job.tenant, job.idempotency_key, job.fingerprint),
-            *(job.id.hex(), job.run_at, job.delay),
-        )
-        for job in jobs
-        if job.idempotency_key is not None
-    ]
-    unique = [
-        (job.tenant, job.unique_key, job.id.hex()) for job in jobs if job.unique_key is not None
-    ]
-    return [*packed_columns(once, 6), *packed_columns(unique, 3)]
-
-
-def _lined(jobs: Sequence[NewJob]) -> list[str]:
-    """The arguments of `longshore.line_up_new` that say which jobs they are."""
-    return packed_columns([(job.id.hex(), job.run_at, job.delay) for job in jobs], 3)
-
-
-def asked(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
-    """The arguments of `longshore.admit` behind the clock."""
-    return (
-        [job.id for job in jobs],
-        [job.tenant for job in jobs],
-        [job.idempotency_key for job in jobs],
-        [job.fingerprint for job in jobs],
-        [job.unique_key for job in jobs],
-        [job.run_at for job in jobs],
-        [job.delay for job in jobs],
-    )

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["Turn", "Turns"]
+__all__ = ["Turn", "Turns", "acquired"]
 
 
 @dataclass(slots=True)
@@ -25,12 +25,17 @@ class Turns:
         self._turns: dict[frozenset[Hashable], Turn] = {}
 
     @asynccontextmanager
-    async def of(self, keys: frozenset[Hashable], until: float) -> AsyncGenerator[Turn]:
-        """It is the caller's turn inside the block, or the loop's time is past `until`."""
-        turn = self._turns.setdefault(keys, Turn())
+    async def of(
+        self, keys: frozenset[Hashable], until: float, refusal: Exception | None = None
+    ) -> AsyncGenerator[Turn]:
+        """It is the caller's turn inside the block, or the loop's time is past `until`.
+
+        The refusal is what the first who waits has heard already.
+        """
+        turn = self._turns.setdefault(keys, Turn(refusal=refusal))
         turn.waiting += 1
         try:
-            is_ours = await _acquired(turn.lock, until)
+            is_ours = await acquired(turn.lock, until)
             try:
                 yield turn
             finally:
@@ -42,7 +47,8 @@ class Turns:
                 del self._turns[keys]
 
 
-async def _acquired(lock: asyncio.Lock, until: float) -> bool:
+async def acquired(lock: asyncio.Lock | asyncio.Semaphore, until: float) -> bool:
+    """Whether the lock is ours before the loop's time is past `until`."""
     try:
         async with asyncio.timeout_at(until):
             await lock.acquire()

@@ -80,6 +80,7 @@ class Statements:
     key_set: str
     key_use: str
     keys: str
+    keys_held: str
     known: str
     lanes_forget: str
     lanes_put: str
