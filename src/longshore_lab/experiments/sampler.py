@@ -23,6 +23,9 @@ __all__ = ["Sample", "Sampler"]
 _EVERY = 1.0
 _LOOKS = 5
 """Looks at the server's waits within a second: one alone would catch too few."""
+_SHARE = 50
+"""Counting jobs takes the server's time, and what is measured should have it: once it took
+long, the next count is so many times as long away."""
 _START_SECONDS = 30.0
 
 
@@ -114,6 +117,8 @@ class _Watch:
         self._began = self._last = time.perf_counter()
         self._hours = Hours.now()
         self._growth = Growth()
+        self._depth: dict[str, int] = {}
+        self._count_at = 0.0
 
     async def begin(self) -> None:
         self._growth = await self._probe.growth()
@@ -126,7 +131,7 @@ class _Watch:
             waits += await self._probe.waits()
         growth, before = await self._probe.growth(), self._growth
         self._growth = growth
-        depth = await self._depth()
+        await self._count()
         now = time.perf_counter()
         passed, self._last = now - self._last, now
         busy, stolen = self._machine()
@@ -140,17 +145,21 @@ class _Watch:
             store_bytes=growth.store_bytes,
             dead_rows=growth.dead_rows,
             waits=dict(waits),
-            **depth,
+            **self._depth,
         )
 
-    async def _depth(self) -> dict[str, int]:
-        if self._engine is None:
-            return {}
+    async def _count(self) -> None:
+        began = time.perf_counter()
+        if self._engine is None or began < self._count_at:
+            return
         try:
             counts = await self._engine.counts()
         except EngineError:
-            return {}
-        return {
+            self._depth = {}
+            return
+        now = time.perf_counter()
+        self._count_at = now + _SHARE * (now - began) - _EVERY
+        self._depth = {
             "ready": sum(one.ready for one in counts),
             "running": sum(one.running for one in counts),
             "scheduled": sum(one.scheduled for one in counts),
