@@ -5,7 +5,7 @@
 
 70 % of the jobs take 1 to 5 ms, 20 % 0.2 to 2 s, 5 % fail once, 5 % fail for good; with
 `--long` one in a hundred takes one to three minutes. They come at a fixed rate, whether or not
-the workers follow. Two worker processes and a scheduler that deletes what is over a minute old
+the workers follow. A worker process and a scheduler that deletes what is over a minute old
 share the machine with a durable PostgreSQL of their own. Every ten seconds: finished jobs,
 depth, dead rows, sizes, log per job. At the end a table by relation, and one line of JSON.
 """
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -184,15 +185,16 @@ def _mean(samples: list[Sample]) -> float:
     return sum(one.depth for one in samples) / max(len(samples), 1)
 
 
-def started(url: str, folder: Path, keep: str) -> "list[subprocess.Popen[bytes]]":
-    """Two workers and a scheduler."""
+def started(
+    url: str, folder: Path, keep: str, workers: Iterable[int]
+) -> "list[subprocess.Popen[bytes]]":
+    """Workers and a scheduler."""
     environment = {**os.environ, "LONGSHORE_ENGINE_URL": url}  # noqa: TID251  # for the processes
     for name in ("SUCCEEDED", "CANCELLED", "DEAD", "IDEMPOTENCY", "OUTBOX"):
         environment[f"LONGSHORE_SCHEDULER_KEEP_{name}"] = keep
     actor = ["longshore.bench.actors", "worker"]
     commands = [
-        [*actor, "1", str(folder)],
-        [*actor, "2", str(folder)],
+        *([*actor, str(number), str(folder)] for number in workers),
         ["longshore", "scheduler", "--metrics-port", "0"],
     ]
     return [
@@ -211,14 +213,20 @@ async def measure(url: str, options: argparse.Namespace) -> None:
     engine = open_engine(url)
     await engine.migrate()
     await engine.close()
-    plan = Plan(url=url, profile=Profile.MIX, processes=2, concurrency=options.slots)
+    workers = range(1, options.processes + 1)
+    plan = Plan(
+        url=url,
+        profile=Profile.MIX,
+        processes=options.processes,
+        concurrency=options.slots,
+    )
     with tempfile.TemporaryDirectory(prefix="mixed-") as name:
         folder = Path(name)
         (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
         board = Board(folder / "board")
-        crew = started(url, folder, options.keep)
+        crew = started(url, folder, options.keep, workers)
         try:
-            while not (board.is_ready(1) and board.is_ready(2)):  # noqa: ASYNC110  # in memory
+            while not all(map(board.is_ready, workers)):  # noqa: ASYNC110  # in memory
                 await asyncio.sleep(0.05)
             run = Run(plan, board, options)
             await run.run(url)
@@ -256,7 +264,8 @@ if __name__ == "__main__":
     parser.add_argument("--url", help="a durable server; without it one is started")
     parser.add_argument("--rate", type=float, default=30_000, help="jobs per second")
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--slots", type=int, default=5_000, help="of each of the two workers")
+    parser.add_argument("--processes", type=int, default=1, help="workers")
+    parser.add_argument("--slots", type=int, default=12_000, help="of each worker")
     parser.add_argument("--keep", default="60s", help="how long finished jobs are kept")
     parser.add_argument("--long", action="store_true", help="1 %% take one to three minutes")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

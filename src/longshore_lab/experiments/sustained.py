@@ -23,10 +23,10 @@ arrivals more: a run ends in the middle of its retries."""
 class Sustained(Config, frozen=True, kw_only=True):
     """How much arrives, for how long."""
 
-    rate: float = 15_000.0
+    rate: float = 20_000.0
     minutes: float = 20.0
-    processes: int = 2
-    slots: int = 6_000
+    processes: int = 1
+    slots: int = 10_000
     """Of each worker process: 20 % of the jobs take a second or so."""
     keep_seconds: float = 120.0
     """What ended so long ago is pruned."""
@@ -154,7 +154,7 @@ def _drawings(samples: Sequence[Sample]) -> list[Drawing]:
 EXPERIMENT = Experiment(
     name="sustained",
     page="e21-sustained",
-    promise="The queue carries 15,000 mixed jobs a second for 20 minutes with flat depth",
+    promise="The queue carries 20,000 mixed jobs a second for 20 minutes with flat depth",
     full=Sustained(),
     quick=Sustained(rate=1_000.0, minutes=0.5, slots=2_000, keep_seconds=5.0),
     takes="22 min",
