@@ -125,7 +125,7 @@ class Run:
             now = Sample(
                 at=time.monotonic() - self._began,
                 submitted=self._submitted,
-                finished=self._board.count(1) + self._board.count(2),
+                finished=sum(map(self._board.count, range(1, self._options.processes + 1))),
                 wal=await observer.fetchval(_WAL),
                 tables={row["name"]: dict(row) for row in rows},
             )
