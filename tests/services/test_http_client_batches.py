@@ -10,7 +10,7 @@ import pytest
 
 from longshore.api.application import Application
 from longshore.api.jobs import BatchItem, BatchResult
-from longshore.api.problems import Problem, problem
+from longshore.api.problems import Problem, problem, too_many
 from longshore.api.service import Service
 from longshore.client import Client, Outcome, Submission, SyncClient
 from longshore.client.batching import Batch
@@ -24,6 +24,7 @@ from longshore.errors import (
     InFlightError,
     PayloadError,
     QueueFullError,
+    SubmitError,
 )
 from longshore.testing.factories import a_job
 
@@ -39,6 +40,8 @@ class Door:
     def __init__(self, **codes: list[str]) -> None:
         self._codes = codes
         self.later = 0
+        self.most = 1_000
+        """Jobs that it takes in one request."""
         self.breaks_after = 1_000
         """Requests that it answers before it is gone."""
         self.asked: list[list[tuple[str, str]]] = []
@@ -49,6 +52,9 @@ class Door:
             raise httpx.ConnectError("gone")
         jobs: list[dict[str, Any]] = msgspec.json.decode(request.content)["jobs"]
         self.asked.append([(job["type"], job["idempotency_key"]) for job in jobs])
+        if len(jobs) > self.most:
+            refusal = too_many(len(jobs), self.most, "because").problem
+            return httpx.Response(refusal.status, content=msgspec.json.encode(refusal))
         items = [self._item(job["type"]) for job in jobs]
         answer = BatchResult(sum(one.status == 201 for one in items), items)
         return httpx.Response(200, content=msgspec.json.encode(answer))
@@ -97,6 +103,31 @@ async def test_jobs_that_were_turned_away_are_sent_again_alone_and_under_their_k
     keys = dict(door.asked[0])
     assert keys["held"] == "k"
     assert all(keys[name] == key for asked in door.asked for name, key in asked)
+
+
+async def test_no_request_brings_more_jobs_than_the_service_says(submit: Submit):
+    door = Door(full=[FULL])
+    door.most = 3
+    names = ["full", *"abcdefg"]
+
+    outcomes = await submit(door, [Submission(name) for name in names])
+
+    assert [one.error for one in outcomes] == [None] * 8
+    assert [[name for name, _ in one] for one in door.asked] == [
+        names,
+        ["full", "a", "b"],
+        ["c", "d", "e"],
+        ["f", "g"],
+        ["full"],
+    ]
+
+
+async def test_a_service_that_takes_no_jobs_at_all_is_not_asked_forever(submit: Submit):
+    door = Door()
+    door.most = 0
+
+    with pytest.raises(SubmitError, match="send at most 0"):
+        await submit(door, [Submission("a"), Submission("b")])
 
 
 async def test_what_stays_turned_away_is_told_of_each_job(submit: Submit):
@@ -162,8 +193,10 @@ async def test_a_job_that_cannot_be_written_holds_up_no_other(submit: Submit):
 
 def test_jobs_that_are_sent_again_wait_as_long_as_the_longest_was_told():
     batch = Batch([Submission("a"), Submission("b"), Submission("c")])
+    batch.ask()
 
     least = batch.take([turned_away(2), turned_away(7), turned_away(None)])
+    assert least is not None
     pause = Retrying(deadline=100.0, is_repeatable=True).pause(least, now=50.0)
 
     assert pause == 7.0

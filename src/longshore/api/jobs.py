@@ -11,7 +11,7 @@ from longshore import explaining, paging
 from longshore.api import submitting, views
 from longshore.api.decoding import Decoder, refuse_second
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
-from longshore.api.problems import Problem, ProblemError, invalid, of_error, problem
+from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.submitting import JobBody
@@ -150,7 +150,7 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     """
     most = call.service.settings.max_batch_jobs
     if len(call.body.jobs) > most:
-        raise invalid("/jobs", f"has more than {most} jobs")
+        raise too_many(len(call.body.jobs), most, "as the setting api.max_batch_jobs says")
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
     read = [_read(call, raw) for raw in call.body.jobs]
     jobs = [one for one in read if isinstance(one, NewJob)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from random import Random
 
-from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
+from longshore.api.problems import ProblemError, RawHeaders, problem, too_many
 from longshore.core.account import Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.engine import Accounts
@@ -53,7 +53,8 @@ class Quotas:
         if tenant is None or limit is None:
             return ()
         if jobs > limit.burst:
-            raise invalid("/jobs", f"has more jobs than the quota ever holds: {limit.burst}")
+            reason = "which is all that the tenant's quota ever holds (its burst)"
+            raise too_many(jobs, limit.burst, reason)
         purse = self._purse(tenant.name, limit)
         borrowed: Borrowed | None = None
         # Others spend of the purse meanwhile: what the bucket still has is asked for again.

@@ -313,6 +313,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of 503: the dependencies that are away."""
     violated_policies: tuple[str, ...] = msgspec.field(default=(), name="violated-policies")
     """Of 429: the quotas that are used up."""
+    most_jobs: int | None = None
+    """Of 422 for too many jobs: how many one request may bring."""
 
 
 class ProblemError(Exception):
@@ -349,6 +351,14 @@ def problem(
 def invalid(pointer: str, detail: str) -> ProblemError:
     """422: one field or parameter is wrong."""
     return ProblemError(problem("invalid", errors=[Flaw(pointer, detail)]))
+
+
+def too_many(jobs: int, most: int, reason: str) -> ProblemError:
+    """422: the jobs have to come in smaller batches."""
+    flaw = Flaw("/jobs", f"has {jobs} jobs; send at most {most} in one request, {reason}")
+    return ProblemError(
+        msgspec.structs.replace(problem("invalid", errors=[flaw]), most_jobs=most)
+    )
 
 
 def of_error(error: LongshoreError) -> ProblemError:

@@ -92,8 +92,9 @@ class Client:
         return await self._send(asks.submit(Submission(type, payload, options)))
 
     async def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
-        """Submit many jobs, a thousand per request. Good ones go in beside bad ones.
+        """Submit many jobs, a thousand per request, or as many as the service says.
 
+        Good ones go in beside bad ones.
         What a full queue, or a key that is under way, turns away is sent again under the same
         keys, until `timeout` seconds after its first request. An error that concerns all of
         them is raised if nothing is known of any; else it is the outcome of the rest.
@@ -253,22 +254,32 @@ class Client:
         pause: float | None = 0.0
         while pause is not None and (ask := batch.ask()) is not None:
             await asyncio.sleep(pause)
-            try:
-                items = await self._send(ask, tries)
-            except LongshoreError as error:
-                return error
-            pause = tries.pause(batch.take(items), monotonic())
+            outcome = await self._last(ask, tries)
+            if not retrying.is_good(outcome):
+                if not batch.shrink(retrying.most_jobs(outcome)):
+                    return self._failed(outcome)
+                pause = 0.0
+                continue
+            least = batch.take(ask.read(outcome.status_code, outcome.content))
+            pause = 0.0 if least is None else tries.pause(least, monotonic())
         return None
 
-    async def _send(self, ask: Ask[T], tries: Retrying | None = None) -> T:
-        tries = tries or Retrying(monotonic() + self._timeout, ask.is_repeatable)
+    async def _send(self, ask: Ask[T]) -> T:
+        tries = Retrying(monotonic() + self._timeout, ask.is_repeatable)
+        outcome = await self._last(ask, tries)
+        if not retrying.is_good(outcome):
+            raise self._failed(outcome)
+        return ask.read(outcome.status_code, outcome.content)
+
+    async def _last(self, ask: Ask[Any], tries: Retrying) -> httpx.Response | httpx.HTTPError:
+        """What is good, or not worth another try."""
         while True:
             outcome = await self._once(ask, tries.deadline - monotonic())
-            if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
-                return ask.read(outcome.status_code, outcome.content)
+            if retrying.is_good(outcome):
+                return outcome
             pause = tries.after(outcome, monotonic())
             if pause is None:
-                raise retrying.error_of(outcome, self._url)
+                return outcome
             await asyncio.sleep(pause)
 
     async def _events(self, path: str, trail: Trail) -> AsyncIterator[JobEvent]:

@@ -90,8 +90,9 @@ class SyncClient:
         return self._send(asks.submit(Submission(type, payload, options)))
 
     def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
-        """Submit many jobs, a thousand per request. Good ones go in beside bad ones.
+        """Submit many jobs, a thousand per request, or as many as the service says.
 
+        Good ones go in beside bad ones.
         What a full queue, or a key that is under way, turns away is sent again under the same
         keys, until `timeout` seconds after its first request. An error that concerns all of
         them is raised if nothing is known of any; else it is the outcome of the rest.
@@ -250,22 +251,32 @@ class SyncClient:
         pause: float | None = 0.0
         while pause is not None and (ask := batch.ask()) is not None:
             sleep(pause)
-            try:
-                items = self._send(ask, tries)
-            except LongshoreError as error:
-                return error
-            pause = tries.pause(batch.take(items), monotonic())
+            outcome = self._last(ask, tries)
+            if not retrying.is_good(outcome):
+                if not batch.shrink(retrying.most_jobs(outcome)):
+                    return self._failed(outcome)
+                pause = 0.0
+                continue
+            least = batch.take(ask.read(outcome.status_code, outcome.content))
+            pause = 0.0 if least is None else tries.pause(least, monotonic())
         return None
 
-    def _send(self, ask: Ask[T], tries: Retrying | None = None) -> T:
-        tries = tries or Retrying(monotonic() + self._timeout, ask.is_repeatable)
+    def _send(self, ask: Ask[T]) -> T:
+        tries = Retrying(monotonic() + self._timeout, ask.is_repeatable)
+        outcome = self._last(ask, tries)
+        if not retrying.is_good(outcome):
+            raise self._failed(outcome)
+        return ask.read(outcome.status_code, outcome.content)
+
+    def _last(self, ask: Ask[Any], tries: Retrying) -> httpx.Response | httpx.HTTPError:
+        """What is good, or not worth another try."""
         while True:
             outcome = self._once(ask, tries.deadline - monotonic())
-            if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
-                return ask.read(outcome.status_code, outcome.content)
+            if retrying.is_good(outcome):
+                return outcome
             pause = tries.after(outcome, monotonic())
             if pause is None:
-                raise retrying.error_of(outcome, self._url)
+                return outcome
             sleep(pause)
 
     def _failed(self, outcome: httpx.Response | httpx.HTTPError) -> LongshoreError:

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeGuard
 
 import httpx
 import msgspec
@@ -24,7 +24,9 @@ __all__ = [
     "connection",
     "error_of",
     "headers_of",
+    "is_good",
     "may_pass",
+    "most_jobs",
     "place_of",
 ]
 
@@ -77,6 +79,16 @@ class Retrying:
 def may_pass(problem: Problem) -> bool:
     """Whether a request that may be repeated is worth another try after this."""
     return problem.status in _PASSING or problem.code in _TURNED_AWAY
+
+
+def is_good(outcome: httpx.Response | httpx.HTTPError) -> TypeGuard[httpx.Response]:
+    """An answer that can be read."""
+    return isinstance(outcome, httpx.Response) and outcome.status_code < 300
+
+
+def most_jobs(outcome: httpx.Response | httpx.HTTPError) -> int | None:
+    """How many jobs one request may bring, if there were too many in this one."""
+    return _problem(outcome).most_jobs if isinstance(outcome, httpx.Response) else None
 
 
 def error_of(outcome: httpx.Response | httpx.HTTPError, place: str) -> LongshoreError:

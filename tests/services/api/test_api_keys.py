@@ -277,7 +277,10 @@ async def test_a_tenant_submits_as_much_as_its_quota_holds(
     assert refused.json()["type"].endswith("#quota-exceeded")
     assert refused.json()["violated-policies"] == ["tenant"]
     assert int(one.headers["retry-after"]) >= 99
-    assert (never.status_code, never.json()["errors"][0]["pointer"]) == (422, "/jobs")
+    assert (never.status_code, never.json()["most_jobs"]) == (422, 5)
+    (flaw,) = never.json()["errors"]
+    assert flaw["pointer"] == "/jobs"
+    assert flaw["detail"].startswith("has 6 jobs; send at most 5 in one request")
 
 
 async def test_processes_together_do_not_exceed_a_quota(engine: Engine):
