@@ -212,7 +212,10 @@ async def test_the_example_worker_needs_nothing_but_urllib(harbour: Harbour) -> 
 
     await eventually(is_done, within=PATIENCE)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(10) == 0
+    said, _ = worker.communicate(timeout=10)
+    assert worker.returncode == 0
+    for words in ("waiting for jobs of the type add", ": 5\n", "failed: KeyError", "closed"):
+        assert words in said
     added, failed = [await harbour.engine.get(one[0].id) for one in (good, bad)]
     assert (added.state, added.result) == (State.SUCCEEDED, b"5")
     assert failed.failure is not None
