@@ -1,6 +1,7 @@
 """An application whose jobs tell, by files, that they run, and wait to be let go."""
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -26,6 +27,12 @@ async def hold_on(name: str) -> None:
     while not Path(f"{name}.go").exists():
         with suppress(asyncio.CancelledError):
             await asyncio.to_thread(time.sleep, 60)
+
+
+@app.task(queue="held")
+async def chatter(lines: int) -> None:
+    for _ in range(lines):
+        logging.getLogger("chatter").warning("." * 1_000)
 
 
 app.schedule("again", app.spec("noop", {"seq": 1}), every=timedelta(milliseconds=200))

@@ -102,6 +102,18 @@ async def test_a_signal_lets_a_worker_finish_what_it_runs(shell: Shell, number: 
     assert (job.state, job.attempt, job.result) == (State.SUCCEEDED, 1, b'"a"')
 
 
+async def test_a_worker_goes_on_though_nobody_reads_its_log(shell: Shell):
+    worker = shell.start("worker", "--app", "cli_app:app")
+    job_id = shell.run("submit", "--app", "cli_app:app", "chatter", "lines=1000")
+
+    async def is_done() -> bool:
+        return (await shell.job(job_id)).state is State.SUCCEEDED
+
+    await eventually(is_done, within=PATIENCE)
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(worker.wait, PATIENCE) == 0
+
+
 async def test_a_worker_says_which_queues_and_tasks_it_serves(shell: Shell):
     with_app = shell.start("worker", "--app", "cli_app:app", "--queues", "mail=3,bulk=1")
     without = shell.start("worker")

@@ -3,9 +3,12 @@
 import json
 import logging
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import cast
+
+from longshore.runtime.outlet import Outlet
 
 __all__ = ["configure", "redacted"]
 
@@ -17,7 +20,7 @@ _USUAL = {*vars(logging.makeLogRecord({})), "message", "taskName"}
 
 def configure(level: str, *, as_json: bool) -> None:
     """Send every log line of this process to standard error."""
-    handler = logging.StreamHandler()
+    handler = _handler()
     handler.setFormatter(JsonLines() if as_json else TextLines())
     root = logging.getLogger()
     root.handlers = [handler]
@@ -25,6 +28,27 @@ def configure(level: str, *, as_json: bool) -> None:
     # It tells of each request as if someone had asked; a worker over HTTP makes many a second.
     is_curious = root.level < logging.INFO
     logging.getLogger("httpx").setLevel(logging.NOTSET if is_curious else logging.WARNING)
+
+
+class Lines(logging.StreamHandler[Outlet]):
+    """Writes every line for which there is room, and how many there were without."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line, or count it."""
+        lines = self.stream.left_out
+        if lines and self.stream.has_room():
+            facts = {"levelno": logging.WARNING, "levelname": "WARNING", "lines": lines}
+            told = {"name": __name__, "msg": "log lines left out", **facts}
+            super().emit(logging.makeLogRecord(told))
+        super().emit(record)
+
+
+def _handler() -> logging.Handler:
+    try:
+        return Lines(Outlet(sys.stderr.fileno()))
+    except (AttributeError, OSError, ValueError):
+        # Someone has put another stream there, or none.
+        return logging.StreamHandler()
 
 
 class JsonLines(logging.Formatter):
