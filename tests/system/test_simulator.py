@@ -49,13 +49,14 @@ def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return run.returncode, json.loads(lines[-1]), "\n".join(lines[:-1])
 
 
-def test_a_seed_means_one_world():
-    first = simulated("--seeds", "7", "--history")
-    again = simulated("--seeds", "7", "--history")
+@pytest.mark.parametrize("engine", ["model", "sqlite"])
+def test_a_seed_means_one_world(engine: str):
+    first = simulated("--seeds", "7", "--history", "--engine", engine)
+    again = simulated("--seeds", "7", "--history", "--engine", engine)
 
     assert first[2] == again[2]
     assert first[2].count(" begins delivery ") > 3
-    assert first[2] != simulated("--seeds", "8", "--history")[2]
+    assert first[2] != simulated("--seeds", "8", "--history", "--engine", engine)[2]
 
 
 @pytest.mark.slow

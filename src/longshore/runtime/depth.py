@@ -1,7 +1,7 @@
 """Backpressure: a queue that is too deep takes no more, by a count at most a second old."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
@@ -55,8 +55,9 @@ class Depths:
     let in, to be answered again: its first answer may be lost.
     """
 
-    def __init__(self, source: "Source") -> None:
+    def __init__(self, source: "Source", monotonic: Callable[[], float] = monotonic) -> None:
         self._source = source
+        self._monotonic = monotonic
         self._known: dict[tuple[str, str | None], Depth] = {}
         self._queues: set[str] = set()
         self._age = _AGE
@@ -75,16 +76,16 @@ class Depths:
     @property
     def is_idle(self) -> bool:
         """Whether there is a maximum nowhere, by a count that is not too old."""
-        return not self._queues and monotonic() < self._until
+        return not self._queues and self._monotonic() < self._until
 
     @property
     def is_stale(self) -> bool:
         """Whether the count is too old to go by."""
-        return monotonic() >= self._until
+        return self._monotonic() >= self._until
 
     def look(self) -> float:
         """Somebody counts from now on. Whoever comes meanwhile goes by the last count."""
-        now = monotonic()
+        now = self._monotonic()
         self._until = now + _AGE
         return now
 
@@ -92,7 +93,7 @@ class Depths:
         """What was counted, by who began to look then."""
         self._known = {(it.queue, it.tenant): it for it in found}
         self._queues = {queue for queue, _ in self._known}
-        now = monotonic()
+        now = self._monotonic()
         self._age = min(max(_AGE, _REST * (now - since)), _LONGEST_AGE)
         self._until = now + self._age
 

@@ -9,6 +9,7 @@ from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.engine import SqliteEngine
 from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.clock import Clock
+from longshore.runtime.depth import Depths
 from longshore.testing.model import ModelEngine
 
 __all__ = ["ENGINES", "Opener"]
@@ -17,7 +18,7 @@ Opener = Callable[[Clock], Engine]
 
 
 class _WriterHere(Writer):
-    """Writes in the calling thread: the one thing a simulation has to change."""
+    """Writes in the calling thread."""
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         calls = self._gathered.pop(loop, None)
@@ -26,9 +27,12 @@ class _WriterHere(Writer):
 
 
 class _SqliteHere(SqliteEngine):
+    """SQLite without a thread of its own, and without a look at a clock that is real."""
+
     def __init__(self, clock: Clock) -> None:
         store = Store(path=":memory:", clock=clock)
         super().__init__(store)
+        self._depths = Depths(self, clock.monotonic)
         self._writer = _WriterHere(store, submitting.submit, self._waker.wake)
 
 

@@ -34,7 +34,8 @@ class Waker:
 
     def __init__(self, path: str) -> None:
         self._folder = None if path == ":memory:" else wake_folder(path)
-        self._waiters: dict[bytes, set[_Waiter]] = {WORK: set(), CANCEL: set()}
+        self._waiters: dict[bytes, dict[_Waiter, None]] = {WORK: {}, CANCEL: {}}
+        """By what they wait for, in the order in which they came."""
         self._lock = threading.Lock()
         self._listeners: dict[asyncio.AbstractEventLoop, _Listener] = {}
         self._herald = None if self._folder is None else Herald(self._folder, self._own)
@@ -77,14 +78,14 @@ class Waker:
         with self._lock:
             if mark is not None and mark != self._rings:
                 return True
-            self._waiters[why].add(waiter)
+            self._waiters[why][waiter] = None
         alarm = loop.call_later(seconds, _end, future, False)
         try:
             return await future
         finally:
             alarm.cancel()
             with self._lock:
-                self._waiters[why].discard(waiter)
+                self._waiters[why].pop(waiter, None)
 
     def wake(self, why: bytes = WORK) -> None:
         """Something is there to do, or will be with the commit that is about to be made.
