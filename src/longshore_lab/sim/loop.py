@@ -8,6 +8,7 @@ came due meanwhile when it goes on.
 
 import asyncio
 import selectors
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import Context, ContextVar, copy_context
@@ -21,6 +22,7 @@ __all__ = ["ACTOR", "Actor", "SimLoop", "StandstillError"]
 
 _TURN = 1e-6
 _MOST_TURNS = 1_000_000
+_FIRST_KEPT = 1_000
 
 
 class StandstillError(RuntimeError):
@@ -46,22 +48,32 @@ STAGE = Actor("stage")
 ACTOR: ContextVar[Actor] = ContextVar("longshore_lab_actor", default=STAGE)
 
 
-class _Turn:
-    """A callback that is due."""
+class _Turn(asyncio.TimerHandle):
+    """A callback that is due, or will be: lighter than its like, for a world has thousands."""
 
-    __slots__ = ("args", "callback", "context", "handle")
+    __slots__ = ("args", "callback", "context", "due", "is_cancelled")
 
     def __init__(
         self,
         callback: Callable[..., object],
         args: tuple[Any, ...],
         context: Context,
-        handle: asyncio.Handle,
+        due: float,
     ) -> None:
         self.callback = callback
         self.args = args
         self.context = context
-        self.handle = handle
+        self.due = due
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.due
 
 
 class _Nothing(selectors.BaseSelector):
@@ -90,8 +102,12 @@ class SimLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, rng: Random) -> None:
         self._time = 0.0
-        self._rng = rng
-        self._queues: dict[Actor, deque[_Turn]] = {}
+        self._draw = rng.getrandbits
+        self._places: dict[Actor, int] = {}
+        """Of the actors' queues, in the order of their first callbacks."""
+        self._queues: list[deque[_Turn]] = []
+        self._able: list[int] = []
+        """The places of those whose turn it may be, in order."""
         self._timers: list[tuple[float, int, _Turn]] = []
         self._numbers = count()
         self.turns = 0
@@ -99,6 +115,8 @@ class SimLoop(asyncio.SelectorEventLoop):
         self.faults: list[dict[str, Any]] = []
         """What escaped from callbacks: a fault of the product, or of this simulator."""
         self._kept: list[asyncio.Task[Any]] = []
+        self._keeps = _FIRST_KEPT
+        """So many tasks are kept before those that are done are let go."""
         super().__init__(_Nothing())
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda _, context: self._complain(context))
@@ -111,10 +129,9 @@ class SimLoop(asyncio.SelectorEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         """Queue it behind the other callbacks of its actor."""
-        context = context or copy_context()
-        handle = asyncio.Handle(callback, args, self, context)
-        self._queue(_Turn(callback, args, context, handle))
-        return handle
+        turn = _Turn(callback, args, context or copy_context(), self._time)
+        self._queue(turn)
+        return turn
 
     call_soon_threadsafe = call_soon
 
@@ -126,11 +143,9 @@ class SimLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Queue it when its time has come."""
-        context = context or copy_context()
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        turn = _Turn(callback, args, context, timer)
+        turn = _Turn(callback, args, context or copy_context(), when)
         heappush(self._timers, (when, next(self._numbers), turn))
-        return timer
+        return turn
 
     def call_later(
         self,
@@ -146,13 +161,26 @@ class SimLoop(asyncio.SelectorEventLoop):
         """A thread would be out of the seed's reach."""
         raise RuntimeError("a simulation has one thread")
 
+    def kill(self, actor: Actor) -> None:
+        """Let an actor run nothing more."""
+        actor.is_dead = True
+        self._look_around()
+
+    def stop_short(self, actor: Actor) -> None:
+        """Let an actor stand still."""
+        actor.is_stopped = True
+        self._look_around()
+
     def resume(self, actor: Actor) -> None:
         """Let an actor that was stopped go on."""
         actor.is_stopped = False
+        self._look_around()
 
     def forget(self) -> None:
         """Let go of all tasks, at the end of this world."""
+        self._places.clear()
         self._queues.clear()
+        self._able.clear()
         self._timers.clear()
         self._kept.clear()
 
@@ -163,43 +191,64 @@ class SimLoop(asyncio.SelectorEventLoop):
         task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=self, **options)
         object.__setattr__(task, "_log_destroy_pending", False)  # no public way to say so
         self._kept.append(task)
+        if len(self._kept) > self._keeps:
+            self._kept = [one for one in self._kept if _is_worth_keeping(one)]
+            self._keeps = max(2 * len(self._kept), _FIRST_KEPT)
         return task
 
     def _queue(self, turn: _Turn) -> None:
         actor = turn.context.get(ACTOR, STAGE)
-        if not actor.is_dead:
-            queue = self._queues.get(actor)
-            if queue is None:
-                queue = self._queues[actor] = deque()
-            queue.append(turn)
+        if actor.is_dead:
+            return
+        place = self._places.get(actor)
+        if place is None:
+            place = self._places[actor] = len(self._queues)
+            self._queues.append(deque())
+        queue = self._queues[place]
+        if not queue and not actor.is_stopped:
+            insort(self._able, place)
+        queue.append(turn)
+
+    def _look_around(self) -> None:
+        """See anew whose turn it may be."""
+        self._able[:] = [
+            place
+            for actor, place in self._places.items()
+            if self._queues[place] and actor.is_able
+        ]
 
     def _run_once(self) -> None:
         """Run callbacks until asked to stop. Time jumps to the next timer when none is due."""
-        while not vars(self)["_stopping"]:
-            self._wake()
-            able = [one for one, queue in self._queues.items() if queue and one.is_able]
+        able, timers, facts = self._able, self._timers, vars(self)
+        while not facts["_stopping"]:
+            while timers and timers[0][0] <= self._time:
+                turn = heappop(timers)[2]
+                if not turn.is_cancelled:
+                    self._queue(turn)
             if able:
-                self._run_turn(self._queues[self._rng.choice(able)].popleft())
-            elif self._timers:
-                self._time = max(self._time, self._timers[0][0])
+                self._run_turn()
+            elif timers:
+                self._time = timers[0][0]
             else:
                 raise StandstillError("nothing is due and nobody will ever be called")
 
-    def _wake(self) -> None:
-        """Queue what has come due."""
-        timers = self._timers
-        while timers and timers[0][0] <= self._time:
-            turn = heappop(timers)[2]
-            if not turn.handle.cancelled():
-                self._queue(turn)
-
-    def _run_turn(self, turn: _Turn) -> None:
+    def _run_turn(self) -> None:
+        """Run the first callback of one of the able, as `Random.choice` would draw it."""
+        able = self._able
+        bits = len(able).bit_length()
+        chosen = self._draw(bits)
+        while chosen >= len(able):
+            chosen = self._draw(bits)
+        queue = self._queues[able[chosen]]
+        turn = queue.popleft()
+        if not queue:
+            del able[chosen]
         self.turns += 1
         # Nothing takes no time at all: who waits until just before now would wait for ever.
         self._time += _TURN
         if self.turns > _MOST_TURNS:
             self.stop()  # there is no end to it
-        elif not turn.handle.cancelled():
+        elif not turn.is_cancelled:
             try:
                 turn.context.run(turn.callback, *turn.args)
             except Exception as fault:
@@ -207,3 +256,8 @@ class SimLoop(asyncio.SelectorEventLoop):
 
     def _complain(self, context: dict[str, Any]) -> None:
         self.faults.append(context)
+
+
+def _is_worth_keeping(task: asyncio.Task[Any]) -> bool:
+    """It has something left to run, or an exception to complain of that nobody asked for."""
+    return not task.done() or bool(object.__getattribute__(task, "_log_traceback"))

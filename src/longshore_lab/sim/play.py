@@ -71,7 +71,7 @@ class Result:
 def play(seed: int, opener: Opener = ENGINES["model"]) -> Result:
     """Play the world of this seed."""
     loop = SimLoop(Random(f"order {seed}"))
-    with _silence(), _chance(Random(f"chance {seed}")):
+    with _silence(), _chance(Random(f"chance {seed}")), _no_collector():
         asyncio.set_event_loop(loop)
         try:
             return loop.run_until_complete(_Director(seed, loop, opener).run())
@@ -159,7 +159,7 @@ class _Director:
         match rng.choice(kinds if self._script.has_steps else kinds[:-2]):
             case "kill":
                 self._note(player, FaultKind.KILL)
-                player.actor.is_dead = True
+                self._loop.kill(player.actor)
             case "stop":
                 self._note(player, FaultKind.STOP)
                 await self._stop(player, rng)
@@ -178,7 +178,7 @@ class _Director:
 
     async def _stop(self, player: Player, rng: Random) -> None:
         since = self._loop.time()
-        player.actor.is_stopped = True
+        self._loop.stop_short(player.actor)
         await self._while_away(player, rng)
         self._note(player, FaultKind.RESUME)
         if self._script.dozes and rng.random() < 0.5:
@@ -333,6 +333,18 @@ def _chance(rng: Random) -> Generator[None]:
         yield
     finally:
         os.urandom = real
+
+
+@contextmanager
+def _no_collector() -> Generator[None]:
+    """A world keeps its tasks until it ends: to look for garbage before is in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _tear_down(loop: SimLoop) -> None:

@@ -245,4 +245,5 @@ class _Far:
         async def far(*args: Any, **named: Any) -> Any:
             return await self._call(name, value, *args, **named)
 
+        vars(self)[name] = far
         return far
