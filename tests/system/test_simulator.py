@@ -42,6 +42,11 @@ def ran(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def untimed(told: str) -> str:
+    """All that was told, but for how long it took."""
+    return re.sub(r'"(seconds|per_second)":[0-9.]+', "", told)
+
+
 def simulated(*arguments: str) -> tuple[int, dict[str, Any], str]:
     run = ran(*arguments)
     lines = run.stdout.splitlines()
@@ -57,6 +62,17 @@ def test_a_seed_means_one_world(engine: str):
     assert first[2] == again[2]
     assert first[2].count(" begins delivery ") > 3
     assert first[2] != simulated("--seeds", "8", "--history", "--engine", engine)[2]
+
+
+def test_worlds_of_several_processes_are_told_as_those_of_one():
+    words = ("--seeds", "0:6", "--history", "--mutant", "their clocks", "--processes")
+
+    together = ran(*words, "3")
+
+    alone = ran(*words, "1")
+    assert together.returncode == alone.returncode
+    assert together.stderr == alone.stderr
+    assert untimed(together.stdout) == untimed(alone.stdout)
 
 
 @pytest.mark.slow

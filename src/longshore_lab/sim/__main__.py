@@ -1,26 +1,26 @@
 """Play the worlds of some seeds, and tell which promise one of them broke.
 
-SIGTERM ends it after the world that is being played; `left` are the seeds that were not.
+SIGTERM ends it after the next world; `left` are the seeds that were not played.
 """
 
 import argparse
+import math
 import os
-import shlex
 import signal
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 import msgspec
 
+from longshore.runtime.process import available_cores
 from longshore_lab import sim
 from longshore_lab.sim.engines import ENGINES
 from longshore_lab.sim.mutants import MUTANTS
-from longshore_lab.sim.play import Result, play
 from longshore_lab.sim.sometimes import COMMON, RARE
-from longshore_lab.sim.telling import about, story, told
+from longshore_lab.sim.troupe import Piece, Told, hush, played
 
 _HASHES = "PYTHONHASHSEED"
 
@@ -30,44 +30,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     first, _, end = options.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
-    mutant = MUTANTS.get(options.mutant)
-    opener = mutant.opener if mutant else ENGINES[options.engine]
-    began, seen, found = time.monotonic(), Counter[str](), Counter[str]()
-    worlds, broken, is_over = 0, list[int](), _ending()
-    for seed in seeds:
-        if is_over() or (options.seconds and time.monotonic() - began > options.seconds):
-            break
-        result = play(seed, opener)
-        worlds += 1
-        seen += result.seen
-        if options.history:
-            print(*told(result.entries), sep="\n")
-        if not result.holds:
-            broken.append(seed)
-            found.update(result.broken)
-            _complain(result, options)
-            if mutant and mutant.finders & result.broken:
+    piece = Piece(engine=options.engine, mutant=options.mutant, tells_all=options.history)
+    finders = MUTANTS[piece.mutant].finders if piece.mutant else frozenset[str]()
+    tally, is_over = _Tally(seeds), _ending(options.seconds)
+    with closing(played(piece, seeds, processes=options.processes)) as worlds:
+        while tally.worlds < len(seeds) and not is_over():
+            world = next(worlds)
+            tally.add(world)
+            print(*world.history, sep="\n", end="\n" if world.history else "")
+            if world.broken:
+                print(*world.complaint, sep="\n", file=sys.stderr)
+            if not finders.isdisjoint(world.broken):
                 break
-    spent = time.monotonic() - began
-    figures = {
-        "worlds": worlds,
-        "left": f"{seeds.start + worlds}:{seeds.stop}" if worlds < len(seeds) else "",
-        "broken": broken,
-        "found": dict(found),
-        "seconds": round(spent, 1),
-        "per_second": round(worlds / spent, 2),
-        "unseen": [point for point in (*COMMON, *RARE) if not seen[point]],
-        "seen": dict(seen),
-    }
-    print(msgspec.json.encode(figures).decode())
-    return 1 if broken else 0
+    print(msgspec.json.encode(tally.figures()).decode())
+    return 1 if tally.broken else 0
 
 
-def _ending() -> Callable[[], bool]:
-    """Whether somebody has asked to end; the world at hand is played to its end."""
+class _Tally:
+    def __init__(self, seeds: range) -> None:
+        self._seeds = seeds
+        self._began = time.monotonic()
+        self._seen, self._found = Counter[str](), Counter[str]()
+        self.worlds = 0
+        self.broken: list[int] = []
+
+    def add(self, world: Told) -> None:
+        """Count the world of the next seed."""
+        if world.broken:
+            self.broken.append(self._seeds[self.worlds])
+        self._found.update(world.broken)
+        self._seen += world.seen
+        self.worlds += 1
+
+    def figures(self) -> dict[str, object]:
+        """What is told at the end."""
+        seeds, spent = self._seeds, time.monotonic() - self._began
+        return {
+            "worlds": self.worlds,
+            "left": f"{seeds.start + self.worlds}:{seeds.stop}" if seeds[self.worlds :] else "",
+            "broken": self.broken,
+            "found": dict(self._found),
+            "seconds": round(spent, 1),
+            "per_second": round(self.worlds / spent, 2),
+            "unseen": [point for point in (*COMMON, *RARE) if not self._seen[point]],
+            "seen": dict(self._seen),
+        }
+
+
+def _ending(seconds: float | None) -> Callable[[], bool]:
+    """Whether somebody has asked to end, or time is up."""
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
-    return lambda: bool(asked)
+    until = time.monotonic() + (seconds or math.inf)
+    return lambda: bool(asked) or time.monotonic() > until
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -77,36 +92,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--mutant", choices=MUTANTS, help="an engine that is wrong on purpose")
     parser.add_argument("--seconds", type=float, help="stop after so long, whatever is left")
     parser.add_argument("--history", action="store_true", help="tell all that happened")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=available_cores(),
+        help="that play at once, by default one for each core; they change nothing else",
+    )
     return parser.parse_args(arguments)
-
-
-def _complain(result: Result, options: argparse.Namespace) -> None:
-    """Name what was broken, tell the story of the first job of each, and how to see more."""
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr)
-
-    say(f"seed {result.seed} broke a promise:")
-    jobs: list[str] = []
-    for name in sorted(result.broken):
-        examples = result.findings[name].examples
-        for example in examples:
-            say(f"  {name}: {example}")
-        jobs += about(" ".join(examples))[:1]
-    for job in dict.fromkeys(jobs):
-        say(f"the story of {job}:")
-        for line in told(story(result.entries, job)):
-            say(f"  {line}")
-    say(f"again, with all that happened: {_replay(result.seed, options)}")
-
-
-def _replay(seed: int, options: argparse.Namespace) -> str:
-    words = ["python", "-m", "longshore_lab.sim", "--seeds", str(seed)]
-    if options.mutant:
-        words += ["--mutant", options.mutant]
-    else:
-        words += ["--engine", options.engine]
-    return shlex.join([*words, "--history"])
 
 
 if __name__ == "__main__":
@@ -114,7 +106,5 @@ if __name__ == "__main__":
         # Sets of texts have another order in every process, and a seed has to mean one world.
         os.environ[_HASHES] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "longshore_lab.sim", *sys.argv[1:]])
-    # What the dead leave behind is found by the collector, who complains.
-    sys.unraisablehook = lambda _: None
-    warnings.simplefilter("ignore")
+    hush()
     sys.exit(main())
