@@ -85,7 +85,7 @@ class Processes:
         self._seats: dict[Spawned, _Seat] = {}
         self._ended: list[Attempt] = []
         self._is_called = False
-        self._pace = Pace()
+        self._pace = Pace(limits.most)
         self._watching: asyncio.TimerHandle | None = None
         self.running: set[Attempt] = set()
         """Every attempt that was started and whose end the loop has not yet seen."""
