@@ -170,6 +170,25 @@ async def test_a_lost_answer_fires_nothing_twice(engine: Engine, clock: ManualCl
     assert await job_count(engine) == 1
 
 
+async def test_an_engine_that_fails_leaves_no_cancellation_with_who_fires(
+    engine: Engine, clock: ManualClock
+):
+    """Python 3.11.2 would end whatever waits there next, for good."""
+    for name in ("a", "b", "c"):
+        await declare(engine, name=name)
+    line = FlakyEngine(engine)
+    firer = a_firer(line.as_engine, clock)
+    clock.advance(MINUTE)
+    line.lose_answers(of={"fire"})
+
+    with pytest.raises(EngineUnavailableError):
+        await firer.tick()
+
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
 async def test_a_schedule_put_back_to_a_due_time_that_fired_does_not_fire_it_again(
     engine: Engine, clock: ManualClock
 ):

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 __all__ = ["Beat", "Tick"]
 
@@ -14,6 +13,7 @@ log = logging.getLogger("longshore.beat")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
+_LONGEST_SLEEP = 3_600.0
 
 
 class Beat:
@@ -37,9 +37,7 @@ class Beat:
             delay = await self._guarded_tick()
             # A tick that never waited and was nudged must not keep others from running.
             await asyncio.sleep(0)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(delay):
-                    await self._wake.wait()
+            await self._sleep(delay)
 
     def nudge(self) -> None:
         """Tick now."""
@@ -49,6 +47,16 @@ class Beat:
         """Finish the current tick, then return from run."""
         self._stopping = True
         self._wake.set()
+
+    async def _sleep(self, seconds: float) -> None:
+        # Not by a timeout: where a tick left a cancellation behind, that would end the loop.
+        alarm = asyncio.get_running_loop().call_later(
+            min(seconds, _LONGEST_SLEEP), self._wake.set
+        )
+        try:
+            await self._wake.wait()
+        finally:
+            alarm.cancel()
 
     async def _guarded_tick(self) -> float:
         try:
