@@ -255,7 +255,7 @@ class _Director:
         if self._script.schedulers:
             moment = await self._engine.now()
             await self._until(lambda: self._calendar.is_behind(self._engine, moment))
-            await self._calendar.withdraw(self._engine)
+            await self._calendar.withdraw(self._engine, moment)
         await self._until(self._is_busy)
 
     async def _until(self, is_going_on: Callable[[], Awaitable[bool]]) -> None:
