@@ -106,6 +106,7 @@ async def test_a_new_delay_takes_the_place_of_a_time_to_run_at(
         {"run_at": datetime(2030, 1, 1)},  # noqa: DTZ001
         {"queue": ""},
         {"queue": "a,b"},
+        {"queue": "büro"},
         {"key": ""},
         {"key": "k" * 513},
         {"key": "a\0b"},

@@ -37,7 +37,7 @@ MOST_LISTED = 1_000
 # Not `$`, which in Python also matches before a line feed at the end; the document says it as
 # the rest of the world does.
 Name = Annotated[
-    str, Meta(pattern=rf"\A[\w.:/@+-]{{1,{LONGEST_NAME}}}\Z", examples=["email.send"])
+    str, Meta(pattern=rf"\A[A-Za-z0-9_.:/@+-]{{1,{LONGEST_NAME}}}\Z", examples=["email.send"])
 ]
 """Of a type or a queue."""
 Key = Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)]

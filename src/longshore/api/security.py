@@ -128,7 +128,7 @@ def named_tenant(headers: Mapping[bytes, bytes]) -> str | None:
     if raw is None:
         return None
     name = raw.decode("latin-1")
-    if not name.isascii() or submission.fault_of_name("tenant", name):
+    if submission.fault_of_name("tenant", name):
         raise invalid("Longshore-Tenant", "is not the name of a tenant")
     return name
 

@@ -23,8 +23,9 @@ LONGEST_KEY = 512
 MOST_ATTEMPTS = 25
 MOST_TAGS = 32
 
-# A comma or an equals sign would be ambiguous where queues are listed with their weights.
-_NAME = re.compile(rf"[\w.:/@+-]{{1,{LONGEST_NAME}}}")
+# A comma or an equals sign would be ambiguous where queues are listed with their weights. Names
+# stand in headers, metrics and the API's document, where letters are those of ASCII.
+_NAME = re.compile(rf"[A-Za-z0-9_.:/@+-]{{1,{LONGEST_NAME}}}")
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -63,7 +64,7 @@ def fault_of_name(field: str, value: str) -> str | None:
     """What is wrong with the name of a type, a queue or a tenant, if anything is."""
     if len(value) <= LONGEST_NAME and _is_name(value):
         return None
-    return f"{field} {value!r:.80} is not 1 to {LONGEST_NAME} letters, digits or _.:/@+-"
+    return f"{field} {value!r:.80} is not 1 to {LONGEST_NAME} of a-z, A-Z, 0-9 and _.:/@+-"
 
 
 @lru_cache(4_096)

@@ -388,6 +388,7 @@ BAD_BODIES = {
     "an unknown field": b'{"type":"a","colour":"red"}',
     "no type": b"{}",
     "a line feed in a name": b'{"type":"a\\n"}',
+    "a letter that is not ASCII in a name": b'{"type":"\xc3\xb1"}',
     "a control character in a key": b'{"type":"a","unique_key":"\\u0007"}',
     "a byte order mark": b'\xef\xbb\xbf{"type":"a"}',
     "a payload that is a list": b'{"type":"a","payload":[]}',
