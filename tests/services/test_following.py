@@ -46,22 +46,33 @@ async def breaking(port: int, every: int) -> AsyncIterator[tuple[int, list[int]]
     """A way to that port whose connections end after so many bytes, and those that did."""
     cuts: list[int] = []
 
+    passing: set[asyncio.Task[None]] = set()
+
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
-        back.write(await reader.readuntil(b"\r\n\r\n"))
-        left = every
-        while left and (piece := await there.read(left)):
-            writer.write(piece)
-            await writer.drain()
-            left -= len(piece)
-        if not left:
-            cuts.append(1)
-        writer.transport.abort()
-        back.transport.abort()
+        try:
+            back.write(await reader.readuntil(b"\r\n\r\n"))
+            left = every
+            while left and (piece := await there.read(left)):
+                writer.write(piece)
+                await writer.drain()
+                left -= len(piece)
+            if not left:
+                cuts.append(1)
+        finally:
+            writer.transport.abort()
+            back.transport.abort()
 
-    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing.add(asyncio.create_task(pass_on(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1], cuts
+    # A client may keep a connection on which it never asked for anything.
+    for one in passing:
+        one.cancel()
+    await asyncio.gather(*passing, return_exceptions=True)
 
 
 async def live(worker: ManualWorker) -> None:
