@@ -5,7 +5,7 @@
 
 70 % of the jobs take 1 to 5 ms, 20 % 0.2 to 2 s, 5 % fail once, 5 % fail for good; with
 `--long` one in a hundred takes one to three minutes. They come at a fixed rate, whether or not
-the workers follow. A worker process and a scheduler that deletes what is over a minute old
+the workers follow. Two worker processes and a scheduler that deletes what is over a minute old
 share the machine with a durable PostgreSQL of their own. Every ten seconds: finished jobs,
 depth, dead rows, sizes, log per job. At the end a table by relation, and one line of JSON.
 """
@@ -264,8 +264,8 @@ if __name__ == "__main__":
     parser.add_argument("--url", help="a durable server; without it one is started")
     parser.add_argument("--rate", type=float, default=30_000, help="jobs per second")
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--processes", type=int, default=1, help="workers")
-    parser.add_argument("--slots", type=int, default=12_000, help="of each worker")
+    parser.add_argument("--processes", type=int, default=2, help="workers")
+    parser.add_argument("--slots", type=int, default=6_000, help="of each worker")
     parser.add_argument("--keep", default="60s", help="how long finished jobs are kept")
     parser.add_argument("--long", action="store_true", help="1 %% take one to three minutes")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
