@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +112,11 @@ class Yard:
         """A worker that is listed, and whose keeper looks after it."""
         known = {session.token for session in await self.engine.sessions()}
         hand = self.start(queues, *flags, **options)
+        await self.kept(known)
+        return hand
+
+    async def kept(self, known: Set[int] = frozenset()) -> None:
+        """Return when a keeper looks after a session that was not known."""
 
         async def is_kept() -> bool:
             # The keeper renews as soon as it sees the session, the worker after a third.
@@ -119,7 +124,6 @@ class Yard:
             return any(one.renewed_at > one.opened_at for one in sessions)
 
         await eventually(is_kept, within=PATIENCE)
-        return hand
 
     async def submit(self, type_name: str, count: int = 1, **arguments: Any) -> list[JobId]:
         queues = {"quick": "quick", "stuck": "stuck", "linger": "stuck", "fatal": "fatal"}

@@ -25,8 +25,8 @@ class Sustained(Config, frozen=True, kw_only=True):
 
     rate: float = 20_000.0
     minutes: float = 20.0
-    processes: int = 1
-    slots: int = 10_000
+    processes: int = 2
+    slots: int = 6_000
     """Of each worker process: 20 % of the jobs take a second or so."""
     keep_seconds: float = 120.0
     """What ended so long ago is pruned."""

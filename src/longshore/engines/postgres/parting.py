@@ -49,9 +49,15 @@ def refuse(calls: Sequence[Call], error: BaseException) -> None:
 async def unite(parts: Sequence[Call], places: Sequence[int], call: Call) -> None:
     """Answer for all parts: what became of their jobs, or what went wrong with one.
 
-    The places are those of the parts' jobs in the call, in order.
+    The places are those of the parts' jobs in the call, in order. Where the call has its answer
+    already, nobody waits for the parts.
     """
-    ends = await asyncio.gather(*[one.answer for one in parts], return_exceptions=True)
+    every = asyncio.gather(*[one.answer for one in parts], return_exceptions=True)
+    await asyncio.wait([every, call.answer], return_when=asyncio.FIRST_COMPLETED)
+    if call.answer.done():
+        every.cancel()
+        return
+    ends = every.result()
     answers: list[Submitted] = []
     for one, end in zip(parts, ends, strict=True):
         if isinstance(end, InFlightError):
