@@ -42,7 +42,7 @@ def _row(peer: Peer, runs: list[Figures]) -> str:
         _rate(_median(runs, lambda one: one.real_per_s)),
         "–" if p50 is None or p99 is None else f"{p50:,.1f} / {p99:,.1f}",
         _rate(_median(runs, lambda one: sum(one.cpu_ms_per_1000.values()) or None)),
-        f"{_median(runs, lambda one: one.others_share) or 0:.0%}",
+        f"{max(0, _median(runs, lambda one: one.others_share) or 0):.0%}",
         _rerun(peer, runs),
     ]
     return "| " + " | ".join(cells) + " |\n"
