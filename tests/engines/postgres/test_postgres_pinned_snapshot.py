@@ -1,5 +1,6 @@
 """While an old snapshot is open the server forgets no claimed span; claims stay quick."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -193,3 +194,51 @@ async def test_a_type_that_is_not_noted_is_looked_for_after_a_second(
 
     lasts = await db.fetchval("select max(all_at) - clock_timestamp() from longshore.horizon")
     assert timedelta(seconds=seconds - 1) < lasts <= timedelta(seconds=seconds)
+
+
+@pytest.fixture
+async def someone(new_postgres_url: str) -> AsyncIterator[Connection]:
+    """Has a transaction open."""
+    connection = await asyncpg.connect(new_postgres_url)
+    async with connection.transaction():
+        yield connection
+    await connection.close()
+
+
+async def test_a_claim_waits_for_no_notes_that_another_changes(
+    engine: Engine, worker: ManualWorker, someone: Connection
+) -> None:
+    await engine.submit([a_job()])
+    assert len(await worker.claim(1)) == 1
+    held = await someone.execute("update longshore.horizon set low = low")
+    await engine.submit([a_job(), a_job(type="other"), a_job()])  # a span that has to be parted
+
+    async with asyncio.timeout(5):
+        claims = await worker.claim(5)
+
+    assert held != "UPDATE 0"
+    assert len(claims) == 2
+
+
+@pytest.mark.parametrize("age", ["1 hour", "-1 hour"], ids=["old", "new"])
+async def test_notes_that_another_changes_are_left_to_it(
+    engine: Engine, db: Connection, worker: ManualWorker, someone: Connection, age: str
+) -> None:
+    await engine.submit([a_job(), a_job()])
+    assert len(await worker.claim(1)) == 1
+    await db.execute(
+        "update longshore.horizon"
+        "   set low = low - 60000000, all_at = now() - $1::text::interval",
+        age,
+    )
+    before = await db.fetch("select * from longshore.horizon order by 1, 2, 3")
+    await someone.execute("delete from longshore.horizon")
+
+    async with asyncio.timeout(5):
+        await db.execute(
+            "select longshore.look_ahead('default', '{noop}', $1, interval '1 millisecond')",
+            await engine.now(),
+        )
+
+    assert len(before) == 36
+    assert await db.fetch("select * from longshore.horizon order by 1, 2, 3") == before
