@@ -337,3 +337,14 @@ async def test_a_payload_that_is_no_mapping_is_refused(
         await app.submit(type_name, ["Ann"])  # type: ignore[arg-type]
 
     assert await jobs_in(app) == 0
+
+
+async def test_a_task_in_place_of_a_name_is_told_what_to_call(
+    app: Longshore, greet: Task[[str], str]
+):
+    with pytest.raises(SubmitError, match="a task has a `submit` of its own"):
+        await app.submit(greet, {"name": "Ann"})  # type: ignore[arg-type]
+    with pytest.raises(SubmitError, match="a spec goes to `submit_spec`"):
+        await app.submit(greet.spec("Ann"))  # type: ignore[arg-type]
+
+    assert await jobs_in(app) == 0
