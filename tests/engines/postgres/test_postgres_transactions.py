@@ -10,7 +10,6 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
-from transaction_pooler import pooled
 from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
@@ -378,30 +377,29 @@ async def test_a_process_that_never_awaits_submits_on_psycopg(url: str) -> None:
     assert await asyncio.to_thread(serve) is State.READY
 
 
-async def test_jobs_are_submitted_and_completed_behind_a_pooler(new_postgres_url: str) -> None:
-    async with pooled(new_postgres_url) as url:
-        engine = from_url(f"{url}{'&' if '?' in url else '?'}pgbouncer=on")
-        await engine.migrate()
-        connection = await asyncpg.connect(url, statement_cache_size=0)
-        jobs = [a_job() for _ in range(3)]
-        for job in jobs:
-            async with connection.transaction():
-                await awaited(engine.submit_on(connection, [job]))
-        session = await engine.open_session(
-            worker="w", queues=["default"], types=["t"], lease=30_000_000
-        )
-        claims = (await session.exchange(1, want=3)).claims
+async def test_jobs_are_submitted_and_completed_behind_a_pooler(new_pooled_url: str) -> None:
+    engine = from_url(f"{new_pooled_url}?pgbouncer=on")
+    await engine.migrate()
+    connection = await asyncpg.connect(new_pooled_url, statement_cache_size=0)
+    jobs = [a_job() for _ in range(3)]
+    for job in jobs:
+        async with connection.transaction():
+            await awaited(engine.submit_on(connection, [job]))
+    session = await engine.open_session(
+        worker="w", queues=["default"], types=["t"], lease=30_000_000
+    )
+    claims = (await session.exchange(1, want=3)).claims
 
-        async def complete(reference: Reference) -> None:
-            async with session.transaction(reference, started_at=1) as one:
-                await one.connection.execute("create table if not exists public.t (n int)")
-                await one.connection.execute("insert into public.t values ($1)", 1)
+    async def complete(reference: Reference) -> None:
+        async with session.transaction(reference, started_at=1) as one:
+            await one.connection.execute("create table if not exists public.t (n int)")
+            await one.connection.execute("insert into public.t values ($1)", 1)
 
-        for claim in claims:
-            await complete((claim.handle, claim.delivery))
-        states = [(await engine.get(job.id)).state for job in jobs]
-        await session.close()
-        await engine.close()
-        await connection.close()
+    for claim in claims:
+        await complete((claim.handle, claim.delivery))
+    states = [(await engine.get(job.id)).state for job in jobs]
+    await session.close()
+    await engine.close()
+    await connection.close()
 
     assert states == [State.SUCCEEDED] * 3

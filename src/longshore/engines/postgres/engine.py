@@ -61,7 +61,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         return Traits(
             transactional_submit=True,
             transactional_completion=True,
-            pushes_wakeups=True,
+            pushes_wakeups=self._database.waker.listens,
             claims_at_wakeup=True,
             ordering_keys=True,
             survives_power_loss=True,

@@ -25,7 +25,8 @@ class Waker:
 
     def __init__(self, connector: Connector, *, listens: bool = True) -> None:
         self._connector = connector
-        self._listens = listens
+        self.listens = listens
+        """Otherwise everyone here polls."""
         self._waiters: dict[asyncio.Future[bool], object] = {}
         """Who waits for work, and for whom."""
         self._holders: dict[asyncio.Future[bool], int] = {}
@@ -86,7 +87,7 @@ class Waker:
 
     def _tune_in(self) -> None:
         loop = self._here()
-        if self._listens and self._connection is None and self._opening is None:
+        if self.listens and self._connection is None and self._opening is None:
             self._opening = loop.create_task(self._listen())
 
     async def _wait(

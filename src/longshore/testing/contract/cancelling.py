@@ -70,6 +70,7 @@ async def test_a_cancel_wakes_the_holder_of_the_job(engine: Engine) -> None:
     assert (await worker.exchange()).cancel == [reference(claim)]
 
 
+@requires("pushes_wakeups")
 @requires("shared_between_processes")
 async def test_a_cancel_by_another_process_wakes_the_holder(
     engine: Engine, reopen: Callable[[], Awaitable[Engine]]

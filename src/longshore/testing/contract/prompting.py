@@ -57,6 +57,7 @@ async def test_a_session_that_waits_claims_what_arrives(
     assert (queue.succeeded, queue.running, queue.ready) == (3, 0, 0)
 
 
+@requires("pushes_wakeups")
 @requires("claims_at_wakeup")
 async def test_what_arrived_since_the_last_look_needs_no_other_wakeup(engine: Engine) -> None:
     worker = await a_worker(engine)
@@ -87,6 +88,7 @@ async def test_a_session_that_is_roused_claims_nothing(engine: Engine) -> None:
     assert len(await worker.claim()) == 1
 
 
+@requires("pushes_wakeups")
 @requires("claims_at_wakeup")
 async def test_a_session_that_waited_past_its_lease_claims_nothing(
     engine: Engine, clock: ManualClock
