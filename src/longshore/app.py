@@ -24,7 +24,7 @@ from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
 from longshore.core.schedule import Schedule
 from longshore.engine import Engine, TransactionalProducer
-from longshore.errors import ConfigError, IdempotencyError, PayloadError, SubmitError
+from longshore.errors import ConfigError, IdempotencyError, PayloadError
 from longshore.handle import JobHandle
 from longshore.observe.metrics import Metrics
 from longshore.opening import Opened, open_here
@@ -209,12 +209,6 @@ class Longshore:
         raw = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
         if not isinstance(raw, Mapping | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller has a type checker
             raise PayloadError(f"payload is {type(raw).__name__}; it must be a mapping or JSON")
-        if not isinstance(type_name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # as above
-            kind = type(type_name).__name__  # pyright: ignore[reportUnreachable]
-            raise SubmitError(
-                f"a job's type is given by its name, not by a {kind};"
-                " a task has a `submit` of its own, and a spec goes to `submit_spec`"
-            )
         task = self._tasks.get(type_name) or self._builtins.get(type_name)
         if task is not None:
             task = task.using(**options)

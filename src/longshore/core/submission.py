@@ -62,8 +62,11 @@ def first_run_at(job: NewJob, *, now: int, arrival: int) -> int:
 
 def fault_of_name(field: str, value: str) -> str | None:
     """What is wrong with the name of a type, a queue or a tenant, if anything is."""
-    if len(value) <= LONGEST_NAME and _is_name(value):
-        return None
+    try:
+        if len(value) <= LONGEST_NAME and _is_name(value):
+            return None
+    except TypeError:
+        pass  # not every caller has a type checker
     return f"{field} {value!r:.80} is not 1 to {LONGEST_NAME} of a-z, A-Z, 0-9 and _.:/@+-"
 
 

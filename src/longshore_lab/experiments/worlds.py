@@ -34,9 +34,12 @@ class Worlds(Config, frozen=True, kw_only=True):
 
 def run(stage: Stage, config: Worlds) -> Findings:
     """Play them, and then each wrong engine until it is found."""
-    played = {name: _played(config, name) for name in _ENGINES}
-    for name, one in played.items():
-        stage.say(f"{_ENGINES[name]}: {one['worlds']:,} worlds, {one['per_second']:g} a second")
+    played: dict[str, Any] = {}
+    for name, title in _ENGINES.items():
+        stage.say(f"{config.worlds:,} worlds on {title}")
+        played[name] = one = _played(config, name)
+        stage.say(f"{one['worlds']:,} were played, {one['per_second']:g} a second")
+    stage.say(f"{len(config.mutants)} wrong engines, in {config.mutant_worlds:,} worlds each")
     caught = {name: _caught(config, name) for name in config.mutants}
     found = {name: one for name, one in caught.items() if _is_found(name, one)}
     stage.say(f"{len(found)} of {len(caught)} wrong engines found")
