@@ -46,6 +46,14 @@ def test_rates_tell_what_came_and_ended_within_ten_seconds():
     assert rates.of("b") == Rate(0, 0, [0, 0, 0])
 
 
+def test_rates_are_right_while_as_much_is_pruned_as_ends():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a", ready=3, succeeded=100)])
+    rates.note(5 * SECOND, [QueueCounts(queue="a", ready=3, succeeded=100, pruned=50)])
+
+    assert rates.of("a") == Rate(10, 10, [10])
+
+
 def test_a_clock_that_was_set_back_starts_rates_anew():
     rates = Rates()
     rates.note(10 * SECOND, [QueueCounts(queue="a", ready=1)])

@@ -48,6 +48,9 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     succeeded: int = 0
     dead: int = 0
     cancelled: int = 0
+    pruned: int = 0
+    """Ended, and deleted when their time was over: with the three above, what ended in all.
+    Told of all tenants together, and only while something is left that ended."""
     oldest_ready_at: int | None = None
     is_estimate: bool = False
     """So many wait that ready, parked and scheduled are estimates, and the oldest is that of

@@ -33,8 +33,9 @@ class _Sample:
 class Rates:
     """Remembers the last looks.
 
-    What is pruned or purged between two looks cannot be told from what did not happen: then a
-    rate is too low for a moment, and never below zero.
+    What is pruned between two looks is counted by the engine, unless it tells of one tenant.
+    What is purged cannot be told from what did not happen: then a rate is too low for a moment,
+    and never below zero.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,9 @@ class Rates:
         if self._samples and now <= self._samples[-1].now:
             # The engine's clock was set back: what was before tells nothing.
             self._samples.clear()
-        totals = {one.queue: (_all(one), ended(one)) for one in queues}
+        totals = {
+            one.queue: (_all(one) + one.pruned, ended(one) + one.pruned) for one in queues
+        }
         self._samples.append(_Sample(now, totals))
 
     def of(self, queue: str) -> Rate:

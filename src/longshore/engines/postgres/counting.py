@@ -67,6 +67,7 @@ def _read(lines: Sequence[Record]) -> dict[str, dict[str, int]]:
 async def _shown(
     database: Database, found: dict[str, dict[str, int]], over: Collection[str]
 ) -> list[QueueCounts]:
+    known = {queue for queue, facts in found.items() if facts.keys() != {"pruned"}}
     for facts in found.values():
         # They are counted apart; they are ready all the same.
         facts["ready"] = facts.get("ready", 0) + facts.get("parked", 0)
@@ -79,5 +80,5 @@ async def _shown(
             is_estimate=queue in over,
             **found.get(queue, {}),
         )
-        for queue in sorted(found.keys() | paused | said)
+        for queue in sorted(known | paused | said)
     ]

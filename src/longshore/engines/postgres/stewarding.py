@@ -1,5 +1,6 @@
 """What schedulers and keepers ask for: promote, reclaim, prune; renew and bury."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -205,13 +206,14 @@ async def _prune(
     keys, events = now - retention.idempotency, now - retention.outbox
     await connection.execute(SQL.consumers_gone, now, now - retention.consumer)
     purged: list[Group] = []
+    gone: Counter[str] = Counter()
     few: list[_Prune] = [
-        partial(_prune_jobs, connection, State.CANCELLED, now - retention.cancelled),
-        partial(_prune_dead, connection, now - retention.dead, purged),
+        partial(_prune_jobs, connection, gone, State.CANCELLED, now - retention.cancelled),
+        partial(_prune_dead, connection, gone, now - retention.dead, purged),
         partial(_prune_old, connection, keys, _NEVER, _NEVER),
         partial(_prune_old, connection, _NEVER, events, now - _FIRINGS_KEPT_US),
     ]
-    many = partial(_prune_jobs, connection, State.SUCCEEDED, now - retention.succeeded)
+    many = partial(_prune_jobs, connection, gone, State.SUCCEEDED, now - retention.succeeded)
     share, count = limit // 8, 0
     more: list[_Prune] = []
     for kind in few:
@@ -233,24 +235,43 @@ async def _prune(
     if purged:
         # Behind the pruning of the outbox, which must leave them for someone to read.
         await connection.execute(SQL.outbox_add, now, event.encode(purged))
+    # Last, since others who prune wait for it.
+    await _count_pruned(connection, gone, is_all=count < limit)
     return count
 
 
-async def _prune_jobs(connection: Connection, state: State, before: int, limit: int) -> int:
+async def _count_pruned(connection: Connection, gone: Counter[str], *, is_all: bool) -> None:
+    if gone:
+        await connection.execute(SQL.pruned_add, list(gone), list(gone.values()))
+    if is_all:
+        await connection.execute(SQL.pruned_forget)
+
+
+async def _prune_jobs(
+    connection: Connection, gone: Counter[str], state: State, before: int, limit: int
+) -> int:
     spans = await connection.fetch(SQL.expire, state, before, limit)
-    if spans:
-        await forget(connection, spans)
-    return sum(span["size"] for span in spans)
+    return await _pruned(connection, gone, spans)
 
 
 async def _prune_dead(
-    connection: Connection, before: int, purged: list[Group], limit: int
+    connection: Connection, gone: Counter[str], before: int, purged: list[Group], limit: int
 ) -> int:
     """How many there were; `purged` gets the events that tell of them."""
     spans = await connection.fetch(SQL.expire_dead, before, limit, MOST_BYTES)
-    if spans:
-        await forget(connection, spans)
+    count = await _pruned(connection, gone, spans)
     purged += [group for span in spans for group in _purged(span)]
+    return count
+
+
+async def _pruned(connection: Connection, gone: Counter[str], spans: Sequence[Row]) -> int:
+    """Forget them; how many jobs they had, and in `gone` of which queues."""
+    if spans:
+        sizes = [span["size"] for span in spans]
+        segments = [span["segment"] for span in spans]
+        for row in await connection.fetch(SQL.pruned_queues, segments, sizes):
+            gone[row["queue"]] += row["jobs"]
+        await forget(connection, spans)
     return sum(span["size"] for span in spans)
 
 

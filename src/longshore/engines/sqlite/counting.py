@@ -122,6 +122,7 @@ def _shown(db: sqlite3.Connection, found: _Facts, over: Collection[str]) -> list
         if parked := facts.get("parked"):
             # They are counted apart; they are ready all the same.
             facts["ready"] = (facts.get("ready") or 0) + parked
+    known = {queue for queue, facts in found.items() if facts.keys() != {"pruned"}}
     paused = {queue for queue, type_name in db.execute(SQL.pauses) if queue and not type_name}
     said = {queue for queue, *_ in db.execute(SQL.flows)}
     return [
@@ -131,5 +132,5 @@ def _shown(db: sqlite3.Connection, found: _Facts, over: Collection[str]) -> list
             is_estimate=queue in over,
             **found.get(queue, {}),  # pyright: ignore[reportArgumentType]  # states are its fields
         )
-        for queue in sorted(found.keys() | paused | said)
+        for queue in sorted(known | paused | said)
     ]

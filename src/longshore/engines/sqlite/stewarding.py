@@ -1,6 +1,7 @@
 """What schedulers and keepers ask for: promote, reclaim, prune; renew and bury."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -204,6 +205,7 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     if count < limit:
         count += auditing.cut(transaction, before=now - retention.audit, limit=limit - count)
     db.execute(SQL.count_prune, {"limit": limit})
+    db.execute(SQL.pruned_forget)
     return count
 
 
@@ -214,6 +216,9 @@ def _prune_jobs(transaction: Transaction, state: State, before: int, limit: int)
         delete_jobs(transaction.db, [row.seq for row in rows])
     for row in rows:
         transaction.count(row.tenant, row.queue, state, -1)
+    for queue, jobs in Counter(row.queue for row in rows).items():
+        fact = {"name": f"pruned/{queue}", "number": jobs}
+        transaction.db.execute(SQL.fact_add, fact)
     if state is State.DEAD:
         transaction.groups += [_purged(row) for row in rows]
     return len(rows)

@@ -100,6 +100,26 @@ async def test_only_what_is_old_enough_is_pruned(engine: Engine, clock: ManualCl
     assert old.id != young.id
 
 
+async def test_what_ended_in_all_can_be_told_after_pruning(
+    engine: Engine, clock: ManualClock
+) -> None:
+    for state in (State.SUCCEEDED, State.DEAD, State.CANCELLED, State.SUCCEEDED):
+        await a_job_that_is(state, engine)
+    clock.advance(2 * HOUR)
+    young = await a_job_that_is(State.SUCCEEDED, engine)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+    (counted,) = await engine.counts()
+    (estimated,) = await engine.counts(may_estimate=True)
+    (own,) = await engine.counts(tenant=young.tenant)
+    clock.advance(2 * HOUR)
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    assert (counted.succeeded, counted.dead, counted.cancelled) == (1, 0, 0)
+    assert (counted.pruned, estimated.pruned, own.pruned) == (4, 4, 0)
+    assert await engine.counts() == []
+
+
 async def test_a_pruned_dead_job_leaves_an_event_with_all_that_an_audit_needs(
     engine: Engine, clock: ManualClock
 ) -> None:

@@ -1,5 +1,6 @@
 """The model's answer to people and APIs."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -64,8 +65,14 @@ class ModelInspector:
         paused = {queue for queue, type_name in self._store.pauses if queue and not type_name}
         said = {queue for queue, _ in self._store.queue_settings}
         names = sorted({job.queue for job in jobs} | paused | said)
+        pruned = Counter[str]() if tenant is not None else self._store.pruned
         return [
-            _count(name, [job for job in jobs if job.queue == name], is_paused=name in paused)
+            _count(
+                name,
+                [job for job in jobs if job.queue == name],
+                is_paused=name in paused,
+                pruned=pruned[name],
+            )
             for name in names
         ]
 
@@ -240,7 +247,7 @@ def _named(queue: str | None, type_name: str | None) -> tuple[str | None, str | 
     return (queue, type_name)
 
 
-def _count(name: str, jobs: list[Job], *, is_paused: bool) -> QueueCounts:
+def _count(name: str, jobs: list[Job], *, is_paused: bool, pruned: int) -> QueueCounts:
     in_state = {state: [job for job in jobs if job.state is state] for state in State}
     ready = in_state[State.READY]
     running = in_state[State.RUNNING]
@@ -255,5 +262,6 @@ def _count(name: str, jobs: list[Job], *, is_paused: bool) -> QueueCounts:
         succeeded=len(in_state[State.SUCCEEDED]),
         dead=len(in_state[State.DEAD]),
         cancelled=len(in_state[State.CANCELLED]),
+        pruned=pruned,
         oldest_ready_at=min((job.run_at for job in ready if job.parked is None), default=None),
     )

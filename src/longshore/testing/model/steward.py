@@ -102,6 +102,7 @@ class ModelSteward:
         """See `longshore.engine.Steward`."""
         jobs = self._jobs_past(retention)[:limit]
         for row in jobs:
+            self._store.pruned[row.job.queue] += 1
             if row.job.state is State.DEAD:
                 self._store.forget(row, "retention")
             else:

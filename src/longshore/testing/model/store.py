@@ -1,6 +1,7 @@
 """The model's memory: what is stored, and the changes that several callers make."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -129,6 +130,11 @@ class Store:
         if row is None or tenant not in (None, row.job.tenant):
             raise JobNotFoundError(ids.text(job_id))
         return row
+
+    @cached_property
+    def pruned(self) -> Counter[str]:
+        """By queue, how many jobs."""
+        return Counter()
 
     @cached_property
     def doors(self) -> dict[str, Door]:

@@ -122,6 +122,9 @@ class Statements:
     promote: str
     promoted: str
     prune_old: str
+    pruned_add: str
+    pruned_forget: str
+    pruned_queues: str
     purged_add: str
     quarantine_add: str
     quarantine_prune: str

@@ -16,3 +16,6 @@ select f.queue, f.state, sum(f.jobs)::bigint, 0, null
         union all
         select h.queue, 'succeeded', h.succeeded from held h) f
  group by f.queue, f.state
+union all
+select substr(f.name, 8), 'pruned', f.value::bigint, 0, null from longshore.fact f
+ where starts_with(f.name, 'pruned/')

@@ -153,6 +153,7 @@ class Statements:
     prune_outbox: str
     prune_passed: str
     prune_sessions: str
+    pruned_forget: str
     quarantine_add: str
     quarantine_prune: str
     quarantined: str

@@ -2,5 +2,8 @@
 select queue, state, sum(jobs), 0 from longshore_count
  group by queue, state having sum(jobs) > 0
 union all
+select substr(name, 8), 'pruned', cast(value as integer), 0 from longshore_fact
+ where name >= 'pruned/' and name < 'pruned0'
+union all
 select j.queue, 'running', count(*), sum(h.started_at is null)
   from longshore_held h cross join longshore_job j on j.seq = h.seq group by j.queue

@@ -1,0 +1,4 @@
+-- pruned_forget: no longer remember how much was pruned of queues that have nothing that ended.
+delete from longshore_fact
+ where name >= 'pruned/' and name < 'pruned0'
+   and substr(name, 8) not in (select queue from longshore_count where jobs > 0)
