@@ -49,6 +49,21 @@ async def test_what_ends_makes_room_at_once_however_few_of_a_claim(engine: Engin
     assert (len(own.claims), len(others)) == (1, 1)
 
 
+async def test_a_rate_that_was_lifted_and_comes_back_starts_anew(engine: Engine) -> None:
+    await _limit(engine, rate=0.001, burst=2)
+    await engine.submit([a_job() for _ in range(5)])
+    worker = await a_worker(engine)
+    first = await worker.claim(5)
+    await _limit(engine)
+    lifted = await engine.queue_settings()
+
+    await _limit(engine, rate=0.001, burst=2)
+
+    (again,) = await engine.queue_settings()
+    assert (len(first), lifted, again.token_at) == (2, [], None)
+    assert len(await worker.claim(5)) == 2
+
+
 async def test_every_way_a_claim_can_end_makes_room(engine: Engine) -> None:
     await _limit(engine, max_running=5)
     await engine.submit([a_job() for _ in range(5)])

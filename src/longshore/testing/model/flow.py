@@ -40,6 +40,8 @@ class ModelFlow:
             self._store.lines.look_at(name)
         if self._store.effective(name).order is not Order.FAIR:
             self._store.shares.forget(name)
+        if not any((name, one) in self._store.queue_settings for one in Layer):
+            self._store.queue_buckets.pop(name, None)
         return is_put
 
     async def queue_settings(self) -> list[QueueFlow]:
