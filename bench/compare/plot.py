@@ -1,6 +1,5 @@
 """Draws the figures of a comparison as SVG, with nothing but the standard library."""
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
 from html import escape
@@ -22,7 +21,7 @@ _REAL_SUFFIX = ", real jobs"
 
 
 def plot(found: Sequence[Figures]) -> str:
-    """One panel for each figure, by median; bars on a log scale, the best on top."""
+    """One panel for each figure, by median; the best on top."""
     panels = [(title, _rows(found, figure, title)) for title, figure in _PANELS]
     high = _TOP + _ROW * max(len(rows) for _, rows in panels) + _ROW
     parts = [
@@ -52,12 +51,10 @@ def _panel(title: str, rows: list[tuple[float, str]], left: int, top: int) -> li
     ]
     if not rows:
         return parts
-    values = [value for value, _ in rows]
-    least = 10 ** math.floor(math.log10(min(values)))
-    across = (_WIDE - _NAME - _NUMBER) / max(math.log10(max(values) / least), 1.0)
+    across = (_WIDE - _NAME - _NUMBER) / max(value for value, _ in rows)
     for number, (value, name) in enumerate(rows):
         middle = top + _TOP + number * _ROW + _ROW // 2
-        wide = max(math.log10(value / least) * across, 1.0)
+        wide = max(value * across, 1.0)
         shown = f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
         parts += [
             f'<text x="{left + _NAME - 6}" y="{middle + 4}" text-anchor="end" '
