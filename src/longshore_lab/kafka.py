@@ -32,7 +32,7 @@ from confluent_kafka.admin import AdminClient
 from longshore_lab import server_guard
 from longshore_lab.servers import ServerError
 
-__all__ = ["KafkaServer", "kafka_jars"]
+__all__ = ["KafkaServer", "kafka_jars", "new_cluster_id"]
 
 VERSION = "4.3.1"
 _FETCH_SECONDS = 300.0
@@ -218,11 +218,10 @@ class KafkaServer:
         lines += [f"{name}={value}" for name, value in self._settings.items()]
         properties = self._home / "properties"
         properties.write_text("\n".join(lines) + "\n")
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
             [
                 *self._java(), "kafka.tools.StorageTool", "format", "--standalone",
-                "-t", cluster, "-c", str(properties),
+                "-t", new_cluster_id(), "-c", str(properties),
             ],
             capture_output=True,
             env=self._environment(),
@@ -343,3 +342,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def new_cluster_id() -> str:
+    """A number in Kafka's way of writing; its first bit is 0, and so its first letter no dash,
+    which the tool would take for an option.
+    """
+    number = uuid.uuid4().int >> 1
+    return base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=")
