@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -30,7 +30,7 @@ from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Blow, Runner
 from longshore_lab.ledger import Ledger
 from longshore_lab.misfire import PLANTS
-from longshore_lab.records import DueRan, FaultKind
+from longshore_lab.records import DueRan, Fault, FaultKind
 from longshore_lab.trial import Trial
 
 __all__ = ["Beaten", "FiringVerdict", "beaten", "blows_for", "judge", "run"]
@@ -87,6 +87,8 @@ class FiringVerdict:
 
     due: int = 0
     """How many there were."""
+    due_of: dict[str, int] = field(default_factory=dict[str, int])
+    """How many of them each schedule had."""
     missed: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     doubled: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     """More than one job ran for them."""
@@ -106,6 +108,7 @@ class FiringVerdict:
         """The figures, with a few examples of what went wrong."""
         return {
             "due": self.due,
+            "due_of": self.due_of,
             "missed": len(self.missed),
             "doubled": len(self.doubled),
             "strange": len(self.strange),
@@ -128,6 +131,7 @@ def judge(
     late.sort()
     return FiringVerdict(
         due=len(expected),
+        due_of=dict(Counter(name for name, _ in sorted(expected))),
         missed=sorted(expected - jobs.keys()),
         doubled=sorted(due for due, those in jobs.items() if len(those) > 1),
         strange=sorted(jobs.keys() - expected),
@@ -176,9 +180,15 @@ async def run(
     pages = ledger.read(trial.ledgers, of="clerk-*")
     ran = [entry.record for entry in pages.entries if isinstance(entry.record, DueRan)]
     verdict = judge(expected, ran, engine_ahead=ahead)
-    verdict.kills = sum(blow.kind is FaultKind.KILL for blow in blows)
-    verdict.stops = len(blows) - verdict.kills
+    verdict.kills, verdict.stops = _fallen(trial)
     return verdict
+
+
+def _fallen(trial: Trial) -> tuple[int, int]:
+    """How many schedulers were killed and stopped, whatever was planned."""
+    entries = ledger.read(trial.ledgers, of="runner").entries
+    kinds = Counter(one.record.kind for one in entries if isinstance(one.record, Fault))
+    return kinds[FaultKind.KILL], kinds[FaultKind.STOP]
 
 
 async def _man(trial: Trial, fleet: Fleet) -> None:

@@ -8,6 +8,7 @@ from longshore_lab.experiments import (
     chaos,
     drain,
     engines,
+    firing,
     leases,
     leaving,
     loss,
@@ -36,8 +37,10 @@ EXPERIMENTS: Sequence[Experiment] = (
     sustained.EXPERIMENT,
     chaos.EXPERIMENT,
     worlds.EXPERIMENT,
+    firing.EXPERIMENT,
 )
-"""Experiment 1 has page E11, and so on; then come the sustained run, chaos and simulation."""
+"""Experiment 1 has page E11, and so on; then come the sustained run, chaos and simulation, and
+one for each promise that none of those tries by itself."""
 
 
 def of_the_day(day: date) -> list[Experiment]:

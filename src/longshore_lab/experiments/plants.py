@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.core.state import Verb
 from longshore.engine import Engine, Exchanged, Session
 from longshore.runtime.clock import Clock
+from longshore_lab import misfire
 from longshore_lab.sabotage import Forgetful, Wrapper
 
 __all__ = ["PLANTS", "fault_of", "plant", "soundly", "start_again"]
@@ -166,6 +168,7 @@ PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {
     "lenient": (_Lenient, "the last failure allowed is not the last"),
     "early": (_Early, "jobs are due a second before their time"),
     "hasty": (_Hasty, "what a leaving worker gives back counts as done"),
+    "refire": (partial(misfire.planted, plant="double"), misfire.PLANTS["double"]),
 }
 """What wraps an engine, and what is wrong with it then."""
 
