@@ -115,7 +115,7 @@ class Run:
         specs = list(islice(self._specs, _BATCH))
         if self._options.long:
             spread = self._planned * 7_919 % 1_000 / 1_000
-            specs[-1] = self._load.app.tasks["bench.sleep"].spec(0, "x", 60 + 120 * spread)
+            specs[-1] = self._load.app.tasks["bench.sleep"].spec(0, 0, "x", 60 + 120 * spread)
         return specs
 
     async def _watch(self, observer: asyncpg.Connection, until: float) -> None:

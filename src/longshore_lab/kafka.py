@@ -345,8 +345,9 @@ if __name__ == "__main__":
 
 
 def new_cluster_id() -> str:
-    """A number in Kafka's way of writing; its first bit is 0, and so its first letter no dash,
-    which the tool would take for an option.
+    """A number in Kafka's way of writing, which never begins with a dash.
+
+    The tool would take that for an option; so the first bit is 0.
     """
     number = uuid.uuid4().int >> 1
     return base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=")

@@ -14,6 +14,7 @@ import msgspec
 from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Mode, Plan
+from longshore.bench.tally import Tally
 from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings
@@ -56,7 +57,7 @@ class Producer:
         app, batch = self._load.app, self._plan.batch
         is_drain = self._plan.mode is Mode.DRAIN
         while self._board.phase < _STOP:
-            if is_drain and self._submitted >= self._plan.jobs:
+            if is_drain and self._submitted >= self._plan.planned:
                 return
             if not is_drain and self._submitted - self._finished() > self._plan.depth:
                 await asyncio.sleep(0.002)
@@ -117,10 +118,12 @@ class Producer:
 class Runner:
     """A worker as anyone runs it, which shows its counts."""
 
-    def __init__(self, plan: Plan, board: Board, number: int) -> None:
+    def __init__(
+        self, plan: Plan, board: Board, number: int, tally: Tally | None = None
+    ) -> None:
         self._board = board
         self._number = number
-        self._load = Load(plan)
+        self._load = Load(plan, tally)
         self._settings = WorkerSettings(
             queues=plan.queues,
             concurrency=plan.concurrency,
@@ -149,6 +152,12 @@ class Runner:
         self._board.show(self._number, ready=ready, count=done, started=self._load.started)
 
 
+def _runner(plan: Plan, board: Board, number: int, folder: Path) -> Runner:
+    if plan.mode is not Mode.DRAIN:
+        return Runner(plan, board, number)
+    return Runner(plan, board, number, Tally(folder / f"tally.{number}", plan.planned))
+
+
 async def _until(board: Board, phase: int) -> None:
     while board.phase < phase:
         await asyncio.sleep(0.005)
@@ -159,7 +168,9 @@ def main() -> None:
     role, number, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
     board = Board(folder / "board")
-    actor = Producer(plan, board) if role == "producer" else Runner(plan, board, number)
+    actor = (
+        Producer(plan, board) if role == "producer" else _runner(plan, board, number, folder)
+    )
     settle_in()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(actor.run())

@@ -57,6 +57,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 256
     claim_batch: int = 4_000
     payload_bytes: int = 100
+    seed: int = 1
+    """Mixed: in which order jobs come, and how long each takes."""
+    long_seconds: float = 0.0
+    """Mixed: one job in ten thousand takes so long, longer than a lease for example."""
     queue: str = "longshore-bench"
     """One of its own for every run: it meets neither users' jobs nor an earlier run's."""
 
@@ -66,6 +70,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if self.profile is not Profile.REAL:
             return (self.queue,)
         return tuple(f"{self.queue}-{number}" for number in range(_REAL_QUEUES))
+
+    @property
+    def planned(self) -> int:
+        """How many jobs a drain submits: whole calls, so it may be some more than asked for."""
+        return -(-self.jobs // self.batch) * self.batch
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""

@@ -13,9 +13,11 @@ from pathlib import Path
 import msgspec
 
 from longshore.bench.board import Board
+from longshore.bench.load import Load
 from longshore.bench.machine import Hours
 from longshore.bench.plan import Mode, Plan
 from longshore.bench.server import server_of
+from longshore.bench.tally import Tallied, tallied
 from longshore.core.state import State
 from longshore.core.view import JobFilter
 from longshore.engines import open_engine
@@ -63,6 +65,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that were not finished when it ended."""
     stolen: float | None
     """The share of the wanted processor time that the host gave to others, from 0 to 1."""
+    tally: Tallied | None = None
+    """Of a drain: how often each job ran, as the handlers wrote it down."""
 
 
 def run(plan: Plan, report: Report = lambda _, __: None) -> Figures:
@@ -139,6 +143,7 @@ class _Stage:
             depth_before=self._depth_before,
             depth=depth,
             stolen=_stolen(*self._hours),
+            tally=self._tallied(),
         )
 
     def end(self) -> None:
@@ -174,7 +179,7 @@ class _Stage:
 
     def _to_the_end(self) -> tuple[int, float, CpuPerJob]:
         is_drain = self._plan.mode is Mode.DRAIN
-        goal = self._plan.jobs if is_drain else max(self._plan.jobs // 100, 1)
+        goal = self._plan.planned if is_drain else max(self._plan.jobs // 100, 1)
         if is_drain:
             self._wait("submitting", _STALLED_SECONDS, lambda: self._board.count(0) / goal)
         used = self._cpu()
@@ -238,6 +243,12 @@ class _Stage:
                 last = errors.strip().splitlines()[-1:]
                 why = last[0] if last else f"code {process.returncode}"
                 raise EngineError(f"a process of the benchmark ended early: {why}")
+
+    def _tallied(self) -> Tallied | None:
+        if self._plan.mode is not Mode.DRAIN:
+            return None
+        files = [self._folder / f"tally.{one}" for one in self._workers]
+        return tallied(files, self._plan.planned, Load(self._plan).lots)
 
     def _samples(self, *actors: int) -> list[float]:
         found = array("d")

@@ -5,17 +5,20 @@ was meant to be made, so that a queue that stalls cannot hide it by holding up t
 """
 
 import asyncio
+import tempfile
 import time
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from longshore.bench.load import Load
 from longshore.bench.plan import Plan
+from longshore.bench.tally import Tallied, Tally, tallied
 from longshore.core.retention import Retention
 from longshore.engine import Engine, Exchanged, Session
 from longshore.engines import open_engine
@@ -34,7 +37,7 @@ _BURSTS = 50
 """Calls a second, unless jobs arrive more seldom or calls would be too large."""
 _LARGEST = 500
 _CALLERS = 32
-_QUIET_SECONDS = 30.0
+_QUIET_SECONDS = 60.0
 """How long the last jobs have, retries and slow ones among them, after the last arrival."""
 
 
@@ -49,6 +52,16 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
     keep_seconds: float | None = None
     """With it a scheduler runs, which deletes what ended so long ago."""
 
+    @property
+    def batch(self) -> int:
+        """Jobs of one call."""
+        return max(1, min(round(self.rate / _BURSTS), _LARGEST))
+
+    @property
+    def calls(self) -> int:
+        """How many there are."""
+        return round(self.rate * self.seconds / self.batch)
+
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """What became of it."""
@@ -57,6 +70,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     ended: int
     """Jobs that succeeded or died, as the workers counted."""
     dead: int
+    tally: Tallied
+    """How often each job ran, as the handlers wrote it down."""
     seconds: float
     """From the first arrival to the last."""
     late_ms: Spread
@@ -71,26 +86,31 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 def observe(arrivals: Arrivals) -> Ended:
     """Let them arrive, and wait until nothing is left to do."""
-    plan = msgspec.to_builtins(arrivals.plan)
+    jobs = arrivals.batch * arrivals.calls
     with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arrivals-")))
+        files = [folder / f"tally.{number}" for number in range(arrivals.plan.processes)]
+        plan = msgspec.to_builtins(arrivals.plan)
         if arrivals.keep_seconds is not None:
             keeping = {"url": arrivals.plan.url, "keep_seconds": arrivals.keep_seconds}
             stack.enter_context(Crew("scheduler", schedule, **keeping))
         workers = [
-            stack.enter_context(Crew("worker", work, plan=plan))
-            for _ in range(arrivals.plan.processes)
+            stack.enter_context(Crew("worker", work, plan=plan, tally=str(one), jobs=jobs))
+            for one in files
         ]
         for one in workers:
             one.told()
-        load = {"rate": arrivals.rate, "seconds": arrivals.seconds}
+        load = {"rate": arrivals.rate, "batch": arrivals.batch, "calls": arrivals.calls}
         producer = stack.enter_context(Crew("producer", produce, plan=plan, **load))
         sent = producer.told(arrivals.seconds * 2 + 60)
         asyncio.run(_quiet(arrivals.plan))
         done = [one.stop() for one in workers]
+        found = tallied(files, sent["submitted"], Load(arrivals.plan).lots)
     return Ended(
         submitted=sent["submitted"],
         ended=sum(one["succeeded"] + one["dead"] for one in done),
         dead=sum(one["dead"] for one in done),
+        tally=found,
         seconds=sent["seconds"],
         late_ms=spread(sent["late_ms"]),
         submit_ms=spread(sent["submit_ms"]),
@@ -111,13 +131,12 @@ async def _quiet(plan: Plan) -> None:
         await engine.close()
 
 
-async def produce(plan: dict[str, Any], rate: float, seconds: float) -> dict[str, Any]:
+async def produce(plan: dict[str, Any], rate: float, batch: int, calls: int) -> dict[str, Any]:
     """Submit at the rate; what was sent and how long the calls took."""
     load = Load(msgspec.convert(plan, Plan))
-    specs, batch = load.specs(), max(1, min(round(rate / _BURSTS), _LARGEST))
+    specs = load.specs()
     late, took = array("d"), array("d")
     places = asyncio.Semaphore(_CALLERS)
-    calls = round(rate * seconds / batch)
 
     async def call(due: float) -> None:
         try:
@@ -143,10 +162,10 @@ async def produce(plan: dict[str, Any], rate: float, seconds: float) -> dict[str
     }
 
 
-async def work(plan: dict[str, Any]) -> dict[str, Any]:
+async def work(plan: dict[str, Any], tally: str, jobs: int) -> dict[str, Any]:
     """Run jobs until told to stop; what was done, and how long claims took."""
     asked = msgspec.convert(plan, Plan)
-    load = Load(asked)
+    load = Load(asked, Tally(Path(tally), jobs))
     claims = array("d")
     settings = WorkerSettings(
         queues=asked.queues,

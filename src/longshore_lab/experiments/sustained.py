@@ -28,6 +28,8 @@ class Sustained(Config, frozen=True, kw_only=True):
     processes: int = 2
     slots: int = 6_000
     """Of each worker process: 20 % of the jobs take a second or so."""
+    long_seconds: float = 40.0
+    """One job in ten thousand takes so long: longer than the lease."""
     keep_seconds: float = 120.0
     """What ended so long ago is pruned."""
 
@@ -40,6 +42,8 @@ def run(stage: Stage, config: Sustained) -> Findings:
             profile=Profile.MIX,
             processes=config.processes,
             concurrency=config.slots,
+            seed=config.seed,
+            long_seconds=config.long_seconds,
         )
         seconds = config.minutes * 60
         stage.say(f"{config.rate:,.0f} jobs a second for {config.minutes:g} min")
@@ -97,6 +101,11 @@ def _promises(config: Sustained, found: Ended, early: float, late: float) -> lis
             "every job that arrived ends",
             f"{found.ended:,} of {found.submitted:,}, {found.dead:,} dead as planned",
             found.ended == found.submitted,
+        ),
+        Promise(
+            "every job ran as often as it has to, and no more, as its handler wrote down",
+            found.tally.told,
+            found.tally.is_exact and found.tally.jobs == found.submitted,
         ),
     ]
 

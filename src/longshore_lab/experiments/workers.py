@@ -26,7 +26,7 @@ _AHEAD = 4
 class Sizes(Config, frozen=True, kw_only=True):
     """How many slots and sessions are tried."""
 
-    slots: Sequence[int] = (16, 64, 256, 512, 1024, 2048, 4096, 8192)
+    slots: Sequence[int] = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384)
     sessions: Sequence[int] = (1, 4, 16, 64, 128, 256, 512, 640)
     want: int = 50
     """Jobs per claim of a session."""
@@ -55,7 +55,7 @@ def run(stage: Stage, config: Sizes) -> Findings:
             f" {knees['sessions'].jobs_per_s:,.0f} jobs/s, {sessions[-1].size:,} sessions"
             f" {sessions[-1].jobs_per_s:,.0f}"
         ),
-        promises=[_past_knee(slots), _crowded(config, sessions)],
+        promises=[_bent(slots), _past_knee(slots), _crowded(config, sessions)],
         results={
             "slots": msgspec.to_builtins(slots),
             "sessions": msgspec.to_builtins(sessions),
@@ -88,7 +88,7 @@ def _sweep(
                 pace = crowd.pace(asked)
                 rate, p99 = pace.jobs_per_s, pace.claim_ms.p99
             else:
-                figures = bench(_plan(url, size, config.seconds))
+                figures = bench(_plan(url, size, config))
                 rate, p99 = figures.jobs_per_s, figures.p99_ms
         looks[size] = evidence.at_work(sampler.samples)
         used = evidence.used(looks[size])
@@ -99,12 +99,13 @@ def _sweep(
     return steps, [one for some in tables for one in some]
 
 
-def _plan(url: str, slots: int, seconds: float) -> Plan:
+def _plan(url: str, slots: int, config: Sizes) -> Plan:
     return Plan(
         url=url,
         mode=Mode.STEADY,
         profile=Profile.MIX,
-        seconds=seconds,
+        seconds=config.seconds,
+        seed=config.seed,
         concurrency=slots,
         depth=max(2_000, _AHEAD * slots),
     )
@@ -113,6 +114,16 @@ def _plan(url: str, slots: int, seconds: float) -> Plan:
 def _knee(steps: Sequence[_Step]) -> _Step:
     best = max(one.jobs_per_s for one in steps)
     return next(one for one in steps if one.jobs_per_s >= _KNEE * best)
+
+
+def _bent(steps: Sequence[_Step]) -> Promise:
+    knee = _knee(steps)
+    return Promise(
+        "the knee is not the largest size that was tried",
+        f"{knee.size:,} of up to {steps[-1].size:,} slots",
+        knee.size < steps[-1].size,
+        is_speed=True,
+    )
 
 
 def _past_knee(steps: Sequence[_Step]) -> Promise:

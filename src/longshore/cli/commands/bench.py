@@ -68,6 +68,7 @@ class _Where:
 @click.option("--concurrency", type=int, default=256, show_default=True, help="Slots in each.")
 @click.option("--claim-batch", type=int, default=4_000, show_default=True)
 @click.option("--payload-bytes", type=int, default=100, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Mixed: which jobs.")
 @click.option("--repeat", type=click.IntRange(1, 20), default=1, show_default=True)
 @click.pass_obj
 def command(shared: Shared, profile: str, repeat: int, **asked: Any) -> None:
@@ -174,6 +175,7 @@ def _print_table(best: dict[str, Figures]) -> None:
     table = Table(
         title="submit → claim → run → settle, durable",
         caption="CPU: producer + worker + server; an embedded engine's is the others'"
+        + _tally(best)
         + _loss(best),
     )
     table.add_column("profile")
@@ -194,6 +196,16 @@ def _print_table(best: dict[str, Figures]) -> None:
             *([f"{one.wal_bytes_per_job:,.0f}"] if one.wal_bytes_per_job is not None else []),
         )
     Console().print(table)
+
+
+def _tally(best: dict[str, Figures]) -> str:
+    """A line on how often each job ran, where its handlers counted."""
+    told = [one.tally for one in best.values() if one.tally is not None]
+    if not told:
+        return ""
+    if all(one.is_exact for one in told):
+        return "\nEvery job ran as often as it had to, and no more: its handler counted"
+    return "".join(f"\nBROKEN: {one.told}" for one in told if not one.is_exact)
 
 
 def _loss(best: dict[str, Figures]) -> str:
