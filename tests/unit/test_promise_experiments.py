@@ -1,6 +1,10 @@
 """What the experiments that try one promise each make of what their ledgers say."""
 
-from longshore_lab.experiments import firing
+from typing import Any
+
+from longshore_lab import bank
+from longshore_lab.bank import OPENING, Transfer
+from longshore_lab.experiments import firing, transfers
 from longshore_lab.experiments.findings import Findings
 from longshore_lab.firing import FiringVerdict, beaten, blows_for
 from longshore_lab.firing import judge as judged_firing
@@ -8,6 +12,14 @@ from longshore_lab.records import DueRan, FaultKind
 
 BEATEN = beaten(1)
 DUE = firing.Due(faults=2, least_due=2)
+ASKED = [
+    Transfer(number=0, source=1, target=2, amount=10),
+    Transfer(number=1, source=2, target=0, amount=5),
+]
+BALANCES = {0: OPENING + 5, 1: OPENING - 10, 2: OPENING + 5}
+SIZE = transfers.Transfers(kills=1, stops=1)
+ONE_ROW = "each accepted transfer has exactly one row"
+ONE_BALANCE = "each account has what the accepted transfers leave there"
 
 
 def broken(findings: Findings) -> list[str]:
@@ -56,3 +68,58 @@ def test_the_seed_decides_who_is_hit_and_kills_and_stops_take_turns():
     assert blows == blows_for(1, 4, every=3.0)
     assert blows != blows_for(2, 4, every=3.0)
     assert [one.kind for one in blows] == [FaultKind.KILL, FaultKind.STOP] * 2
+
+
+def a_row(
+    one: Transfer, *, delivery: int = 1, at: float = 0.0, **changes: int
+) -> dict[str, Any]:
+    made = {"number": one.number, "source": one.source, "target": one.target}
+    return made | {"amount": one.amount, "delivery": delivery, "s": at} | changes
+
+
+def audited(rows: list[dict[str, Any]], balances: dict[int, int] = BALANCES) -> Findings:
+    done = transfers.Blows(kills=1, stops=1)
+    return transfers.findings(ASKED, balances, rows, done, SIZE)
+
+
+def test_transfers_that_were_made_once_each_hold():
+    found = audited([a_row(ASKED[0]), a_row(ASKED[1], delivery=2, at=1.5)])
+
+    assert found.holds
+    assert found.headline.startswith("0 of 2 transfers made twice and 0 never, over 1 ×")
+    assert found.drawings[0].lines[0].points == [(0.0, 1.0), (1.0, 1.0)]
+
+
+def test_a_transfer_made_twice_is_seen_by_its_rows_and_by_its_accounts():
+    rows = [a_row(ASKED[0]), a_row(ASKED[0], delivery=2), a_row(ASKED[1])]
+    balances = BALANCES | {1: BALANCES[1] - 10, 2: BALANCES[2] + 10}
+
+    assert broken(audited(rows, balances)) == [ONE_ROW, ONE_BALANCE]
+
+
+def test_a_transfer_that_is_missing_or_half_made_or_other_than_asked_for_is_seen():
+    first, second = a_row(ASKED[0], delivery=2), a_row(ASKED[1])
+    half = BALANCES | {1: BALANCES[1] + 10}
+
+    assert broken(audited([first])) == [ONE_ROW]
+    assert broken(audited([first, second], half)) == ["money is conserved", ONE_BALANCE]
+    assert broken(audited([first, second | {"amount": 6}])) == [
+        "no row says anything else than what was asked for"
+    ]
+
+
+def test_faults_that_cut_nothing_off_show_nothing():
+    (words,) = broken(audited([a_row(ASKED[0]), a_row(ASKED[1])]))
+
+    assert "or this shows nothing" in words
+
+
+def test_the_seed_decides_transfers_and_faults():
+    plan = transfers.planned(SIZE)
+
+    assert plan == transfers.planned(SIZE)
+    assert sorted(is_kill for _, is_kill, _ in plan) == [False, True]
+    assert all(0 < when < SIZE.transfers for when, _, _ in plan)
+    assert bank.drawn(1, 9, accounts=3) == bank.drawn(1, 9, accounts=3)
+    assert bank.drawn(1, 9, accounts=3) != bank.drawn(2, 9, accounts=3)
+    assert all(one.source != one.target for one in bank.drawn(1, 99, accounts=3))

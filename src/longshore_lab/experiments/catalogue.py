@@ -16,6 +16,7 @@ from longshore_lab.experiments import (
     poison,
     punctual,
     sustained,
+    transfers,
     workers,
     worlds,
 )
@@ -38,6 +39,7 @@ EXPERIMENTS: Sequence[Experiment] = (
     chaos.EXPERIMENT,
     worlds.EXPERIMENT,
     firing.EXPERIMENT,
+    transfers.EXPERIMENT,
 )
 """Experiment 1 has page E11, and so on; then come the sustained run, chaos and simulation, and
 one for each promise that none of those tries by itself."""

@@ -10,7 +10,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from longshore import engines
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.core.state import Verb
-from longshore.engine import Engine, Exchanged, Session
+from longshore.engine import Completion, Engine, Exchanged, Session
 from longshore.runtime.clock import Clock
 from longshore_lab import misfire
 from longshore_lab.sabotage import Forgetful, Wrapper
@@ -35,6 +36,8 @@ _GLANCE = 0.5
 _DEEP = 2_000_000
 """Jobs that wait, for a claim that takes a second longer."""
 _FUNERALS = 50
+_BETWEEN = 0.05
+"""Seconds between two commits that should be one."""
 
 
 class _Planted(Wrapper):
@@ -148,6 +151,19 @@ class _Hasty(_Planted):
     session = _HastySession
 
 
+class _ApartSession(_Session):
+    @asynccontextmanager
+    async def transaction(self, *arguments: Any, **rest: Any) -> AsyncGenerator[Completion]:
+        async with self._wrapped.transaction(*arguments, **rest) as completion:
+            yield completion
+            await completion.connection.execute("commit and chain")
+            await asyncio.sleep(_BETWEEN)
+
+
+class _Apart(_Planted):
+    session = _ApartSession
+
+
 class _Early(Wrapper):
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
@@ -169,6 +185,7 @@ PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {
     "early": (_Early, "jobs are due a second before their time"),
     "hasty": (_Hasty, "what a leaving worker gives back counts as done"),
     "refire": (partial(misfire.planted, plant="double"), misfire.PLANTS["double"]),
+    "apart": (_Apart, "what a handler writes is committed before its job's success"),
 }
 """What wraps an engine, and what is wrong with it then."""
 
