@@ -6,8 +6,10 @@ from datetime import date
 from longshore_lab.experiments import (
     batches,
     chaos,
+    crashing,
     drain,
     engines,
+    figures,
     firing,
     leases,
     leaving,
@@ -40,6 +42,8 @@ EXPERIMENTS: Sequence[Experiment] = (
     worlds.EXPERIMENT,
     firing.EXPERIMENT,
     transfers.EXPERIMENT,
+    crashing.EXPERIMENT,
+    figures.EXPERIMENT,
 )
 """Experiment 1 has page E11, and so on; then come the sustained run, chaos and simulation, and
 one for each promise that none of those tries by itself."""
