@@ -21,6 +21,8 @@ __all__ = ["Victim", "chosen", "hit", "on_this_machine"]
 _SECOND = 1_000_000
 _DRIFT = 60.0
 """Seconds by which the clocks of this machine and of the store may differ."""
+_ENDED = "ZX"
+"""States of a process that has ended, and whose parent has not asked how: it takes signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _process_of(session: SessionView, here: str) -> tuple[int | None, str]:
 
 
 def _is_older(pid: int, since: int) -> bool:
-    """Whether the process was there when the session was opened."""
+    """Whether the process was there when the session was opened, and still runs."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = next(
@@ -106,6 +108,8 @@ def _is_older(pid: int, since: int) -> bool:
             if line.startswith("btime ")
         )
     except (OSError, StopIteration):
+        return False
+    if fields[0] in _ENDED:
         return False
     began = boot + int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return began <= since / _SECOND + _DRIFT
