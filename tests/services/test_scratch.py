@@ -1,6 +1,7 @@
 """The store of a proof is made beside the user's, and gone afterwards."""
 
 import asyncio
+import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,8 +24,20 @@ async def test_a_file_is_made_beside_the_users_and_removed(tmp_path: Path):
         (made,) = tmp_path.iterdir()
         assert (made / "jobs.db").exists()
         assert store.url.endswith("?synchronous=normal")
+        assert store.how_to_remove == "", "nobody has to remove what is gone"
 
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_file_that_is_kept_says_how_to_remove_it(tmp_path: Path):
+    home = tmp_path / "my jobs"
+    home.mkdir()
+
+    async with scratch(f"sqlite:///{home}/jobs.db", tmp_path, is_kept=True) as store:
+        pass
+
+    (made,) = home.iterdir()
+    assert shlex.split(store.how_to_remove) == ["rm", "-r", str(made)]
 
 
 async def databases(url: str) -> set[str]:
@@ -48,6 +61,7 @@ async def test_a_database_is_made_on_the_users_server_and_dropped_whatever_happe
             await engine.migrate()
             made.update(await databases(postgres_url) - before)
             assert urlsplit(store.url).path.removeprefix("/") in made
+            assert store.how_to_remove == ""
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):

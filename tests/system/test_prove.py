@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +22,19 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "longshore", "prove", *arguments]
 
 
-def prove(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    ended = subprocess.run(
-        command("--json", "--seed", "2", *arguments),
+def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        command("--seed", "2", *arguments),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
         env={**os.environ, "TMPDIR": str(folder)},
     )
+
+
+def prove(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    ended = run(folder, "--json", *arguments)
     assert ended.stdout, ended.stderr
     return ended.returncode, json.loads(ended.stdout)
 
@@ -50,6 +56,40 @@ def test_a_proof_counts_every_job_and_leaves_nothing_behind(where: list[str], tm
     assert found["kills"] >= 1
     assert found["kept"] is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_is_told_to_people_by_its_check_and_by_the_exit_code(tmp_path: Path):
+    ended = run(tmp_path, "--minutes", "0.1", "--rate", "100", "--break", "loss")
+
+    assert ended.returncode == 1, ended.stderr
+    assert "✗ An accepted job is still there" in ended.stdout
+    assert "lost, for example:" in ended.stdout
+    assert "The planted fault was found, by" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_a_closed_loop_so_many_jobs_are_under_way_and_no_more(tmp_path: Path):
+    folder = tmp_path / "proof"
+
+    status, found = prove(
+        tmp_path, "--minutes", "0.1", "--in-flight", "60", "--keep", str(folder)
+    )
+
+    assert (status, found["broken"], found["disagreements"]) == (0, {}, {})
+    assert found["in_flight"] == 60
+    assert "rate" not in found
+    assert found["accepted"] == found["succeeded"] + found["dead"] > 2 * 60
+    assert 40 < most_under_way(folder / "evidence.db") <= 60
+
+
+def most_under_way(evidence: Path) -> int:
+    """Jobs that were accepted and had not ended, at the moment when there were most."""
+    with closing(sqlite3.connect(evidence)) as store:
+        return store.execute(
+            "select max(depth) from (select sum(step) over (order by at_s, step) as depth from"
+            " (select at_s, 1 as step from accepted"
+            " union all select max(ended_s), -1 from runs group by job))"
+        ).fetchone()[0]
 
 
 @pytest.mark.prove

@@ -1,15 +1,19 @@
 """A proof counts twice, and both counts catch what they are there for."""
 
+import io
+import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
+from rich.console import Console
 from story import MAX_ATTEMPTS, Story
 
 from longshore.core.state import State, Verb
 from longshore.errors import ConfigError
 from longshore_lab.effects import Cell
 from longshore_lab.history import gather
-from longshore_lab.proof import evidence
+from longshore_lab.proof import evidence, report
 from longshore_lab.proof.evidence import QUESTIONS
 from longshore_lab.proof.plan import Plan
 from longshore_lab.proof.scratch import Scratch
@@ -110,6 +114,56 @@ def test_every_forbidden_count_has_such_a_test():
     caught = {"lost", "unfinished", "double effects", "missing effects", "wrongly dead"}
 
     assert {one.name for one in QUESTIONS if one.is_forbidden} == caught
+
+
+def told(proof: Proof) -> str:
+    """What people read, with every run of blanks as one."""
+    paper = io.StringIO()
+    report.show(Console(file=paper, width=80), proof)
+    return " ".join(paper.getvalue().split())
+
+
+@pytest.mark.parametrize("one", QUESTIONS, ids=lambda one: one.name)
+def test_people_read_each_count_what_it_means_and_the_query_behind_it(
+    one: evidence.Question, story: Story, tmp_path: Path
+):
+    proof = proof_of(story, tmp_path)
+
+    text = told(proof)
+
+    assert f"{one.name} {proof.counts[one.name]} {one.means}" in text
+    assert f"{one.name} {one.sql}" in text
+
+
+def test_people_read_how_long_the_jobs_of_a_killed_worker_waited(story: Story, tmp_path: Path):
+    proof = proof_of(story, tmp_path)
+
+    wait = f"{proof.times.after_kill.max_ms:.1f} ms"
+    assert f"kill -9 → its job runs elsewhere 1 {wait} {wait} {wait}" in told(proof)
+
+
+def test_counts_that_do_not_agree_prove_nothing(story: Story, tmp_path: Path):
+    proof = proof_of(story, tmp_path)
+    other = msgspec.structs.replace(proof, counts={**proof.counts, "accepted": 4})
+
+    text = told(other)
+
+    assert not other.holds
+    assert "SQL counts 4 for accepted, the checkers 3." in text
+    assert "The two counts do not agree, so this proves nothing." in text
+
+
+@pytest.mark.parametrize("order", ["", "drop database longshore_prove_1"])
+def test_only_a_store_that_is_still_there_has_to_be_removed(
+    order: str, story: Story, tmp_path: Path
+):
+    proof = proof_of(story, tmp_path).kept_in(Path("my proof"))
+
+    text = told(msgspec.structs.replace(proof, store=Scratch("", "a story", order)))
+
+    assert f"Count again: sqlite3 {shlex.quote('my proof/evidence.db')}" in text
+    assert ("The store is removed with:" in text) == bool(order)
+    assert text.endswith(order)
 
 
 def test_the_time_from_a_kill_to_the_next_run_is_that_of_the_jobs_that_were_held(

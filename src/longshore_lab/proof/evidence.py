@@ -71,7 +71,7 @@ QUESTIONS = (
     ),
     Question(
         "unfinished",
-        "neither of both when all was quiet",
+        "neither succeeded nor dead in the end",
         "select count(*) from queue where state not in ('succeeded', 'dead', 'cancelled')",
         is_forbidden=True,
     ),
@@ -90,7 +90,7 @@ QUESTIONS = (
     ),
     Question(
         "wrongly dead",
-        "not exactly at the last failure",
+        "dead too early or too late",
         "select count(*) from queue where state = 'dead' and failures <> max_attempts",
         is_forbidden=True,
     ),

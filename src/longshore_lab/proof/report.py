@@ -1,5 +1,7 @@
 """A proof in words, for somebody who chooses a queue."""
 
+import shlex
+
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -79,7 +81,7 @@ def _times(proof: Proof) -> Table:
     if proof.plan.in_flight is None:
         table.caption = "due: when the job was meant to arrive, whoever was killed before that"
     table.add_column("how long it took", no_wrap=True)
-    for heading in ("times", "p50", "p99", "longest"):
+    for heading in ("count", "p50", "p99", "longest"):
         table.add_column(heading, justify="right", no_wrap=True)
     rows = {
         "kill -9 → its job runs elsewhere": proof.times.after_kill,
@@ -103,10 +105,13 @@ def _spread(found: Spread) -> list[str]:
 def _queries(console: Console, proof: Proof) -> None:
     where = "in evidence.db" if proof.folder else "in evidence.db, which --keep FOLDER keeps"
     console.print(f"  The query behind each count, {where}:", style="bold", highlight=False)
+    # Beside its name, not below it: what is marked with the mouse is SQL and nothing else.
+    queries = Table.grid(padding=(0, 2))
+    queries.add_column(no_wrap=True)
+    queries.add_column(style="dim")
     for one in QUESTIONS:
-        console.print(
-            Padding(Text.assemble(f"{one.name}: ", (one.sql, "dim")), (0, 4)), highlight=False
-        )
+        queries.add_row(one.name, one.sql)
+    console.print(Padding(queries, (0, 0, 0, 4), expand=False))
     console.print()
 
 
@@ -123,6 +128,8 @@ def _conclusion(proof: Proof) -> Text:
         )
     if not proof.verdict.figures.accepted:
         return Text("  Nothing was accepted, so nothing was shown.", "bold red")
+    if not broken:
+        return Text("  The two counts do not agree, so this proves nothing.", "bold red")
     found = "  The planted fault was found" if planted else "  A promise was broken"
     return Text(
         f"{found}, by {len(broken)} of {len(proof.verdict.findings)} checks.", "bold red"
@@ -132,11 +139,16 @@ def _conclusion(proof: Proof) -> Text:
 def _tell_kept(console: Console, proof: Proof) -> None:
     console.print(
         f"  Kept in {proof.folder}: evidence.db, ledgers, logs."
-        f"\n  Count again: sqlite3 {proof.folder}/evidence.db"
-        f"\n  The store is removed with: {proof.store.how_to_remove}",
+        f"\n  Count again: sqlite3 {shlex.quote(f'{proof.folder}/evidence.db')}",
         highlight=False,
         soft_wrap=True,
     )
+    if proof.store.how_to_remove:
+        console.print(
+            f"  The store is removed with: {proof.store.how_to_remove}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _table(*headings: str) -> Table:

@@ -6,6 +6,7 @@ neither read nor written.
 """
 
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import AsyncGenerator
@@ -39,7 +40,7 @@ class Scratch(msgspec.Struct, frozen=True):
     words: str
     """What it is, for people; without a password."""
     how_to_remove: str
-    """What removes it, if it is kept."""
+    """What removes it; empty if it is gone when the proof is."""
 
 
 @asynccontextmanager
@@ -68,12 +69,14 @@ async def _file(url: str | None, folder: Path, *, is_kept: bool) -> AsyncGenerat
     path = home / "jobs.db"
     words = "a SQLite file" + (f" ({options})" if options else "")
     query = f"?{options}" if options else ""
+    is_left = is_kept or home == folder
     try:
-        yield Scratch(f"sqlite:///{quote(str(path))}{query}", words, f"rm -r {home}")
+        address = f"sqlite:///{quote(str(path))}{query}"
+        yield Scratch(address, words, f"rm -r {shlex.quote(str(home))}" if is_left else "")
     finally:
         # A process that was killed leaves the socket behind by which it was woken.
         shutil.rmtree(wake_folder(str(path)), ignore_errors=True)
-        if not is_kept and home != folder:
+        if not is_left:
             shutil.rmtree(home, ignore_errors=True)
 
 
@@ -100,7 +103,8 @@ async def _database(url: str, *, is_kept: bool) -> AsyncGenerator[Scratch]:
     version = await _asked(url, f'create database "{name}"')
     server = f"a database of its own on PostgreSQL {version.split()[0]}"
     try:
-        yield Scratch(_named(url, name), server, f'drop database "{name}" with (force)')
+        order = f'drop database "{name}" with (force)'
+        yield Scratch(_named(url, name), server, order if is_kept else "")
     finally:
         if not is_kept:
             await _asked(url, f'drop database if exists "{name}" with (force)')
