@@ -44,7 +44,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.DONE: "Done; for a worker: it was asked to stop, and drained.",
     Exit.PROBLEM: "A check found a problem, or an error has no code of its own.",
     Exit.USAGE: "Arguments, settings, app or payload make no sense; nothing was done.",
-    Exit.NOT_FOUND: "No job, queue, schedule, task, tenant or key has this id or name.",
+    Exit.NOT_FOUND: "Nothing has this id or name; for chaos: there is no worker to hit.",
     Exit.REFUSED: "Refused: what a job, a queue, a tenant or a key is now forbids it.",
     Exit.JOB_FAILED: "The job that was waited for ended dead or cancelled.",
     Exit.TIMED_OUT: "The time given for waiting is over; the job goes on.",

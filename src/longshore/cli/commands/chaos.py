@@ -33,10 +33,18 @@ def command() -> None:
     """
 
 
+_meaning = click.option(
+    "--yes",
+    "is_meant",
+    is_flag=True,
+    help="Do it. Without it the command only says what it would do.",
+)
+
+
 def _aiming(function: Callable[..., None]) -> Callable[..., None]:
     @click.option("--worker", metavar="NAME", help="By name or process id; else a random one.")
     @click.option("--seed", type=int, help="Makes the choice the same each time.")
-    @click.option("--yes", "is_meant", is_flag=True, help="Do it; else only say what.")
+    @_meaning
     @wraps(function)
     def gathered(*args: Any, **options: Any) -> None:
         function(*args, **options)
@@ -44,7 +52,7 @@ def _aiming(function: Callable[..., None]) -> Callable[..., None]:
     return gathered
 
 
-@command.command()
+@command.command(short_help="Kill a worker with -9, once.")
 @_aiming
 @click.pass_obj
 def kill(shared: Shared, worker: str | None, seed: int | None, is_meant: bool) -> None:
@@ -56,8 +64,15 @@ def kill(shared: Shared, worker: str | None, seed: int | None, is_meant: bool) -
     wiring.ask(shared, strike)
 
 
-@command.command()
-@click.option("--for", "pause", type=duration, default="10s", show_default=True)
+@command.command(short_help="Stop a worker with SIGSTOP, then let it go on.")
+@click.option(
+    "--for",
+    "pause",
+    type=duration,
+    default="10s",
+    show_default=True,
+    help="How long; longer than its lease (worker.lease), and others run its jobs.",
+)
 @_aiming
 @click.pass_obj
 def stop(
@@ -83,9 +98,17 @@ def stop(
     wiring.ask(shared, freeze)
 
 
-@command.command()
-@click.option("--times", type=click.IntRange(1, 10_000), default=5, show_default=True)
-@click.option("--every", type=duration, default="5s", show_default=True)
+@command.command(short_help="Kill one worker after another with -9.")
+@click.option(
+    "--times",
+    type=click.IntRange(1, 10_000),
+    default=5,
+    show_default=True,
+    help="How many workers to kill.",
+)
+@click.option(
+    "--every", type=duration, default="5s", show_default=True, help="Pause between two kills."
+)
 @click.option(
     "--patience",
     type=duration,
@@ -94,7 +117,7 @@ def stop(
     help="How long another worker may take to come.",
 )
 @click.option("--seed", type=int, help="Makes the choices the same each time.")
-@click.option("--yes", "is_meant", is_flag=True, help="Do it; else only say what.")
+@_meaning
 @click.pass_obj
 def flap(
     shared: Shared,
@@ -106,7 +129,8 @@ def flap(
 ) -> None:
     """Kill a worker with -9 again and again; whoever supervises them starts others.
 
-    Waits between two kills until there are as many workers as before.
+    Waits between two kills until there are as many workers as before; exit code 3 if that takes
+    longer than --patience.
     """
 
     async def strike(engine: Engine) -> None:
@@ -123,11 +147,23 @@ def flap(
     wiring.ask(shared, strike)
 
 
-@command.command()
-@click.option("--count", type=click.IntRange(1, 100_000), default=10, show_default=True)
-@click.option("--queue", default="default", show_default=True)
-@click.option("--max-attempts", type=click.IntRange(1, 25), default=3, show_default=True)
-@click.option("--yes", "is_meant", is_flag=True, help="Do it; else only say what.")
+@command.command(short_help="Submit jobs that fail every time.")
+@click.option(
+    "--count",
+    type=click.IntRange(1, 100_000),
+    default=10,
+    show_default=True,
+    help="How many jobs.",
+)
+@click.option("--queue", default="default", show_default=True, help="Where they go.")
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(1, 25),
+    default=3,
+    show_default=True,
+    help="After so many failures each is dead.",
+)
+@_meaning
 @click.pass_obj
 def poison(shared: Shared, count: int, queue: str, max_attempts: int, is_meant: bool) -> None:
     """Submit jobs that fail every time: each must end dead after exactly --max-attempts.
@@ -161,7 +197,8 @@ def poison(shared: Shared, count: int, queue: str, max_attempts: int, is_meant: 
                 "queue": queue,
                 "dry_run": not is_meant,
             },
-            f"{'submitted' if is_meant else 'would submit'} {count} poison jobs to {queue}",
+            f"{'submitted' if is_meant else 'would submit'} {_some(count, 'poison job')}"
+            f" to {queue}" + ("" if is_meant else "; --yes does it"),
         )
 
     wiring.ask(shared, submit)
@@ -232,9 +269,13 @@ def _tell(shared: Shared, number: str, victim: Victim, is_meant: bool) -> None:
             "holding": victim.holding,
             "dry_run": not is_meant,
         },
-        f"{verb} {number} to {victim.worker}, which holds {victim.holding} jobs"
+        f"{verb} {number} to {victim.worker}, which holds {_some(victim.holding, 'job')}"
         + ("" if is_meant else "; --yes does it"),
     )
+
+
+def _some(count: int, one: str) -> str:
+    return f"{count} {one}{'s' * (count != 1)}"
 
 
 def _report(shared: Shared, document: dict[str, Any], words: str) -> None:

@@ -17,26 +17,56 @@ _BREAKS = ("fence", "loss", "effects")
 
 
 @click.command("prove", cls=Command)
-@click.option("--minutes", type=float, default=1.0, show_default=True, help="Of load.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of load and faults.")
 @click.option(
-    "--rate", type=float, default=300.0, show_default=True, help="Jobs that arrive per second."
+    "--minutes",
+    type=float,
+    metavar="MINUTES",
+    default=1.0,
+    show_default=True,
+    help="How long jobs arrive, from 0.1 to 1440.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Decides which jobs and faults there are.",
+)
+@click.option(
+    "--rate",
+    type=float,
+    metavar="JOBS",
+    default=300.0,
+    show_default=True,
+    help="Jobs that arrive per second.",
 )
 @click.option(
     "--in-flight",
     type=int,
     metavar="JOBS",
-    help="Closed loop instead: so many jobs are always under way.",
+    help="Instead of --rate: so many jobs are always under way.",
 )
-@click.option("--workers", type=int, default=3, show_default=True, help="Worker processes.")
 @click.option(
-    "--every", type=float, default=3.0, show_default=True, help="Seconds between two faults."
+    "--workers",
+    type=int,
+    metavar="PROCESSES",
+    default=3,
+    show_default=True,
+    help="Worker processes, from 2 to 64.",
+)
+@click.option(
+    "--every",
+    type=float,
+    metavar="SECONDS",
+    default=3.0,
+    show_default=True,
+    help="From one fault to the next, on average.",
 )
 @click.option(
     "--break",
     "sabotage",
     type=click.Choice(_BREAKS),
-    help="Plant a fault, which must be found: exit code 1.",
+    help="Plant a fault, which has to be found: exit code 1.",
 )
 @click.option(
     "--keep",
@@ -52,7 +82,10 @@ def command(context: click.Context, keep: Path | None, **asked: Any) -> None:
     database of its own on your PostgreSQL server. It is removed in the end. Worker processes
     are killed with -9, stopped past their lease and asked to leave; producer and handlers write
     ledgers outside of the queue, and the verdict comes from those, with the query behind each
-    count. Exit code 1 if a promise was broken. With --json the only output is one line.
+    count. With --json the only output is one line.
+
+    The exit code is 0 if every promise held, and 1 if one was broken. Then the evidence is
+    kept, unless you planted the fault, and the report says where.
     """
     shared = context.ensure_object(Shared)
     if sys.platform == "win32":
