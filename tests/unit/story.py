@@ -39,6 +39,10 @@ class Story:
         self.entries: list[Entry] = []
         self._times = count(1)
 
+    def waits(self, seconds: float):
+        """Let time pass."""
+        self._times = count(next(self._times) + int(seconds * 1e6))
+
     def called(self, *jobs: str, batch="one", fate=Fate.SUCCEEDED, key=None, by="producer"):
         for job in jobs:
             self._say(by, SubmitCalled, job, seq(job), batch, fate, MAX_ATTEMPTS, key)

@@ -1,11 +1,12 @@
 """What can be checked only where all that happens is seen: in a simulation."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from itertools import pairwise
 
+from longshore.engine import Renewed
 from longshore_lab.checkers import Finding
 from longshore_lab.history import History
-from longshore_lab.records import FaultKind, Renewal
+from longshore_lab.records import FaultKind
 from longshore_lab.sim.loop import SimLoop
 
 __all__ = ["faults", "lingering", "refused", "revived"]
@@ -49,19 +50,16 @@ def refused(history: History) -> Finding:
     return Finding("refused", len(runs), len(wrong), wrong[:_EXAMPLES])
 
 
-def revived(history: History) -> Finding:
+def revived(renewals: Iterable[tuple[int, Renewed]]) -> Finding:
     """A lease that is over is never renewed."""
-    sessions: dict[int, list[Renewal]] = {}
-    for _, renewal in history.renewals:
-        sessions.setdefault(renewal.token, []).append(renewal)
+    sessions: dict[int, list[Renewed]] = {}
+    for token, renewed in renewals:
+        sessions.setdefault(token, []).append(renewed)
     wrong = [
         f"session {token} was renewed {late / 1e6:.3f} s after its lease had ended"
-        for token, renewals in sessions.items()
-        for first, second in pairwise(sorted(renewals, key=lambda one: one.called_at))
-        # One without an answer may have been carried out, and how late, nobody knows.
-        if first.engine_now
-        and second.engine_now
-        and (late := second.engine_now - first.expires_at) >= 0
+        for token, carried_out in sessions.items()
+        for first, second in pairwise(carried_out)
+        if (late := second.now - first.expires_at) >= 0
     ]
     return Finding("revived", len(sessions), len(wrong), wrong[:_EXAMPLES])
 

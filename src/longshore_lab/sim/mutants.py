@@ -16,27 +16,27 @@ from longshore.core.consumer import Cursor
 from longshore.core.event import EventBatch, Name
 from longshore.core.job import Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.state import State, Verb
-from longshore.engine import Exchanged, Reference, Renewed, Session
+from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock
-from longshore.testing.model import ModelEngine
 from longshore.testing.model.producer import accept
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.store import Lease, Row
 from longshore_lab.sim.engines import Opener
+from longshore_lab.sim.liars import (
+    Changed,
+    DeathIsSuccess,
+    HalfStored,
+    Mixed,
+    OldNumbers,
+    SuccessForgotten,
+    Untold,
+)
 
 __all__ = ["MUTANTS", "Mutant"]
 
 _SECOND = 1_000_000
 _WAITING = frozenset({State.READY, State.SCHEDULED})
-
-
-class _Mutant(ModelEngine):
-    session: type[ModelSession] = ModelSession
-
-    async def open_session(self, **arguments: Any) -> Session:
-        opened = await super().open_session(**arguments)
-        return self.session(self._store, self._store.leases[opened.token])
 
 
 class _Unfenced(ModelSession):
@@ -74,7 +74,7 @@ class _Unfenced(ModelSession):
         self._lease.refused = refused
 
 
-class _NoTokenCheck(_Mutant):
+class _NoTokenCheck(Changed):
     session = _Unfenced
 
 
@@ -83,20 +83,20 @@ class _StatusOnlySession(_Unfenced):
         return row.job.state is State.RUNNING
 
 
-class _StatusOnly(_Mutant):
+class _StatusOnly(Changed):
     """A lease that is over still settles what runs, whoever holds it."""
 
     session = _StatusOnlySession
 
 
-class _TheirClocks(_Mutant):
+class _TheirClocks(Changed):
     """A scheduler's own clock decides when leases are over."""
 
     def _is_over(self, lease: Lease, grace: int) -> bool:
         return lease.expires_at - lease.length + grace <= self._store.now()
 
 
-class _SameDelivery(_Mutant):
+class _SameDelivery(Changed):
     """What is reclaimed goes back, but neither its session ends nor its next claim is new."""
 
     async def reclaim(
@@ -120,13 +120,13 @@ class _ChargedAtClaimSession(ModelSession):
         row.change(failures=row.job.failures + (row.job.delivery > 1))
 
 
-class _ChargedAtClaim(_Mutant):
+class _ChargedAtClaim(Changed):
     """A claim counts as a failure before anything ran."""
 
     session = _ChargedAtClaimSession
 
 
-class _AnsweredEarly(_Mutant):
+class _AnsweredEarly(Changed):
     """Says yes before it has stored anything, and sometimes never does."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -142,7 +142,7 @@ class _AnsweredEarly(_Mutant):
         return await super().submit(jobs, apart=apart, patience=patience)
 
 
-class _FiredAgain(_Mutant):
+class _FiredAgain(Changed):
     """Nobody asks whether a due time was taken already."""
 
     async def fire(self, firing: Any) -> list[Submitted]:
@@ -161,7 +161,7 @@ class _EventsLostSession(ModelSession):
                 row.change(started_at=self._store.now(), attempt=row.job.attempt + 1)
 
 
-class _EventsLost(_Mutant):
+class _EventsLost(Changed):
     """Now and then a transition is not told."""
 
     session = _EventsLostSession
@@ -175,7 +175,7 @@ class _NotRenewedSession(ModelSession):
         return renewed
 
 
-class _NotRenewed(_Mutant):
+class _NotRenewed(Changed):
     """A renewal is answered, and changes nothing."""
 
     session = _NotRenewedSession
@@ -202,7 +202,7 @@ class _ReleasedByAnyoneSession(ModelSession):
             raise
 
 
-class _ReleasedByAnyone(_Mutant):
+class _ReleasedByAnyone(Changed):
     """A session gives back jobs that are no longer its own."""
 
     session = _ReleasedByAnyoneSession
@@ -239,13 +239,13 @@ class _OneTooManySession(ModelSession):
         )
 
 
-class _OneTooMany(_Mutant):
+class _OneTooMany(Changed):
     """The last failure is not the last."""
 
     session = _OneTooManySession
 
 
-class _CheckedThenStored(_Mutant):
+class _CheckedThenStored(Changed):
     """Between the look for a key and the storing of its job others get in."""
 
     async def submit(
@@ -270,13 +270,13 @@ class _AnswerForgottenSession(ModelSession):
         return await super().renew(number=arguments.get("number", 0))
 
 
-class _AnswerForgotten(_Mutant):
+class _AnswerForgotten(Changed):
     """An exchange that is sent again hears nothing of what it was given before."""
 
     session = _AnswerForgottenSession
 
 
-class _LateBatches(_Mutant):
+class _LateBatches(Changed):
     """Some batches become visible after later ones, and a cursor does not look back."""
 
     async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
@@ -293,13 +293,13 @@ class _RevivedSession(ModelSession):
         return await super().renew(**arguments)
 
 
-class _Revived(_Mutant):
+class _Revived(Changed):
     """A renewal gives a lease back that was over."""
 
     session = _RevivedSession
 
 
-class _CancelledLater(_Mutant):
+class _CancelledLater(Changed):
     """A cancel of what waits is answered first and carried out later, if it still waits."""
 
     async def cancel(
@@ -348,5 +348,11 @@ MUTANTS: dict[str, Mutant] = {
     "not renewed": _found_by(_NotRenewed, "unfinished"),
     "answer forgotten": _found_by(_AnswerForgotten, "beats", "unfinished"),
     "cancelled later": _found_by(_CancelledLater, "linear"),
+    "old numbers": _found_by(OldNumbers, "refused", "reruns"),
+    "half stored": _found_by(HalfStored, "halves"),
+    "arguments mixed": _found_by(Mixed, "ghosts"),
+    "success forgotten": _found_by(SuccessForgotten, "reruns"),
+    "death is success": _found_by(DeathIsSuccess, "outcomes"),
+    "loss untold": _found_by(Untold, "lingering"),
 }
 """By the name they have on the command line. The first twelve are the classics."""

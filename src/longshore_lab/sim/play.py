@@ -23,7 +23,7 @@ from longshore_lab.sim.cast import Part, Player, Script
 from longshore_lab.sim.engines import ENGINES, Opener
 from longshore_lab.sim.loop import Actor, SimLoop
 from longshore_lab.sim.sometimes import happened
-from longshore_lab.sim.stage import Chronicle, Faults, Line, SimClock, SimWorld
+from longshore_lab.sim.stage import Blows, Chronicle, Faults, Line, SimClock, SimWorld
 from longshore_lab.sim.topic import Topic
 from longshore_lab.survey import survey
 
@@ -126,7 +126,13 @@ class _Director:
         for _ in range(players):
             name = f"{role}-{next(self._names)}"
             rng = Random(f"{self._seed} {name}")
-            line = Line(self._engine, self._faults, self._chronicle, rng)
+            line = Line(
+                self._engine,
+                self._faults,
+                chronicle=self._chronicle,
+                blows=Blows(self._book, name),
+                rng=rng,
+            )
             part = Part(
                 self._script,
                 line.engine,
@@ -241,8 +247,14 @@ class _Director:
             )
 
     def _note(self, player: Player, kind: FaultKind, seconds: float = 0.0) -> None:
-        at = self._book.now()
-        self._book.write(Fault(at, player.actor.name, kind, seconds))
+        match kind:
+            case FaultKind.STOP:
+                player.line.blows.begin()
+            case FaultKind.RESUME:
+                player.line.blows.end()
+            case _:
+                at = self._book.now()
+                self._book.write(Fault(at, player.actor.name, kind, seconds))
         self._chronicle.seen[f"{player.role} {kind}"] += 1
 
     def _is_order_open(self) -> bool:
@@ -292,7 +304,7 @@ class _Director:
             self._calendar.beats(entries),
             checks.lingering(history, unaware=self._dozed),
             checks.refused(history),
-            checks.revived(history),
+            checks.revived(self._chronicle.renewals),
             checks.faults(self._loop),
         ]
         if self._script.relays:

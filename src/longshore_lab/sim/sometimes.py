@@ -11,7 +11,10 @@ __all__ = ["COMMON", "RARE", "happened"]
 
 COMMON = (
     "lease lapsed while a handler ran",
-    "exchange loses",
+    "answer with claims lost",
+    "late duplicate carried out",
+    "old exchange refused",
+    "message held up",
     "settle sent again",
     "a running job was cancelled",
     "relay sent again",
