@@ -49,6 +49,8 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that producers keep ready."""
     processes: int = 2
     """Processes that the sessions are spread over."""
+    is_apart: bool = False
+    """Each settles with one call and claims with the next, instead of both with one."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +85,12 @@ def pace(crowd: Crowd) -> Pace:
         each = max(crowd.sessions // crowd.processes, 1)
         places = range(1, min(crowd.processes, crowd.sessions) + 1)
         known = {"url": crowd.url, "board": path}
+        asked = {"want": crowd.want, "is_apart": crowd.is_apart}
         filler = {**known, "holders": len(places), "ahead": crowd.ahead}
         stack.enter_context(Crew("producer", fill, **filler)).told()
         holders = [
             stack.enter_context(
-                Crew("worker", hold, place=place, sessions=each, want=crowd.want, **known)
+                Crew("worker", hold, place=place, sessions=each, **asked, **known)
             )
             for place in places
         ]
@@ -137,10 +140,12 @@ async def fill(url: str, board: str, holders: int, ahead: int) -> None:
     await engine.close()
 
 
-async def hold(url: str, board: str, *, place: int, sessions: int, want: int) -> dict[str, Any]:
+async def hold(
+    url: str, board: str, *, place: int, sessions: int, want: int, is_apart: bool = False
+) -> dict[str, Any]:
     """Sessions that exchange until told to stop; how long each call took."""
     engine = open_engine(url)
-    holder = _Holder(Board(Path(board)), place=place, want=want)
+    holder = _Holder(Board(Path(board)), place=place, want=want, is_apart=is_apart)
     opened = await _opened(engine, sessions, place)
     tasks = [asyncio.create_task(holder.exchange(session)) for session in opened]
     await holder.warm(sessions)
@@ -156,10 +161,11 @@ async def hold(url: str, board: str, *, place: int, sessions: int, want: int) ->
 class _Holder:
     """What the sessions of one process have in common."""
 
-    def __init__(self, board: Board, *, place: int, want: int) -> None:
+    def __init__(self, board: Board, *, place: int, want: int, is_apart: bool) -> None:
         self._board = board
         self._place = place
         self._want = want
+        self._is_apart = is_apart
         self._done = 0
         self._warm = asyncio.Semaphore(0)
         self.took = array("d")
@@ -177,10 +183,9 @@ class _Holder:
         number, settlements = 1, list[Settlement]()
         while True:
             began = time.perf_counter()
+            want = 0 if self._is_apart and settlements else self._want
             try:
-                answer = await session.exchange(
-                    number, settlements=settlements, want=self._want
-                )
+                answer = await session.exchange(number, settlements=settlements, want=want)
             except (EngineBusyError, EngineUnavailableError):
                 self.resent += 1
                 await asyncio.sleep(0.05)
@@ -195,7 +200,7 @@ class _Holder:
                 succeeded(one, started_at=answer.now, finished_at=answer.now)
                 for one in answer.claims
             ]
-            if not answer.claims:
+            if want and not answer.claims:
                 self.empty += 1
                 await session.wait(1.0)
 
