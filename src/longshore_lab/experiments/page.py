@@ -10,6 +10,7 @@ from longshore_lab.experiments.catalogue import EXPERIMENTS
 from longshore_lab.experiments.experiment import Experiment
 from longshore_lab.experiments.findings import Catch, Promise, Record, Table
 from longshore_lab.experiments.runner import DATA, read, read_catch
+from longshore_lab.experiments.speed import speed
 from longshore_lab.reading import table
 
 __all__ = ["PARTS", "judged", "kept", "listed", "told"]
@@ -67,6 +68,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     **{f"verdict-{one.name}": lambda one=one: judged(one) for one in EXPERIMENTS},
     "experiments": listed,
     "kept": kept,
+    "speed": speed,
 }
 
 
