@@ -65,6 +65,13 @@ class Staff:
         victim.wait()
         self.hire()
 
+    def mend(self) -> int:
+        """Start another for each that has ended by itself; how many that were."""
+        ended = [one for one in self._processes if one.poll() is not None]
+        self._processes = [one for one in self._processes if one not in ended]
+        self.hire(len(ended))
+        return len(ended)
+
     def check(self) -> None:
         """StaffError if one has ended by itself."""
         for one in self._processes:

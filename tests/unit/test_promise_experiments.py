@@ -1,10 +1,14 @@
 """What the experiments that try one promise each make of what their ledgers say."""
 
+from collections import Counter
+from pathlib import Path
+from random import Random
 from typing import Any
 
-from longshore_lab import bank
+from longshore_lab import bank, crash_app
 from longshore_lab.bank import OPENING, Transfer
-from longshore_lab.experiments import firing, transfers
+from longshore_lab.experiments import crashing, firing, transfers
+from longshore_lab.experiments.crashing import APART, BESIDE, End
 from longshore_lab.experiments.findings import Findings
 from longshore_lab.firing import FiringVerdict, beaten, blows_for
 from longshore_lab.firing import judge as judged_firing
@@ -123,3 +127,101 @@ def test_the_seed_decides_transfers_and_faults():
     assert bank.drawn(1, 9, accounts=3) == bank.drawn(1, 9, accounts=3)
     assert bank.drawn(1, 9, accounts=3) != bank.drawn(2, 9, accounts=3)
     assert all(one.source != one.target for one in bank.drawn(1, 99, accounts=3))
+
+
+CRASHING = crashing.Crashing(poison=10, healthy=5, waves=2, beside=4)
+DEATHS = 3
+"""Of workers, when one job may crash twice and one three times."""
+
+
+def guilty(*, runs: int = 2, is_poison: bool = True, failures: int = 0) -> End:
+    return End(
+        where=BESIDE,
+        how="segfault",
+        most=2,
+        runs=runs,
+        ends=0,
+        is_poison=is_poison,
+        succeeded=False,
+        failures=failures,
+        crashes=runs,
+    )
+
+
+def innocent(
+    where: str = BESIDE,
+    *,
+    runs: int = 1,
+    ends: int = 1,
+    succeeded: bool = True,
+    failures: int = 0,
+) -> End:
+    return End(
+        where=where,
+        how="",
+        most=0,
+        runs=runs,
+        ends=ends,
+        is_poison=False,
+        succeeded=succeeded,
+        failures=failures,
+        crashes=runs - 1,
+    )
+
+
+def judged(*ends: End, deaths: int = DEATHS) -> list[str]:
+    return broken(crashing.findings(ends, deaths, CRASHING))
+
+
+def test_killers_that_ran_as_often_as_they_may_beside_unharmed_neighbours_hold():
+    ends = [guilty(), innocent(APART), innocent(runs=3)]
+
+    found = crashing.findings(ends, DEATHS, CRASHING)
+
+    assert found.holds
+    assert found.headline.startswith("1 of 1 jobs that kill their process dead as `poison`")
+    assert list(found.tables[0].rows[0]) == [BESIDE, "segfault", "2", "1", "2", "1"]
+
+
+def test_a_killer_that_runs_too_often_or_too_seldom_or_ends_otherwise_is_seen():
+    exactly = "it ran exactly `max_crashes` times, by the handlers' own book"
+
+    assert judged(guilty(runs=3)) == judged(guilty(runs=1)) == [exactly]
+    assert judged(guilty(is_poison=False, failures=1)) == [
+        "every job that kills its process is dead, for the reason `poison`",
+        "it is charged no failure",
+    ]
+
+
+def test_a_neighbour_that_is_dead_or_charged_or_never_ended_is_seen():
+    succeeds = "every healthy job succeeds, and its handler came to its end"
+
+    assert judged(innocent(succeeded=False)) == judged(innocent(ends=0)) == [succeeds]
+    assert judged(innocent(failures=1)) == ["no healthy job is charged a failure"]
+    (twice,) = judged(innocent(APART, runs=2))
+    assert twice.startswith("beside jobs with a process of their own")
+
+
+def test_killers_that_kill_no_worker_show_nothing():
+    (words,) = judged(guilty(), deaths=DEATHS - 1)
+
+    assert "or this shows nothing" in words
+
+
+def test_the_seed_decides_the_order_of_killers_and_neighbours():
+    first, again, other = (crashing.mixed(CRASHING, Random(seed)) for seed in (1, 1, 2))
+
+    assert [one.n for one in first] == [one.n for one in again] != [one.n for one in other]
+    assert Counter(one.most for one in first) == {0: 5, **dict.fromkeys(range(1, 6), 2)}
+    waves = crashing.waves(CRASHING, Random(1))
+    assert [[one.most for one in wave if one.how] for wave in waves] == [[2], [3]]
+    numbers = [one.n for wave in waves for one in wave]
+    assert len(set(numbers)) == len(numbers) == 10
+
+
+def test_the_book_of_the_handlers_tells_beginnings_from_ends(tmp_path: Path):
+    assert crash_app.read(tmp_path, crash_app.BEGAN) == {}
+    (tmp_path / "runs").write_text("began 1\nbegan 2\nended 2\nbegan 1\n")
+
+    assert crash_app.read(tmp_path, crash_app.BEGAN) == {1: 2, 2: 1}
+    assert crash_app.read(tmp_path, crash_app.ENDED) == {2: 1}

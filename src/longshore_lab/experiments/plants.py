@@ -36,6 +36,7 @@ _GLANCE = 0.5
 _DEEP = 2_000_000
 """Jobs that wait, for a claim that takes a second longer."""
 _FUNERALS = 50
+_UNCOUNTED = 5
 _BETWEEN = 0.05
 """Seconds between two commits that should be one."""
 
@@ -151,6 +152,20 @@ class _Hasty(_Planted):
     session = _HastySession
 
 
+class _UncountedSession(_Session):
+    _crashes = 0
+
+    def changed(self, one: Settlement) -> Settlement:
+        self._crashes += one.crash
+        if not one.crash or one.verb is Verb.KILL or self._crashes % _UNCOUNTED:
+            return one
+        return replace(one, crash=False)
+
+
+class _Uncounted(_Planted):
+    session = _UncountedSession
+
+
 class _ApartSession(_Session):
     @asynccontextmanager
     async def transaction(self, *arguments: Any, **rest: Any) -> AsyncGenerator[Completion]:
@@ -186,6 +201,7 @@ PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {
     "hasty": (_Hasty, "what a leaving worker gives back counts as done"),
     "refire": (partial(misfire.planted, plant="double"), misfire.PLANTS["double"]),
     "apart": (_Apart, "what a handler writes is committed before its job's success"),
+    "uncounted": (_Uncounted, "one crash in five is not counted"),
 }
 """What wraps an engine, and what is wrong with it then."""
 
