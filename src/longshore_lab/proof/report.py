@@ -77,9 +77,11 @@ def _counts(proof: Proof) -> Table:
 
 
 def _times(proof: Proof) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, caption_justify="left")
     if proof.plan.in_flight is None:
-        table.caption = "due: when the job was meant to arrive, whoever was killed before that"
+        table.caption = (
+            "  due: when the job was meant to arrive, whoever was killed before that"
+        )
     table.add_column("how long it took", no_wrap=True)
     for heading in ("count", "p50", "p99", "longest"):
         table.add_column(heading, justify="right", no_wrap=True)
