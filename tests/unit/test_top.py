@@ -54,6 +54,61 @@ def test_rates_are_right_while_as_much_is_pruned_as_ends():
     assert rates.of("a") == Rate(10, 10, [10])
 
 
+def test_what_was_pruned_long_ago_did_not_come_just_now():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a", succeeded=1_000)])
+    # An engine does not tell of a queue that has only been pruned; a worker makes it listed.
+    rates.note(SECOND, [QueueCounts(queue="a")])
+    rates.note(20 * SECOND, [])
+    rates.note(21 * SECOND, [QueueCounts(queue="a", ready=1, pruned=1_000)])
+
+    assert rates.of("a") == Rate(1, 0, [0, 0, 0])
+
+
+def test_what_was_pruned_before_the_first_look_did_not_come_just_now():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a")])
+    rates.note(SECOND, [QueueCounts(queue="a", ready=1, succeeded=1, pruned=1_000)])
+
+    assert rates.of("a") == Rate(2, 1, [1])
+
+
+def test_what_came_and_was_pruned_while_a_queue_was_not_told_of_is_told_afterwards():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a", ready=10, succeeded=20, pruned=100)])
+    rates.note(SECOND, [])
+    rates.note(2 * SECOND, [QueueCounts(queue="a", running=5, succeeded=15, pruned=140)])
+
+    # 30 of the 40 that were pruned had come before.
+    assert rates.of("a") == Rate(15, 17.5, [0, 35])
+
+
+def test_rates_are_right_when_an_engine_forgets_what_it_pruned():
+    rates = Rates()
+    rates.note(0, [QueueCounts(queue="a", ready=4, succeeded=100, pruned=900)])
+    rates.note(SECOND, [QueueCounts(queue="a", ready=6, succeeded=30, pruned=20)])
+    rates.note(2 * SECOND, [QueueCounts(queue="a", ready=6, succeeded=30, pruned=70)])
+
+    assert rates.of("a") == Rate(51, 50, [50, 50])
+
+
+def test_what_vanishes_hides_for_one_look_what_ended():
+    """As a tenant sees pruning, and everyone a purge."""
+    rates = Rates()
+    for second, succeeded in enumerate((0, 100, 100, 50, 150)):
+        rates.note(second * SECOND, [QueueCounts(queue="a", succeeded=succeeded)])
+
+    assert rates.of("a") == Rate(50, 50, [100, 0, 0, 100])
+
+
+def test_estimates_that_waver_are_no_arrivals():
+    rates = Rates()
+    for second, ready in enumerate((10_000, 11_000, 9_000, 11_000, 10_000)):
+        rates.note(second * SECOND, [QueueCounts(queue="a", ready=ready, is_estimate=True)])
+
+    assert rates.of("a") == Rate(0, 0, [0, 0, 0, 0])
+
+
 def test_a_clock_that_was_set_back_starts_rates_anew():
     rates = Rates()
     rates.note(10 * SECOND, [QueueCounts(queue="a", ready=1)])

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from longshore.engine import QueueCounts
 
@@ -23,11 +24,25 @@ class Rate:
     """What ended per second between looks, oldest first."""
 
 
+class _Seen(NamedTuple):
+    """What a look found in a queue."""
+
+    live: int = 0
+    ended: int = 0
+    pruned: int = 0
+
+
+class _Sums(NamedTuple):
+    """What came and ended in a queue since the first look."""
+
+    came: int = 0
+    ended: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     now: int
-    totals: Mapping[str, tuple[int, int]]
-    """By queue: jobs that there are or were, and those of them that ended."""
+    sums: Mapping[str, _Sums]
 
 
 class Rates:
@@ -40,16 +55,26 @@ class Rates:
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=_MOST_SAMPLES)
+        self._sums: dict[str, _Sums] = {}
+        self._last: dict[str, _Seen] = {}
+        """As each queue was when it was last told of."""
+        self._unseen: set[str] = set()
+        """Those of them that the last look found nothing in."""
 
     def note(self, now: int, queues: Sequence[QueueCounts]) -> None:
         """Take a look into account."""
         if self._samples and now <= self._samples[-1].now:
             # The engine's clock was set back: what was before tells nothing.
             self._samples.clear()
-        totals = {
-            one.queue: (_all(one) + one.pruned, ended(one) + one.pruned) for one in queues
-        }
-        self._samples.append(_Sample(now, totals))
+        # Of a queue that has only been pruned an engine does not tell how much that was.
+        seen = {one.queue: found for one in queues if any(found := _seen(one))}
+        for queue, found in seen.items():
+            came, gone = self._growth(queue, found)
+            before = self._sums.get(queue, _Sums())
+            self._sums[queue] = _Sums(before.came + came, before.ended + gone)
+        self._last |= seen
+        self._unseen = self._last.keys() - seen.keys()
+        self._samples.append(_Sample(now, dict(self._sums)))
 
     def of(self, queue: str) -> Rate:
         """How fast a queue goes, over the last ten seconds."""
@@ -68,17 +93,46 @@ class Rates:
     def _trend(self, queue: str) -> list[float]:
         return [_between(one, next_one, queue)[1] for one, next_one in pairwise(self._samples)]
 
+    def _growth(self, queue: str, seen: _Seen) -> tuple[int, int]:
+        before = self._last.get(queue)
+        if before is None:
+            return seen.live + seen.ended, seen.ended
+        if queue in self._unseen:
+            return _growth_unseen(before, seen)
+        return _growth(before, seen)
+
 
 def ended(one: QueueCounts) -> int:
     """Jobs that are over."""
     return one.succeeded + one.dead + one.cancelled
 
 
-def _all(one: QueueCounts) -> int:
-    return one.ready + one.scheduled + one.running + ended(one)
+def _seen(one: QueueCounts) -> _Seen:
+    return _Seen(one.ready + one.scheduled + one.running, ended(one), one.pruned)
+
+
+def _growth(before: _Seen, after: _Seen) -> tuple[int, int]:
+    """What came and what ended between two looks."""
+    if after.pruned < before.pruned:
+        # An engine forgets how much it pruned only when nothing is left that ended.
+        gone = after.ended + after.pruned
+    else:
+        gone = max(after.ended + after.pruned - before.ended - before.pruned, 0)
+    # May be below zero, for an estimate wavers, and over several looks that evens out.
+    return gone + after.live - before.live, gone
+
+
+def _growth_unseen(before: _Seen, after: _Seen) -> tuple[int, int]:
+    """The same when a look between them found nothing: all that is there came since then."""
+    if after.pruned < before.pruned:
+        before = _Seen()
+    pruned = after.pruned - before.pruned
+    gone = after.ended + max(pruned - before.ended, 0)
+    came = after.live + after.ended + max(pruned - before.ended - before.live, 0)
+    return came, gone
 
 
 def _between(before: _Sample, after: _Sample, queue: str) -> tuple[float, float]:
     seconds = (after.now - before.now) / 1_000_000
-    had, has = before.totals.get(queue, (0, 0)), after.totals.get(queue, (0, 0))
-    return max(has[0] - had[0], 0) / seconds, max(has[1] - had[1], 0) / seconds
+    had, has = before.sums.get(queue, _Sums()), after.sums.get(queue, _Sums())
+    return max(has.came - had.came, 0) / seconds, (has.ended - had.ended) / seconds
