@@ -50,7 +50,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: int = 0
     pruned: int = 0
     """Ended, and deleted when their time was over: with the three above, what ended in all.
-    Told of all tenants together, and only while something is left that ended."""
+    Told of all tenants together, and forgotten some time after nothing is left that ended."""
     oldest_ready_at: int | None = None
     is_estimate: bool = False
     """So many wait that ready, parked and scheduled are estimates, and the oldest is that of

@@ -244,7 +244,7 @@ async def _count_pruned(connection: Connection, gone: Counter[str], *, is_all: b
     if gone:
         await connection.execute(SQL.pruned_add, list(gone), list(gone.values()))
     if is_all:
-        await connection.execute(SQL.pruned_forget)
+        await connection.execute(SQL.pruned_forget, list(gone))
 
 
 async def _prune_jobs(

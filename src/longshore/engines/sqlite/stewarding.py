@@ -181,13 +181,14 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     """Delete what is past its retention."""
     db, now = transaction.db, transaction.now
     count = 0
+    gone: Counter[str] = Counter()
     for state, keep in (
         (State.SUCCEEDED, retention.succeeded),
         (State.CANCELLED, retention.cancelled),
         (State.DEAD, retention.dead),
     ):
         if count < limit:
-            count += _prune_jobs(transaction, state, now - keep, limit - count)
+            count += _prune_jobs(transaction, gone, state, now - keep, limit - count)
     db.execute(SQL.consumers_gone, {"now": now, "before": now - retention.consumer})
     (floor,) = db.execute(SQL.consumers_floor).fetchone()
     for statement, keep in (
@@ -205,20 +206,27 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
     if count < limit:
         count += auditing.cut(transaction, before=now - retention.audit, limit=limit - count)
     db.execute(SQL.count_prune, {"limit": limit})
-    db.execute(SQL.pruned_forget)
+    _count_pruned(db, gone)
     return count
 
 
-def _prune_jobs(transaction: Transaction, state: State, before: int, limit: int) -> int:
+def _count_pruned(db: sqlite3.Connection, gone: Counter[str]) -> None:
+    for queue, jobs in gone.items():
+        db.execute(SQL.fact_add, {"name": f"pruned/{queue}", "number": jobs})
+    db.execute(SQL.pruned_forget, {"queues": _json.encode(list(gone)).decode()})
+
+
+def _prune_jobs(
+    transaction: Transaction, gone: Counter[str], state: State, before: int, limit: int
+) -> int:
+    """Forget them; how many there were, and in `gone` of which queues."""
     scope = {"state": state, "before": before, "limit": limit, "weight": _MOST_BYTES}
     rows = _expired_rows.decode(transaction.db.execute(SQL.expired, scope).fetchone()[0])
     if rows:
         delete_jobs(transaction.db, [row.seq for row in rows])
     for row in rows:
         transaction.count(row.tenant, row.queue, state, -1)
-    for queue, jobs in Counter(row.queue for row in rows).items():
-        fact = {"name": f"pruned/{queue}", "number": jobs}
-        transaction.db.execute(SQL.fact_add, fact)
+        gone[row.queue] += 1
     if state is State.DEAD:
         transaction.groups += [_purged(row) for row in rows]
     return len(rows)
