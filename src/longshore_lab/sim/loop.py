@@ -21,7 +21,7 @@ __all__ = ["ACTOR", "Actor", "SimLoop", "StandstillError"]
 
 
 _TURN = 1e-6
-_MOST_TURNS = 1_000_000
+_MOST_TURNS = 10_000_000
 _FIRST_KEPT = 1_000
 
 

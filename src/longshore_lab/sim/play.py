@@ -32,6 +32,8 @@ __all__ = ["Result", "play"]
 _QUIET = 600.0
 """Seconds of peace in which everything has to come to its end."""
 _MOST_TURNS = 250_000
+_TURNS_A_SECOND = 2_000
+"""More than a fleet needs that waits for the engine's clock to come back to where it was."""
 _SECOND = 1_000_000
 _SKEW = 300 * _SECOND
 _BACK = (0.5, 20.0, 20.0, 20.0, 600.0)
@@ -290,7 +292,7 @@ class _Director:
 
     def _is_too_long(self) -> bool:
         """So much goes on in peace only where nothing comes to its end."""
-        return self._loop.turns > _MOST_TURNS
+        return self._loop.turns > _MOST_TURNS + self._set_back * _TURNS_A_SECOND
 
     async def _judge(self, engine: Engine) -> Result:
         # What is written from here on is written by the dead, when they are buried.
