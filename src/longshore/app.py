@@ -37,7 +37,7 @@ from longshore.scheduler.service import Scheduler
 from longshore.schedules import Schedules, SomeTask
 from longshore.settings import Settings, load
 from longshore.sync import Sync
-from longshore.task import Register, Spec, Task, declare
+from longshore.task import Register, Spec, Task, declare, named
 from longshore.tasks.builtin import SYSTEM_QUEUES, builtins_of
 from longshore.wire.address import is_service, keyed
 from longshore.worker.keeper import KeeperOffer
@@ -209,7 +209,7 @@ class Longshore:
         raw = payload.encode(errors="surrogatepass") if isinstance(payload, str) else payload
         if not isinstance(raw, Mapping | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  # not every caller has a type checker
             raise PayloadError(f"payload is {type(raw).__name__}; it must be a mapping or JSON")
-        task = self._tasks.get(type_name) or self._builtins.get(type_name)
+        task = named(type_name, self._tasks) or named(type_name, self._builtins)
         if task is not None:
             task = task.using(**options)
             return task.read(raw) if isinstance(raw, bytes) else task.spec(**raw)

@@ -1,7 +1,7 @@
 """Tasks: what `@app.task` makes of a function."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import (
@@ -262,6 +262,11 @@ class Register:
         task = declare(self._app, function, self._declaration)
         self._keep(task)
         return task
+
+
+def named(name: object, tasks: Mapping[str, Task[..., Any]]) -> Task[..., Any] | None:
+    """The task of that name. A name that is no text, and may have no hash, is nobody's."""
+    return tasks.get(name) if isinstance(name, str) else None
 
 
 def declare(

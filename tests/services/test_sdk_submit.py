@@ -339,6 +339,14 @@ async def test_a_payload_that_is_no_mapping_is_refused(
     assert await jobs_in(app) == 0
 
 
+@pytest.mark.parametrize("name", [["greet"], {"greet": 1}, 7, None], ids=repr)
+async def test_a_name_that_is_no_text_is_refused(app: Longshore, name: Any):
+    with pytest.raises(SubmitError, match="is not 1 to 128 of"):
+        await app.submit(name, {"name": "Ann"})
+
+    assert await jobs_in(app) == 0
+
+
 async def test_a_task_in_place_of_a_name_is_refused(app: Longshore, greet: Task[[str], str]):
     with pytest.raises(SubmitError, match="type <task greet> is not 1 to 128 of"):
         await app.submit(greet, {"name": "Ann"})  # type: ignore[arg-type]
