@@ -10,7 +10,7 @@ __all__ = ["speed"]
 
 _PROFILES = {
     "noop": "jobs that do nothing, jobs/s",
-    "real": "jobs of 4 queues, 20 types, 50 tenants, 3 priorities, with keys and results, jobs/s",
+    "real": "jobs of 4 queues, 20 types, 50 tenants, 3 priorities, keys and results, jobs/s",
     "mix": "70 % of 1–5 ms, 20 % of 0.2–2 s, 5 % fail once, 5 % fail always, jobs/s",
 }
 
