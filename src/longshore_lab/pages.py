@@ -19,7 +19,7 @@ from longshore.observe.exposition import PREFIX
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import View, gauges
 from longshore.tasks.builtin import BUILTIN
-from longshore_lab.experiments import page
+from longshore_lab.experiments import page, pledges
 from longshore_lab.reading import line, remarks, table
 from longshore_lab.reference import python
 from longshore_lab.routes import routes
@@ -163,6 +163,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "routes": routes,
     "builtin-tasks": builtin_tasks,
     **page.PARTS,
+    "pledges": pledges.promised,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from longshore_lab import bank, crash_app
 from longshore_lab.bank import OPENING, Transfer
-from longshore_lab.experiments import crashing, firing, transfers
+from longshore_lab.experiments import crashing, firing, pledges, transfers
 from longshore_lab.experiments.crashing import APART, BESIDE, End
 from longshore_lab.experiments.findings import Findings
 from longshore_lab.firing import FiringVerdict, beaten, blows_for
@@ -225,3 +225,18 @@ def test_the_book_of_the_handlers_tells_beginnings_from_ends(tmp_path: Path):
 
     assert crash_app.read(tmp_path, crash_app.BEGAN) == {1: 2, 2: 1}
     assert crash_app.read(tmp_path, crash_app.ENDED) == {2: 1}
+
+
+def test_every_promise_of_the_readme_names_its_figure_and_its_experiment():
+    lines = pledges.promised().splitlines()[2:]
+
+    assert len(lines) == len(pledges.PLEDGES)
+    for line, one in zip(lines, pledges.PLEDGES, strict=True):
+        assert line.startswith(f"| {one.words} | ")
+        assert all(f"[`{witness.experiment}`](docs/" in line for witness in one.witnesses)
+
+
+def test_a_promise_is_kept_no_better_than_its_weakest_witness(tmp_path: Path):
+    lines = pledges.promised(tmp_path).splitlines()[2:]
+
+    assert all("| not tried | no run of `" in line for line in lines)

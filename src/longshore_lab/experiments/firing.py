@@ -23,7 +23,7 @@ class Due(Config, frozen=True, kw_only=True):
 
     tenths: int = 1
     """Schedules with ten due times a second, beside six with fewer."""
-    faults: int = 60
+    faults: int = 44
     every: float = 4.0
     """Seconds between two faults, on average."""
     stopped_seconds: float = 7.0

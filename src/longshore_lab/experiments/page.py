@@ -13,7 +13,7 @@ from longshore_lab.experiments.runner import DATA, read, read_catch
 from longshore_lab.experiments.speed import speed
 from longshore_lab.reading import table
 
-__all__ = ["PARTS", "judged", "kept", "listed", "told"]
+__all__ = ["PARTS", "is_kept", "judged", "kept", "listed", "told"]
 
 _COMMAND = "python -m longshore_lab.experiments"
 _MOST_SHOWN = 2
@@ -32,8 +32,8 @@ def kept(folder: Path = DATA) -> str:
     records = {one: read(one.name, folder) for one in EXPERIMENTS}
     rows = [
         [
-            f"[{one.promise}](docs/experiments/{one.page}.md)",
-            _is_kept(record, catch := read_catch(one.name, folder)),
+            f"[{one.promise}](../experiments/{one.page}.md)",
+            is_kept(record, catch := read_catch(one.name, folder)),
             record.findings.headline if record else "no run yet",
             catch.fault if catch and catch.shown else "none yet",
             f"`{_given(one, record)}`",
@@ -52,6 +52,17 @@ def judged(experiment: Experiment, folder: Path = DATA) -> str:
     if record is None:
         return "Not judged yet: no run is kept."
     return "\n".join(_judged(experiment, record, read_catch(experiment.name, folder)))
+
+
+def is_kept(record: Record | None, catch: Catch | None) -> str:
+    """Kept is only what a full run held, and what has found the fault planted in it."""
+    if record is None:
+        return "not tried"
+    if any(not one.holds for one in _counting(record)):
+        return "**no**"
+    if record.is_quick:
+        return "quick run only"
+    return "yes" if catch and catch.shown else "no fault planted yet"
 
 
 def listed() -> str:
@@ -97,17 +108,6 @@ def _parts(experiment: Experiment, record: Record) -> Iterator[str]:
         yield from map(_shown, findings.bounds)
     config = msgspec.json.encode(record.config).decode()
     yield f"All figures are in [{name}.json](data/{name}.json). Config: `{config}`."
-
-
-def _is_kept(record: Record | None, catch: Catch | None) -> str:
-    """Kept is only what a full run held, and what has found the fault planted in it."""
-    if record is None:
-        return "not tried"
-    if any(not one.holds for one in _counting(record)):
-        return "**no**"
-    if record.is_quick:
-        return "quick run only"
-    return "yes" if catch and catch.shown else "no fault planted yet"
 
 
 def _counting(record: Record) -> list[Promise]:
