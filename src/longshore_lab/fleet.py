@@ -55,20 +55,21 @@ class Fleet:
 
     Whatever is done to a process is written down before it is done, so that nothing which
     follows from it can be older than the line that explains it. Processes of some roles may
-    leave by themselves; somebody `attend`s to them then.
+    leave by themselves; somebody `attend`s to them then. `clock_of` gives a process, by its
+    name, a wall clock of its own.
     """
 
     def __init__(
         self,
         trial: Trial,
         ledger: Ledger,
-        clock: SkewedClock | None = None,
         *,
+        clock_of: Callable[[str], SkewedClock] | None = None,
         may_leave: Sequence[str] = (),
     ) -> None:
         self._trial = trial
         self._may_leave = may_leave
-        self._clock = clock
+        self._clock_of = clock_of
         self._ledger = ledger
         self._numbers: Counter[str] = Counter()
         self.actors: list[Actor] = []
@@ -99,13 +100,17 @@ class Fleet:
                 # The pipe closes with this process, which is how an actor learns of its death.
                 stdin=asyncio.subprocess.PIPE,
                 stderr=log,
-                env=None if self._clock is None else os.environ | self._clock.environment,
+                env=self._environment(name),
                 # A Ctrl-C is for the runner; it ends its actors itself.
                 start_new_session=True,
             )
         actor = Actor(name, role, process)
         self.actors.append(actor)
         return actor
+
+    def may_leave(self, role: str) -> bool:
+        """Whether those of this role may leave by themselves, and are started again."""
+        return role in self._may_leave
 
     def alive(self, role: str | None = None) -> list[Actor]:
         """Those that run or stand still, oldest first."""
@@ -171,6 +176,11 @@ class Fleet:
                 raise ActorFailedError(
                     f"{actor.name} ended with {actor.process.returncode}: {last_words}"
                 )
+
+    def _environment(self, name: str) -> dict[str, str] | None:
+        if self._clock_of is None:
+            return None
+        return os.environ | self._clock_of(name).environment
 
     def _log(self, name: str) -> Path:
         folder = Path(self._trial.folder) / "logs"

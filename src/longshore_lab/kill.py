@@ -10,8 +10,10 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -34,6 +36,7 @@ _POLL = 0.1
 _BATCH = 100
 _LOCK_WAIT = 0.2
 _GLANCE = 0.02
+_PATIENCE = 60.0
 _WEIGHTS: dict[tuple[str, FaultKind], int] = {
     ("worker", FaultKind.KILL): 5,
     ("worker", FaultKind.STOP): 2,
@@ -81,37 +84,44 @@ class Runner:
         fleet: Fleet,
         engine: Engine,
         tell: Callable[[str], None] = lambda _: None,
+        *,
+        handful: float | None = None,
     ) -> None:
+        """So many jobs as `handful` says make the loss of a worker worth seeing.
+
+        By default an eighth of what it can hold, as under a load that fills its workers.
+        """
         self._trial = trial
         self._fleet = fleet
         self._engine = engine
         self._tell = tell
+        self._handful = trial.concurrency / 8 if handful is None else handful
+        self._returning: Counter[str] = Counter()
 
     async def man(self, *, workers: int, schedulers: int) -> None:
         """Start everyone."""
         for role in ["scheduler"] * schedulers + ["worker"] * workers + ["producer"]:
             await self._fleet.start(role)
 
-    async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> None:
-        """Wait, hit, and leave to `chores` that what was hit comes back."""
+    async def strike(self, blow: Blow, chores: asyncio.TaskGroup) -> bool:
+        """Wait, hit, and leave to `chores` that what was hit comes back; whether it was hit.
+
+        One that cannot be hit is spared for another.
+        """
         await asyncio.sleep(blow.after)
-        if blow.kind is FaultKind.TERMINATE:
-            targets = await self._at_work(blow.role)
-        else:
-            busy = await self._busy()
-            alive = self._targets(blow.role)
-            # To hit one that has nothing to do would show little.
-            targets = [one for one in alive if one.name in busy] or alive
-        if not targets:
-            return
-        target = targets[int(blow.choice * len(targets))]
-        if blow.kind is FaultKind.STOP:
-            await self._freeze(target)
-            chores.create_task(self._resume(target))
-        else:
-            self._fleet.do(blow.kind, target)
-            self._tell(f"{_WORDS[blow.kind]} {target.name}")
-            chores.create_task(self._replace(target))
+        targets = await self._awaited(blow)
+        first = int(blow.choice * len(targets))
+        for target in targets[first:] + targets[:first]:
+            if await self._hit(blow.kind, target):
+                self._returning[blow.role] += 1
+                is_stop = blow.kind is FaultKind.STOP
+                chores.create_task(self._resume(target) if is_stop else self._replace(target))
+                return True
+        return False
+
+    def end_load(self) -> None:
+        """Have the producer of an open loop send no more, and leave."""
+        self._trial.enough.touch()
 
     async def produced(self, *, within: float) -> bool:
         """Wait until the whole load was sent; whether that came."""
@@ -148,50 +158,73 @@ class Runner:
         alive = self._fleet.alive(role)
         return [one for one in alive if not one.is_stopped and not one.was_ended]
 
-    async def _at_work(self, role: str) -> list[Actor]:
-        """Targets that hold jobs: to ask the others to leave would show little.
-
-        Waits for one, as long as there is work; empty when that is done.
-        """
-        while self._fleet.alive("producer") or await self.live_jobs():
-            busy = await self._busy()
-            if found := [one for one in self._targets(role) if one.name in busy]:
-                return found
+    async def _awaited(self, blow: Blow) -> list[Actor]:
+        """Whom it can hit; waits a while if there is nobody, but somebody will come."""
+        until = time.monotonic() + _PATIENCE
+        while not (found := await self._found(blow)) and time.monotonic() < until:
+            if not await self._may_come(blow):
+                break
             self._fleet.check()
             await asyncio.sleep(_GLANCE)
-        return []
+        return found
 
-    async def _busy(self) -> set[str]:
-        """The workers that hold jobs; none while the store does not answer."""
-        try:
-            return {one.worker for one in await self._engine.sessions() if one.holding}
-        except EngineError:
-            return set()
+    async def _found(self, blow: Blow) -> list[Actor]:
+        """To hit one that holds no jobs would show little; to ask it to leave, nothing."""
+        holding, alive = await self._holding(), self._targets(blow.role)
+        if blow.kind is FaultKind.STOP and len(alive) == 1 < len(self._fleet.alive(blow.role)):
+            return []  # the others stand still already, and nobody would be left at work
+        busy = [one for one in alive if holding[one.name]]
+        return busy if blow.kind is FaultKind.TERMINATE else busy or alive
 
-    async def _freeze(self, target: Actor) -> None:
-        """Stop it with jobs in its hands, if there is such a moment."""
-        try:
-            await self._fleet.stop_when(target, lambda: self.is_busy(target))
-        except ActorFailedError:
-            await self._fleet.stop_when(target, self.is_writable)
-        self._tell(f"{_WORDS[FaultKind.STOP]} {target.name}, for two leases")
+    async def _may_come(self, blow: Blow) -> bool:
+        if self._returning[blow.role] or self._fleet.may_leave(blow.role):
+            return True
+        if blow.kind is not FaultKind.TERMINATE:
+            return False
+        return bool(self._fleet.alive("producer") or await self.live_jobs())
+
+    async def _holding(self) -> Counter[str]:
+        """How many jobs each worker holds; none while the store does not answer."""
+        held: Counter[str] = Counter()
+        with suppress(EngineError):
+            for one in await self._engine.sessions():
+                held[one.worker] += one.holding
+        return held
+
+    async def _hit(self, kind: FaultKind, target: Actor) -> bool:
+        if kind is FaultKind.STOP:
+            return await self._freeze(target)
+        self._fleet.do(kind, target)
+        self._tell(f"{_WORDS[kind]} {target.name}")
+        return True
+
+    async def _freeze(self, target: Actor) -> bool:
+        """Stop it with jobs in its hands, if there is such a moment; whether it stands."""
+        for is_right in (lambda: self.is_busy(target), self.is_writable):
+            try:
+                await self._fleet.stop_when(target, is_right)
+            except ActorFailedError:
+                continue
+            self._tell(f"{_WORDS[FaultKind.STOP]} {target.name}, for two leases")
+            return True
+        return False
 
     async def is_busy(self, worker: Actor) -> bool:
         """It holds enough jobs to make its loss worth seeing, no lock, and awaits no answer."""
         if is_talking(self._trial.talk(worker.name)) or not await self.is_writable():
             return False
-        sessions = await self._engine.sessions()
-        held = sum(one.holding for one in sessions if one.worker == worker.name)
-        return held >= self._trial.concurrency / 8
+        return (await self._holding())[worker.name] >= self._handful
 
     async def _resume(self, target: Actor) -> None:
         await asyncio.sleep(self._trial.lease_seconds * 2)
         self._fleet.do(FaultKind.RESUME, target)
+        self._returning[target.role] -= 1
         self._tell(f"SIGCONT {target.name}: others have its jobs, and it does not know")
 
     async def _replace(self, target: Actor) -> None:
         await self._fleet.ended(target, within=self._trial.drain_seconds + 10)
         await self._fleet.start(target.role)
+        self._returning[target.role] -= 1
 
     async def is_writable(self) -> bool:
         """Whether the store can be written to right now."""

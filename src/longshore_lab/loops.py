@@ -48,6 +48,8 @@ async def arrive(trial: Trial, batches: Iterable[Batch], send: Send) -> None:
             early = trial.due(batch.orders.start) - now()
             if early > 0:
                 await asyncio.sleep(early / 1_000_000)
+            if trial.enough.exists():
+                return
             await places.acquire()
             calls.create_task(call(batch))
 

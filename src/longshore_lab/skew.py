@@ -14,8 +14,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
-__all__ = ["Skew", "SkewedClock"]
+__all__ = ["Clocks", "Skew", "SkewedClock"]
 
 _SOURCE = Path(__file__).with_name("skew.c")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -64,3 +65,36 @@ class Skew:
         clock = SkewedClock(self.library, self.library.with_name(f"{name}.skew"))
         clock.set(seconds)
         return clock
+
+
+class Clocks:
+    """The clocks of a fleet, one for each process.
+
+    With a `spread` they disagree: each is wrong by up to so many seconds of its own.
+    """
+
+    def __init__(self, skew: Skew, seed: int, *, spread: int = 0) -> None:
+        self._skew = skew
+        self._random = Random(seed)
+        self._spread = spread
+        self._ahead = 0
+        self._clocks: list[SkewedClock] = []
+
+    def of(self, name: str) -> SkewedClock:
+        """The clock of a process that is about to start."""
+        clock = self._skew.clock(name, seconds=self._offset())
+        self._clocks.append(clock)
+        return clock
+
+    def scatter(self) -> None:
+        """Set each anew, each differently."""
+        for clock in self._clocks:
+            clock.set(self._offset())
+
+    def set_back(self, seconds: int) -> None:
+        """Set them all back, as on one machine, and those of later processes too."""
+        self._ahead -= seconds
+        self.scatter()
+
+    def _offset(self) -> int:
+        return self._ahead + self._random.randint(-self._spread, self._spread)

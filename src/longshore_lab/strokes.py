@@ -4,10 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
+from typing import NamedTuple
 
 from longshore_lab.records import FaultKind
 
-__all__ = ["ON_A_FILE", "ON_A_SERVER", "PROCESSES", "Harm", "Stroke", "plan"]
+__all__ = [
+    "OF_STORE_AND_WIRE",
+    "ON_A_FILE",
+    "ON_A_SERVER",
+    "PROCESSES",
+    "Harm",
+    "Span",
+    "Stroke",
+    "plan",
+]
 
 _LONGEST = 4.0
 """Seconds a fault of wire, disk or lock lasts at most: well within the lease."""
@@ -24,7 +34,7 @@ class Harm(StrEnum):
     KILL_API = "kill -9 the HTTP service that the producer submits through"
     KILL_RELAY = "kill -9 the relay"
     FILL_DISK = "fill the disk under the store, then free it"
-    SKEW = "set the clocks of all processes by up to five minutes"
+    SKEW = "set the clock of each process, by up to five minutes of its own"
     SET_BACK = "set the machine's clock back by up to ten seconds"
     HOLD_LOCK = "hold the write lock of the file"
     CRASH = "crash the server (pg_ctl stop -m immediate) and start it"
@@ -51,6 +61,8 @@ PROCESSES = {
 ON_A_SERVER = tuple(one for one in Harm if one not in (Harm.SET_BACK, Harm.HOLD_LOCK))
 """A file has no server and no wire, and its clock is that of the processes."""
 ON_A_FILE = (*PROCESSES, Harm.FILL_DISK, Harm.SET_BACK, Harm.HOLD_LOCK)
+OF_STORE_AND_WIRE = frozenset(Harm) - PROCESSES.keys() - {Harm.SKEW, Harm.SET_BACK}
+"""After which the fleet has to be back at work by itself."""
 
 _WEIGHTS: dict[Harm, int] = {
     Harm.KILL_WORKER: 4,
@@ -85,6 +97,14 @@ class Stroke:
     lasts: float
     choice: float
     """Which process, how long a delay, how far a clock: a share of what there is."""
+
+
+class Span(NamedTuple):
+    """From when to when something was not whole, on the clock of the ledgers."""
+
+    began: int
+    whole: int
+    """The same as `began` where nothing has to be mended: a kill, a reset."""
 
 
 def plan(

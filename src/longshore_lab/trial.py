@@ -75,6 +75,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.folder) / "topic"
 
     @property
+    def enough(self) -> Path:
+        """Open loop: once this file is there, no more is sent, though jobs are left."""
+        return Path(self.folder) / "enough"
+
+    @property
     def entrance(self) -> str:
         """Where the producer submits."""
         return f"http://127.0.0.1:{self.door}" if self.door else self.url

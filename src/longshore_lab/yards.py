@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from longshore_lab.disk import SmallDisk, small_disk
+from longshore_lab.ledger import now
 from longshore_lab.servers import PostgresServer
-from longshore_lab.strokes import ON_A_FILE, ON_A_SERVER, Harm, Stroke
+from longshore_lab.strokes import ON_A_FILE, ON_A_SERVER, Harm, Span, Stroke
 from longshore_lab.wires import Wire
 
 __all__ = ["Yard", "open_yard"]
@@ -25,6 +26,12 @@ _FILE_ROOM = 64 * _MIB
 _ROOM_PER_MINUTE = 128 * _MIB
 _GLANCES = 6
 _GLANCE = 0.5
+_TRIES = 20
+_LOCK_WAIT = 10.0
+
+
+_AT_ONCE = frozenset({Harm.RESET, Harm.HALF_OPEN, Harm.LOSE_ANSWERS})
+"""What is done to the connections of one moment; new ones work, and nothing is to be healed."""
 
 
 class Yard:
@@ -39,22 +46,30 @@ class Yard:
         self.direct = ""
         """As whoever judges reaches it, whatever was done to the way there."""
 
-    async def trouble(self, stroke: Stroke) -> bool:
-        """Do it, and make it whole again; False where that is not possible."""
-        if stroke.harm is not Harm.FILL_DISK:
-            return await self.harm(stroke)
-        if self._disk is None:
-            return False
-        self._disk.fill()
-        try:
-            await asyncio.sleep(stroke.lasts)
-        finally:
-            self._disk.free()
-        await self.revive()
-        return True
+    async def trouble(self, stroke: Stroke) -> Span | None:
+        """Do it, and make it whole again; None where that is not possible."""
+        if stroke.harm is Harm.FILL_DISK:
+            return None if self._disk is None else await self._fill(self._disk, stroke.lasts)
+        for _ in range(_TRIES):
+            if done := await self.harm(stroke):
+                return done
+            await asyncio.sleep(_GLANCE)
+        return None
 
-    async def harm(self, stroke: Stroke) -> bool:
-        """What is special to this kind."""
+    async def _fill(self, disk: SmallDisk, seconds: float) -> Span:
+        try:
+            # Wires go through this loop, which must not stand still meanwhile.
+            await asyncio.to_thread(disk.fill)
+            began = now()
+            await asyncio.sleep(seconds)
+        finally:
+            disk.free()
+        whole = now()
+        await self.revive()
+        return Span(began, whole)
+
+    async def harm(self, stroke: Stroke) -> Span | None:
+        """What is special to this kind; None if there was nothing to hit."""
         raise NotImplementedError
 
     async def revive(self) -> None:
@@ -62,9 +77,9 @@ class Yard:
         return
 
     @property
-    def refusals(self) -> int:
-        """How often the store itself said that it had no room, as far as it keeps count."""
-        return 0
+    def refusals(self) -> int | None:
+        """How often the store itself said that it had no room; None if it keeps no count."""
+        return None
 
 
 class _ServerYard(Yard):
@@ -75,15 +90,16 @@ class _ServerYard(Yard):
         self._server = server
         self._wire = wire
 
-    async def harm(self, stroke: Stroke) -> bool:
+    async def harm(self, stroke: Stroke) -> Span | None:
+        began = now()
         match stroke.harm:
             case Harm.CRASH:
                 await asyncio.to_thread(self._server.restart, immediate=True)
+                return Span(began, now())
             case Harm.TERMINATE_BACKENDS:
-                await self._terminate_backends()
+                return Span(began, now()) if await self._terminate_backends() else None
             case _:
-                await self._misbehave(stroke)
-        return True
+                return await self._misbehave(stroke) if self._wire.connections else None
 
     async def revive(self) -> None:
         # A server that finds no room for its log panics, and ends if its recovery finds none.
@@ -97,8 +113,8 @@ class _ServerYard(Yard):
         """By its log."""
         return len(re.findall("No space left on device", self._server.log))
 
-    async def _misbehave(self, stroke: Stroke) -> None:
-        wire = self._wire
+    async def _misbehave(self, stroke: Stroke) -> Span:
+        wire, began = self._wire, now()
         match stroke.harm:
             case Harm.DELAY:
                 wire.delay(0.05 + 0.15 * stroke.choice)
@@ -114,17 +130,21 @@ class _ServerYard(Yard):
                 wire.lose_answers()
         await asyncio.sleep(stroke.lasts)
         wire.heal()
+        return Span(began, began if stroke.harm in _AT_ONCE else now())
 
-    async def _terminate_backends(self) -> None:
+    async def _terminate_backends(self) -> bool:
+        """Whether there were any."""
         with suppress(OSError, asyncpg.PostgresError):  # it may be down, which is worse for it
             connection = await asyncpg.connect(self._server.url())
             try:
-                await connection.execute(
+                ended = await connection.fetch(
                     "select pg_terminate_backend(pid) from pg_stat_activity"
                     " where pid <> pg_backend_pid() and backend_type = 'client backend'"
                 )
             finally:
                 await connection.close()
+            return bool(ended)
+        return False
 
 
 class _FileYard(Yard):
@@ -135,18 +155,21 @@ class _FileYard(Yard):
         self._path = (folder if disk is None else disk.place) / "jobs.db"
         self.url = self.direct = f"sqlite:///{self._path}"
 
-    async def harm(self, stroke: Stroke) -> bool:
+    async def harm(self, stroke: Stroke) -> Span | None:
         with closing(_held(self._path)) as holder:
             try:
                 await asyncio.to_thread(holder.execute, "begin immediate")
             except sqlite3.OperationalError:
-                return False  # others were never done, or there is no room
+                return None  # others were never done, or there is no room
+            began = now()
             await asyncio.sleep(stroke.lasts)
-        return True
+        return Span(began, now())
 
 
 def _held(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        path, timeout=_LOCK_WAIT, isolation_level=None, check_same_thread=False
+    )
 
 
 @asynccontextmanager

@@ -3,13 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
+from longshore.engines import open_engine
+from longshore_lab.aftermath import untold
 from longshore_lab.chaos import Supervisor
-from longshore_lab.strokes import ON_A_SERVER, Harm, Stroke, plan
+from longshore_lab.fleet import Fleet
+from longshore_lab.kill import Runner
+from longshore_lab.ledger import Ledger
+from longshore_lab.strokes import ON_A_SERVER, PROCESSES, Harm, Stroke, plan
+from longshore_lab.trial import Trial
+from longshore_lab.verdict import judge
 from longshore_lab.wires import Wire
 
 PATIENCE = 30.0
@@ -129,6 +137,22 @@ async def test_what_is_swallowed_arrives_when_the_wire_is_healed(
         await other
 
 
+async def test_a_delay_holds_back_both_directions_until_the_wire_is_healed(
+    wire: Wire, phone: Phone
+):
+    line, loop = await phone.connect(), asyncio.get_running_loop()
+    wire.delay(0.05)
+    began = loop.time()
+
+    assert await said_back(line, b"slow") == b"slow"
+
+    # Once on the way there, and once on the way back.
+    assert loop.time() - began >= 0.1
+    wire.delay(PATIENCE * 2)
+    wire.heal()
+    assert await said_back(line, b"quick") == b"quick"
+
+
 async def test_an_answer_is_lost_after_the_server_has_heard(
     wire: Wire, echo: Echo, phone: Phone
 ):
@@ -158,6 +182,23 @@ async def test_half_open_is_silence_for_the_client_and_new_connections_work(
 def test_a_plan_of_chaos_is_the_same_for_its_seed_and_has_every_kind():
     assert plan(7, 180) == plan(7, 180) != plan(8, 180)
     assert {one.harm for one in plan(7, 180)} == set(ON_A_SERVER)
+
+
+async def test_a_signal_that_finds_no_process_is_not_counted_as_sent(tmp_path: Path):
+    trial = Trial(url=f"sqlite:///{tmp_path}/jobs.db", folder=str(tmp_path))
+    engine, nobody = open_engine(trial.url), cast(Any, None)
+    await engine.migrate()
+    book = Ledger(trial.ledgers, "runner", role="runner")
+
+    async with Fleet(trial, book) as fleet, asyncio.TaskGroup() as chores:
+        supervisor = Supervisor(Runner(trial, fleet, engine), nobody, None, Console(quiet=True))
+        for harm in PROCESSES:
+            await supervisor.strike(Stroke(0.0, harm, 0.0, 0.5), chores)
+    verdict = await judge(trial, engine)
+    await engine.close()
+
+    assert supervisor.done.total() == 0
+    assert untold(supervisor.done, verdict.figures).holds
 
 
 async def test_a_clock_that_cannot_be_set_is_not_counted_as_set():

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from longshore_lab import chaos
+from longshore_lab import aftermath, chaos
 from longshore_lab.checkers import CHECKERS
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
 from longshore_lab.experiments.findings import Findings, Promise, Table
@@ -27,6 +27,7 @@ _COUNTED = {
     "retries": "retries",
     "redelivered": "runs after one that was cut off",
     "stale_refused": "late results refused",
+    "past_lease": "runs longer than the lease, renewed and not taken away",
     "overcharged": "jobs charged for what was done to their workers",
     "seconds": "seconds from the first submit to the last settlement",
 }
@@ -34,6 +35,19 @@ _PROMISES = {
     **{one.__name__: one.__doc__ or one.__name__ for one in CHECKERS},
     "relayed": relayed.__doc__ or "",
     "misplaced": "Every job is in exactly one place of the tables.",
+    **{
+        one.__name__: one.__doc__ or one.__name__
+        for one in (aftermath.slow, aftermath.idle, aftermath.untold)
+    },
+}
+_FOLLOWED = {
+    "back_p50": "seconds from whole again to the next claim or settlement, p50",
+    "back_longest": "the same, at the most",
+    "back_last_worker": "the same for the last worker, after faults of store and wire",
+    "taken_longest": "seconds from then until a submission was accepted, at the most",
+    "refused_when_full": "submit calls refused while the disk was full",
+    "no_room": "the server's log says that there was no room",
+    "sent_again": "events shipped twice",
 }
 
 
@@ -58,7 +72,7 @@ def run(stage: Stage, config: Chaos) -> Findings:
         headline=f"{lost} of {accepted:,} jobs lost or doubled over {done} faults on {engines}",
         promises=[*_promises(found), *_breadth(found)],
         results=found,
-        tables=[_counts(found), _faults(found)],
+        tables=[_counts(found), _faults(found), _aftermath(found)],
     )
 
 
@@ -66,24 +80,23 @@ def _tried(stage: Stage, config: Chaos, engine: str) -> dict[str, Any]:
     harms = chaos.HARMS[engine]
     strokes = chaos.plan(config.seed, config.minutes * 60, of=harms)
     with tempfile.TemporaryDirectory(prefix="longshore-chaos-") as name:
-        _, verdict, done = asyncio.run(
+        _, verdict, told = asyncio.run(
             chaos.run(
                 strokes,
                 Path(name),
                 Console(quiet=True),
                 kind=engine,
-                seed=config.seed,
-                rate=config.rate,
+                load=chaos.Load(config.seed, config.rate),
             )
         )
     stage.say(f"{_NAMES[engine]}: {verdict.figures.accepted:,} jobs, {len(strokes)} faults")
     checked = {name: one.checked for name, one in verdict.findings.items()}
-    return {**verdict.document(), "faults": done, "planned": len(strokes), "checked": checked}
+    return {**verdict.document(), **told, "planned": len(strokes), "checked": checked}
 
 
 def _times(one: dict[str, Any]) -> int:
     """How many faults were done."""
-    return sum(one["faults"].get(harm.name.lower(), 0) for harm in Harm)
+    return sum(one["faults"].values())
 
 
 def _promises(found: dict[str, dict[str, Any]]) -> list[Promise]:
@@ -122,14 +135,20 @@ def _counts(found: dict[str, dict[str, Any]]) -> Table:
 
 
 def _faults(found: dict[str, dict[str, Any]]) -> Table:
-    names = [(harm.name.lower(), str(harm)) for harm in Harm]
-    names += [("no_room", "the server found no room"), ("sent_again", "events shipped twice")]
     rows = [
-        [words, *(str(one["faults"].get(name, "–")) for one in found.values())]
-        for name, words in names
+        [str(harm), *(str(one["faults"].get(harm.name.lower(), "–")) for one in found.values())]
+        for harm in Harm
     ]
     head = ["what", *(_NAMES[name] for name in found)]
     return Table("What was done, and how often", head, rows)
+
+
+def _aftermath(found: dict[str, dict[str, Any]]) -> Table:
+    rows = [
+        [words, *("–" if one[name] is None else f"{one[name]:,}" for one in found.values())]
+        for name, words in _FOLLOWED.items()
+    ]
+    return Table("What followed", ["what", *(_NAMES[name] for name in found)], rows)
 
 
 EXPERIMENT = Experiment(
