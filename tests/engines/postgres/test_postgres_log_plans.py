@@ -1,4 +1,4 @@
-"""What the audit log and webhooks look at, when there are many entries and endpoints."""
+"""What the audit log and webhooks look at, when there is nothing and when there is much."""
 
 from collections.abc import AsyncIterator
 
@@ -30,6 +30,8 @@ LOOKS = (
     (SQL.audit_oldest, 0, 100, 1_000),
     (SQL.audit_cut, 0, 100),
 )
+KEPT_AFTER = 6
+"""Calls of a prepared statement after which the server keeps its plan."""
 
 
 @pytest.fixture(params=["never looked at", "vacuumed"])
@@ -54,3 +56,23 @@ async def test_a_look_into_the_log_or_at_an_endpoint_reads_no_table_whole(
 
     assert [look for look, plan in told.items() if "Seq Scan" in plan] == []
     assert [look for look, plan in told.items() if unbounded(plan)] == []
+
+
+async def test_no_plan_that_was_made_for_empty_tables_outlives_their_next_analyze(
+    connection: Connection, request: pytest.FixtureRequest
+):
+    """Where a table was never analyzed, the plan for the empty one does for the full one."""
+    await tell_plans(connection)
+    plans = Plans(connection)
+    kept = [(await connection.prepare(look), given) for look, *given in LOOKS]
+    for prepared, given in kept:
+        for _ in range(KEPT_AFTER):
+            await prepared.fetch(*given)
+    for statement in FILL:
+        await connection.execute(statement)
+    if "vacuumed" in request.node.name:
+        await connection.execute("analyze longshore.webhook, longshore.audit")
+
+    told = [await plans.told_by(prepared, *given) for prepared, given in kept]
+
+    assert [plan for plan in told if "Seq Scan" in plan or unbounded(plan)] == []

@@ -4,7 +4,8 @@ No statistics are taken in between: a plan made for empty tables must do for ful
 """
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from itertools import cycle
 
 import asyncpg
 import pytest
@@ -12,18 +13,19 @@ from msgspec.structs import replace
 from plans import Plans, forget_statistics, tell_plans, unbounded
 
 from longshore.core import settle
-from longshore.core.job import NewJob
+from longshore.core.job import Claim, Failure, NewJob, Settlement
+from longshore.core.rank import first_ranks
 from longshore.engines.postgres import batch
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.holding import Book
-from longshore.engines.postgres.keying import asked
+from longshore.engines.postgres.keying import asked, keyed, lined
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import submit_in
 from longshore.testing.factories import a_job
 
-CLAIMED = "select * from longshore.claimed($1, 2) where part > 0"
+CLAIMED = "select * from longshore.claimed($1, $2) where part > 0"
 HELD = "select sum(size) from longshore.claim where token = $1 and number > 2"
 SMALL = {"pause_pkey", "waiting_pkey", "breaker_pkey"}
 """Indexes with a row per pause, per worker that waits, or per type with a breaker."""
@@ -32,6 +34,18 @@ LIMIT = """insert into longshore.flow (queue, settings)
 FAIR = (
     """insert into longshore.flow (queue, settings) values ('default', '{"order": "fair"}')"""
 )
+KEYS = """
+    insert into longshore.idempotency
+    select 'x', s::text, 'a', gen_random_uuid(), s, s from generate_series(1, 3000) s;
+    insert into longshore.uniqueness
+    select 'x', s::text, gen_random_uuid() from generate_series(1, 3000) s;
+    insert into longshore.journal
+    select 1000 + s, 1, 1, '{1}', '{1}', '{1}', '{1}', '{1}' from generate_series(1, 3000) s;
+    insert into longshore.result select s, 0, 'a' from generate_series(1, 3000) s;
+    insert into longshore.attempt
+    select s, 0, 1, 1, 'failed' from generate_series(1, 3000) s
+"""
+WHY, TIMES = Failure("ValueError", "no"), {"started_at": 1, "finished_at": 2}
 FULL = 3_000
 """Spans of one job that wait, and as many jobs that are held."""
 
@@ -148,12 +162,12 @@ async def test_claims_and_settles_read_no_whole_table(
 
     plan = Plan(book, 0.0)
     told = await plans.of(SQL.exchange, *exchange(session, 2, plan, 700))
-    rows = await connection.fetch(CLAIMED, session[0])
+    rows = await connection.fetch(CLAIMED, session[0], 2)
     claims = book.add(2, rows, 0.0)
     plan = Plan(book, 0.0)
     plan.settle(settle.succeeded(one, started_at=1, finished_at=2) for one in claims)
     told += await plans.of(SQL.exchange, *exchange(session, 3, plan, 700))
-    told += await plans.of(CLAIMED, session[0])
+    told += await plans.of(CLAIMED, session[0], 2)
     await connection.execute(LIMIT)
     limited = await plans.of(SQL.exchange, *exchange(session, 4, Plan(book, 0.0), 700))
 
@@ -165,6 +179,117 @@ async def test_claims_and_settles_read_no_whole_table(
     assert whole_tables(told) == []
     assert set(unbounded(empty + told)) <= SMALL
     assert {"ready_head", "claim_pkey"} <= set(re.findall(r"Scan using (\w+)", told))
+
+
+ENDS: tuple[Callable[[Claim], Settlement], ...] = (
+    lambda one: settle.failed(one, WHY, delay=1_000_000, **TIMES),
+    settle.released,
+    lambda one: settle.killed(one, WHY, "no use", **TIMES),
+    lambda one: settle.snoozed(one, 5_000_000, **TIMES),
+    lambda one: settle.succeeded(one, result=b"1", **TIMES),
+)
+
+
+async def claimed(
+    connection: Connection, session: tuple[int, int], book: Book, number: int
+) -> list[Claim]:
+    await connection.fetch(SQL.exchange, *exchange(session, number, Plan(book, 0.0), 60))
+    rows = await connection.fetch(CLAIMED, session[0], number)
+    return book.add(number, rows, 0.0)
+
+
+async def settled_in_every_way(
+    connection: Connection, plans: Plans, session: tuple[int, int], number: int
+) -> str:
+    """A third of the claims at a time: told of by the journal, trimmed, let go, forgotten."""
+    book, told = Book(), ""
+    claims = await claimed(connection, session, book, number)
+    ends = [end(one) for end, one in zip(cycle(ENDS), claims, strict=False)]
+    turns = [(0.0, ends[::3]), (9.0, ends[1::3]), (9.0, ends[2::3]), (9.0, [])]
+    for turn, (moment, some) in enumerate(turns, start=number + 1):
+        plan = Plan(book, moment)
+        plan.start([(one.handle, one.delivery) for one in claims[-5:]])
+        plan.settle(some)
+        told += await plans.of(SQL.exchange, *exchange(session, turn, plan, 0))
+        plan.commit(1)
+    return told
+
+
+async def test_settles_in_every_way_read_no_whole_table(
+    connection: Connection, plans: Plans
+) -> None:
+    session = await open_session(connection)
+    await connection.fetch(SQL.submit, *together([a_job() for _ in range(30)]))
+    empty = await settled_in_every_way(connection, plans, session, 1)
+    await fill(connection)
+    await connection.execute(KEYS)
+
+    filled = await settled_in_every_way(connection, plans, session, 6)
+
+    for plan in (empty, filled):
+        assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= SMALL
+        for name in ("scheduled", "ready", "finished", "attempt", "journal", "result"):
+            assert f"Insert on {name}" in plan
+        for change in ("Update on claim", "Delete on claim", "Delete on journal"):
+            assert change in plan
+
+
+async def test_submits_with_keys_read_no_whole_table(
+    connection: Connection, plans: Plans
+) -> None:
+    async def told(name: str) -> str:
+        some = {"idempotency_key": name, "fingerprint": b"f"}, {"unique_key": name}, {}
+        jobs = [a_job(**one) for one in some]
+        plan = await plans.of(SQL.submit_keyed, *keyed(jobs), *together(jobs)[1:])
+        jobs = [a_job(ordering_key="k", **one) for one in ({}, {"unique_key": f"{name}2"})]
+        given = [*keyed(jobs), *together(jobs)[1:], *lined(jobs)]
+        return plan + await plans.of(SQL.submit_lined, *given)
+
+    empty = await told("first")
+    await fill(connection)
+    await connection.execute(KEYS)
+
+    for plan in (empty, await told("second")):
+        assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= SMALL
+        for name in ("idempotency", "uniqueness", "segment", "line"):
+            assert f"Insert on {name}" in plan
+
+
+async def test_a_completion_reads_no_whole_table(connection: Connection, plans: Plans) -> None:
+    session = await open_session(connection)
+
+    async def told(number: int) -> str:
+        (claim, *_) = await claimed(connection, session, Book(), number)
+        job = (claim.handle, claim.delivery, 1, b"result", b"event", session[1])
+        return await plans.of(SQL.complete, session[0], None, number, *job)
+
+    await connection.fetch(SQL.submit, *together([a_job()]))
+    empty = await told(1)
+    await fill(connection)
+    await connection.execute(KEYS)
+    filled = await told(2)
+    filled += await plans.of(SQL.completed, session[0], 2)
+
+    for plan in (empty, filled):
+        assert whole_tables(plan) == []
+        assert set(unbounded(plan)) <= SMALL
+        assert "Insert on journal" in plan
+        assert "Insert on result" in plan
+
+
+async def test_an_estimate_of_depths_reads_the_fronts(
+    connection: Connection, plans: Plans
+) -> None:
+    await fill(connection)
+
+    plan = await plans.of(SQL.counts_bounded, 5_000, 100, first_ranks())
+
+    # What is held is read whole, and of what is put off no more than the bound.
+    looked_at = set(re.findall(r"Seq Scan on (\w+)", plan))
+    assert looked_at <= {"journal", "claim", "tally", "scheduled", "parked", "fact"}
+    assert {"ready_head", "segment_pkey"} <= set(re.findall(r"using (\w+)", plan))
 
 
 async def test_the_claim_of_a_session_that_was_woken_is_three_statements(
@@ -201,7 +326,7 @@ async def test_claims_do_not_see_what_is_parked_and_a_line_is_read_at_its_front(
           from generate_series(1, 200000) g""")
 
     claimed = await plans.of(SQL.exchange, *exchange(session, 2, Plan(book, 0.0), 10))
-    (claim,) = book.add(2, await connection.fetch(CLAIMED, session[0]), 0.0)
+    (claim,) = book.add(2, await connection.fetch(CLAIMED, session[0], 2), 0.0)
     plan = Plan(book, 0.0)
     plan.settle([settle.succeeded(claim, started_at=1, finished_at=2)])
     settled = await plans.of(SQL.exchange, *exchange(session, 3, plan, 0))
