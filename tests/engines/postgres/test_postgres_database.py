@@ -3,11 +3,13 @@
 import asyncio
 import socket
 import time
+from random import Random
 
 import asyncpg
 import pytest
 from calls import OURS, Fetch, make_table, total, until
 
+from longshore.engines.postgres.connecting import Connector
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.faults import sqlstate
 from longshore.errors import (
@@ -354,6 +356,27 @@ async def test_while_a_server_is_away_it_is_not_asked_again_and_again() -> None:
     assert 3 <= asked <= 10
     await database.close()
     server.close()
+
+
+async def test_processes_that_lost_a_server_do_not_knock_in_step(unused_tcp_port: int) -> None:
+    url = f"postgresql://u@127.0.0.1:{unused_tcp_port}/d"
+    back: list[int] = []
+
+    async def knock(seed: int) -> float:
+        connector, begin = Connector(url, rng=Random(seed)), time.monotonic()
+        for _ in range(5):
+            with pytest.raises(ConnectionRefusedError):
+                await connector.open()
+        back.append(seed)
+        return time.monotonic() - begin
+
+    took = await asyncio.gather(knock(5), knock(4))
+
+    rngs = Random(5), Random(4)
+    pauses = [sum(0.05 * 2**n * rng.uniform(0.5, 1.0) for n in (1, 2, 3, 4)) for rng in rngs]
+    assert [one >= least for one, least in zip(took, pauses, strict=True)] == [True, True]
+    assert back == [4, 5]
+    assert len({Connector(url).jitter(1.0) for _ in range(9)}) == 9
 
 
 async def test_a_server_that_accepts_and_says_nothing_is_given_up(

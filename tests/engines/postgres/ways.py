@@ -1,5 +1,6 @@
 """Every driver that people submit through: a connection in a transaction, and its use."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, contextmanager
@@ -8,7 +9,12 @@ from typing import Any
 import asyncpg
 import psycopg
 import sqlalchemy
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import (
+    AsyncSession,
+    async_scoped_session,
+    async_sessionmaker,
+    create_async_engine,
+)
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
@@ -145,6 +151,19 @@ def by_async_orm(driver: str) -> Any:
     return way
 
 
+def by_async_scoped_session(driver: str) -> Any:
+    @asynccontextmanager
+    async def way(url: str) -> AsyncIterator[Way]:
+        engine = create_async_engine(alchemical(url, driver), poolclass=NullPool)
+        one = async_scoped_session(async_sessionmaker(engine), scopefunc=asyncio.current_task)
+        try:
+            yield Way(one, _text(one.execute), one.commit, one.rollback)
+        finally:
+            await one.remove()
+
+    return way
+
+
 WAYS = {
     "asyncpg": by_asyncpg,
     "asyncpg pool": by_asyncpg_pool,
@@ -158,4 +177,6 @@ WAYS = {
     "async SQLAlchemy core, asyncpg": by_async_core("asyncpg"),
     "async SQLAlchemy ORM, psycopg": by_async_orm("psycopg"),
     "async SQLAlchemy ORM, asyncpg": by_async_orm("asyncpg"),
+    "async SQLAlchemy scoped session, psycopg": by_async_scoped_session("psycopg"),
+    "async SQLAlchemy scoped session, asyncpg": by_async_scoped_session("asyncpg"),
 }
