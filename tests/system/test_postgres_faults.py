@@ -107,20 +107,27 @@ async def test_twenty_crashes_that_take_claims_back_let_no_job_run_twice(tmp_pat
             server, tmp_path, crashes(20, when=once_a_claim_is_unwritten), prepared_by=CLAIMS,
             batch=3, pace=0.15, slow_scale=0.5,
         )  # fmt: skip
-        restored = await asked(site.trial.url, "select from public.restored")
+        told = await asked(site.trial.url, "select from public.restored")
 
-    log.info("claims that were made again: %s", restored)
-    assert restored != "SELECT 0"
+    restored = int(told.removeprefix("SELECT "))
+    log.info("claims that were made again: %d", restored)
+    # Ten and twelve in the runs that were looked at.
+    assert restored >= 5
     assert max(site.back_after) < BACK_WITHIN
 
 
+# A keeper renews by a call, a worker in a transaction, whose last statement is its commit.
 HIT = f"""
-    select {{how}}(pid) from pg_stat_activity
+    select {{how}}(a.pid), a.state,
+           case when a.application_name <> 'longshore' then substr(a.application_name, 11)
+                when a.state = 'idle' and a.query like '-- session_renew:%' then 'keeper'
+                else 'pool' end as role
+      from pg_stat_activity a
      where {OURS} and ($1 = '' or state = $1) order by random() limit 1
 """
 
 
-HOWS = ("pg_terminate_backend", "pg_cancel_backend")
+END, INTERRUPT = "pg_terminate_backend", "pg_cancel_backend"
 
 
 def hits(times: int, *hows: str) -> Trouble:
@@ -130,9 +137,13 @@ def hits(times: int, *hows: str) -> Trouble:
         rng = Random(times)
         async with site.observer() as observer:
             for _ in range(times):
-                statement = HIT.format(how=rng.choice(hows))
-                await observer.fetch(statement, rng.choice(["", "active", "active"]))
+                how = rng.choice(hows)
+                state = rng.choice(["", "active", "active"])
+                for hit in await observer.fetch(HIT.format(how=how), state):
+                    # To interrupt one that does nothing does nothing.
+                    site.hit[hit["role"]] += how == END or hit["state"] == "active"
                 await asyncio.sleep(rng.expovariate(1 / 0.03))
+        log.info("hit: %s", site.hit)
         await site.everyone_works()
 
     return trouble
@@ -142,15 +153,20 @@ def hits(times: int, *hows: str) -> Trouble:
 async def test_connections_that_are_hit_at_any_point_lose_and_double_nothing(
     server: PostgresServer, tmp_path: Path
 ):
-    await faced(server, tmp_path, hits(120, *HOWS))
+    await faced(server, tmp_path, hits(120, END, INTERRUPT))
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize(
+    ("how", "roles"),
+    [(END, {"lane", "pool", "listener", "keeper"}), (INTERRUPT, {"lane", "pool"})],
+)
 async def test_thousands_of_hits_on_connections_lose_and_double_nothing(
-    server: PostgresServer, tmp_path: Path, how: str
+    server: PostgresServer, tmp_path: Path, how: str, roles: set[str]
 ):
-    await faced(server, tmp_path, hits(3_000, how))
+    site = await faced(server, tmp_path, hits(3_000, how), lease_seconds=20.0)
+
+    assert roles <= set(+site.hit)
 
 
 @pytest.mark.prove
@@ -162,7 +178,7 @@ async def test_a_server_without_free_connections_holds_up_the_work_and_no_more(
             hogs: list[asyncpg.Connection] = []
             # Whoever loses a connection now finds that another took its place.
             for _ in range(60):
-                await observer.fetch(HIT.format(how="pg_terminate_backend"), "")
+                await observer.fetch(HIT.format(how=END), "")
                 try:
                     hogs.append(await asyncpg.connect(site.trial.url))
                 except asyncpg.TooManyConnectionsError:
