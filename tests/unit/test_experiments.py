@@ -1,6 +1,7 @@
 """Experiments leave data, and what is drawn and told comes from those and from nothing else."""
 
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as Xml
@@ -308,13 +309,38 @@ def test_an_experiment_that_says_nothing_of_a_bound_says_how_busy_the_machine_wa
     assert "The machine was busy before it began (load 15" in page.judged(LOSS, tmp_path)
 
 
+def git(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="session")
+def history() -> None:
+    """The commits of this tree, all of them. A copy without them cannot be asked."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("no git history here")
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+        pytest.skip("a shallow clone does not know its history")
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
+def test_every_run_that_is_kept_is_of_a_commit_that_led_here(path: Path):
+    commit = msgspec.json.decode(path.read_bytes(), type=Record).commit.removesuffix("+")
+
+    assert git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0, f"no commit {commit}"
+    assert git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0, commit
+
+
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
 def test_every_run_that_is_kept_says_whence_it_is(path: Path):
     record = msgspec.json.decode(path.read_bytes(), type=Record)
 
     assert record.name == path.stem
     assert re.fullmatch(r"[0-9a-f]{12}\+?", record.commit)
-    assert record.is_quick or not record.commit.endswith("+"), "of no commit"
+    is_a_trial = record.is_quick and not record.planted
+    assert is_a_trial or not record.commit.endswith("+"), "of no commit"
     assert record.config["seed"] == record.seed
     assert record.seconds > 0
     assert record.machine.cores > 0
