@@ -1,6 +1,8 @@
 """A completion whose worker is killed, or whose connection is cut, at the worst moment."""
 
 import asyncio
+import json
+import os
 import re
 import signal
 import sys
@@ -24,6 +26,7 @@ from longshore.core.state import State
 from longshore.errors import (
     EngineUnavailableError,
 )
+from longshore.testing.harness import eventually
 
 SCRIPT = str(Path(__file__).with_name("transaction_process.py"))
 
@@ -53,6 +56,46 @@ async def test_a_job_is_run_again_exactly_if_its_worker_was_killed_before_the_co
     assert (job.state, job.delivery) == (State.SUCCEEDED, 1 if when == "after" else 2)
     assert await db.fetchval("select count(*) from longshore.claim") == 0
     assert await db.fetchval("select count(*) from longshore.journal") == 0
+    await assert_in_order(db)
+
+
+async def a_worker(url: str, log: Path) -> asyncio.subprocess.Process:
+    """A worker with a keeper, as the command line starts them; both write into the log."""
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    words = ["worker", "--json", "--lease", "60s", "--url", url, "--app", "transaction_app:app"]
+    with log.open("wb") as errors:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "longshore", *words),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stderr=errors,
+        )
+
+
+def logged(log: Path, event: str) -> list[dict[str, Any]]:
+    whole, _, _ = log.read_text().rpartition("\n")
+    lines = [json.loads(line) for line in whole.splitlines()]
+    return [line for line in lines if line["event"] == event]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="keepers are for Linux")
+async def test_a_keeper_that_reports_a_death_after_the_commit_frees_no_job(
+    app: Longshore, url: str, db: Any, tmp_path: Path
+) -> None:
+    (handle,) = await submitted(app)
+    log = tmp_path / "log"
+    process = await a_worker(url, log)
+
+    async with asyncio.timeout(60):
+        assert await process.wait() == -signal.SIGKILL
+    (died,) = await eventually(lambda: logged(log, "worker died, its jobs are free"), within=60)
+
+    job = await handle.get()
+    assert (job.state, job.delivery, job.crashes) == (State.SUCCEEDED, 1, 0)
+    assert died["crashed"] == 0
+    assert await written(db) == [0]
+    for table in ("session", "claim", "journal", "ready", "scheduled"):
+        assert await db.fetchval(f"select count(*) from longshore.{table}") == 0
     await assert_in_order(db)
 
 
