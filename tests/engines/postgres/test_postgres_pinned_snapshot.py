@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -73,8 +72,10 @@ async def worker(engine: Engine) -> ManualWorker:
     return await a_worker(engine)
 
 
-async def pages_of_a_claim(db: Connection, fair: str = "{}") -> int:
-    what = "1767225600000000, '{default}', '{noop}', 5, null"
+async def pages_of_a_claim(
+    db: Connection, fair: str = "{}", types: tuple[str, ...] = ("noop",)
+) -> int:
+    what = f"1767225600000000, '{{default}}', '{{{','.join(types)}}}', 5, null"
     claim = f"longshore.claim(99, 1, {what}, '{fair}')"
     transaction = db.transaction()
     await transaction.start()
@@ -178,50 +179,122 @@ async def test_what_comes_to_a_queue_that_was_empty_is_found_by_a_worker_of_many
     assert len(await worker.claim(1)) == 1
 
 
-@pytest.mark.parametrize(
-    ("types", "seconds"), [(MANY, 1), (("noop", "rare"), 5)], ids=["many types", "few types"]
-)
-async def test_a_type_that_is_not_noted_is_looked_for_after_a_second(
-    engine: Engine, db: Connection, types: tuple[str, ...], seconds: int
+@pytest.mark.parametrize("types", [("mail",), ("mail", *MANY[1:])], ids=["one", "many"])
+async def test_what_another_worker_serves_is_found_at_once(
+    engine: Engine, db: Connection, worker: ManualWorker, types: tuple[str, ...]
 ) -> None:
+    other = await a_worker(engine, name="other", types=types)
     await engine.submit([a_job()])
+    assert len(await worker.claim(1)) == 1
+    noted = await db.fetch("select distinct type from longshore.horizon where all_at > now()")
+    mail = a_job(type="mail")
+    await engine.submit([mail])
 
-    await db.execute(
-        "select longshore.look_ahead('default', $1, $2, interval '1 millisecond')",
-        list(types),
-        await engine.now(),
-    )
+    claims = await other.claim(5)
 
-    lasts = await db.fetchval("select max(all_at) - clock_timestamp() from longshore.horizon")
-    assert timedelta(seconds=seconds - 1) < lasts <= timedelta(seconds=seconds)
+    assert {row["type"] for row in noted} == {"", "noop"}
+    assert [one.id for one in claims] == [mail.id]
+
+
+async def test_types_without_notes_cost_a_look_each(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.submit([a_job(), a_job()])
+    assert len(await worker.claim(1)) == 1
+
+    await pages_of_a_claim(db, types=MANY)  # the first call reads the catalogue
+    assert await pages_of_a_claim(db, types=MANY) < QUICK + 10 * len(MANY)
+
+
+async def test_a_type_that_takes_long_to_look_for_is_added_to_the_notes(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.submit([a_job(), a_job(), a_job()])
+    assert len(await worker.claim(1)) == 1
+    await db.execute("delete from longshore.horizon where type = 'noop'")
+
+    assert len(await worker.claim(1)) == 1
+
+    noted = await db.fetch("select type, all_at from longshore.horizon")
+    assert len(noted) == 36
+    assert len({row["all_at"] for row in noted}) == 1
+    await pages_of_a_claim(db)
+    assert await pages_of_a_claim(db) < QUICK
 
 
 @pytest.fixture
 async def someone(new_postgres_url: str) -> AsyncIterator[Connection]:
-    """Has a transaction open."""
+    """Another worker's connection."""
     connection = await asyncpg.connect(new_postgres_url)
-    async with connection.transaction():
-        yield connection
+    yield connection
     await connection.close()
 
 
-async def test_a_claim_waits_for_no_notes_that_another_changes(
-    engine: Engine, worker: ManualWorker, someone: Connection
+LOOK_AHEAD = "select longshore.look_ahead('default', '{noop}', $1, interval '1 millisecond')"
+CHANGED = "select count(*) from longshore.horizon where xmin = pg_current_xact_id()::xid"
+
+
+async def test_a_claim_leaves_notes_that_another_changes_and_waits_for_none(
+    engine: Engine, db: Connection, worker: ManualWorker, someone: Connection
 ) -> None:
     await engine.submit([a_job()])
     assert len(await worker.claim(1)) == 1
-    held = await someone.execute("update longshore.horizon set low = low")
-    await engine.submit([a_job(), a_job(type="other"), a_job()])  # a span that has to be parted
+    await db.execute("update longshore.horizon set low = low - 60000000")
+    await engine.submit([a_job()])
+    async with someone.transaction():
+        await someone.execute(LOOK_AHEAD, await engine.now())
+        changed = await someone.fetchval(CHANGED)
+        await engine.submit([a_job(), a_job(type="other"), a_job()])  # has to be parted
 
-    async with asyncio.timeout(5):
-        claims = await worker.claim(5)
+        async with asyncio.timeout(5):
+            claims = await worker.claim(5)
 
-    assert held != "UPDATE 0"
-    assert len(claims) == 2
+    assert changed == 1
+    assert len(claims) == 3
+    assert await db.fetchval("select count(*) from longshore.horizon") == 36
+
+
+async def test_all_is_found_after_a_span_was_parted_while_another_changed_the_notes(
+    engine: Engine, db: Connection, worker: ManualWorker, someone: Connection
+) -> None:
+    await engine.submit([a_job()])
+    assert len(await worker.claim(1)) == 1
+    await db.execute("update longshore.horizon set low = low - 60000000")
+    await engine.submit([a_job()])
+    async with someone.transaction():
+        await someone.execute(LOOK_AHEAD, await engine.now())
+        await engine.submit([a_job(), a_job(type="other"), a_job()])
+        await worker.claim(5)
+    urgent = [a_job(priority=1), a_job(priority=1)]
+    mixed = [a_job(), a_job(type="more"), a_job()]
+    for jobs in ([urgent[0]], [urgent[1]], mixed):
+        await engine.submit(jobs)
+
+    claims = await worker.claim(10)
+
+    wanted = [*urgent, mixed[0], mixed[2]]
+    assert [one.id for one in claims] == [job.id for job in wanted]
+
+
+async def test_the_notes_of_a_parted_span_are_forgotten_with_all_that_are_old(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.submit([a_job()])
+    assert len(await worker.claim(1)) == 1
+    await db.execute("""
+        insert into longshore.horizon
+        select q.queue, 'noop', 1, 2, now() + q.lasts
+          from (values ('old', -interval '1 hour'), ('new', interval '1 hour')) q (queue, lasts)
+        """)
+
+    await db.execute("select longshore.forget_horizon('default')")
+
+    left = await db.fetch("select queue from longshore.horizon")
+    assert [row["queue"] for row in left] == ["new"]
 
 
 @pytest.mark.parametrize("age", ["1 hour", "-1 hour"], ids=["old", "new"])
-async def test_notes_that_another_changes_are_left_to_it(
+async def test_notes_that_another_forgets_are_left_to_it(
     engine: Engine, db: Connection, worker: ManualWorker, someone: Connection, age: str
 ) -> None:
     await engine.submit([a_job(), a_job()])
@@ -232,13 +305,38 @@ async def test_notes_that_another_changes_are_left_to_it(
         age,
     )
     before = await db.fetch("select * from longshore.horizon order by 1, 2, 3")
-    await someone.execute("delete from longshore.horizon")
 
-    async with asyncio.timeout(5):
-        await db.execute(
-            "select longshore.look_ahead('default', '{noop}', $1, interval '1 millisecond')",
-            await engine.now(),
-        )
+    async with someone.transaction():
+        await someone.execute("select longshore.forget_horizon('default')")
+        async with asyncio.timeout(5):
+            await db.execute(LOOK_AHEAD, await engine.now())
+            await db.execute("select longshore.forget_horizon('elsewhere')")
+        after = await db.fetch("select * from longshore.horizon order by 1, 2, 3")
 
     assert len(before) == 36
-    assert await db.fetch("select * from longshore.horizon order by 1, 2, 3") == before
+    assert after == before
+    assert await db.fetchval("select count(*) from longshore.horizon") == 0
+
+
+async def test_two_that_forget_notes_of_two_queues_in_turn_do_not_wait_for_each_other(
+    engine: Engine, db: Connection, someone: Connection
+) -> None:
+    look_ahead = "select longshore.look_ahead($1, '{noop}', $2, interval '1 millisecond')"
+    forget = "select longshore.forget_horizon($1)"
+    now = await engine.now()
+    for queue in ("one", "two", "three"):
+        await db.execute(look_ahead, queue, now)
+    noted = await db.fetch("select distinct queue from longshore.horizon")
+
+    async with asyncio.timeout(5), db.transaction(), someone.transaction():
+        await db.execute(forget, "one")
+        await someone.execute(forget, "two")
+        for queue in ("two", "one"):
+            await db.execute(forget, queue)
+            await db.execute(look_ahead, queue, now)
+            await someone.execute(forget, queue)
+            await someone.execute(look_ahead, queue, now)
+
+    left = await db.fetch("select queue, count(*) from longshore.horizon group by queue")
+    assert len(noted) == 3
+    assert {row["queue"]: row["count"] % 18 for row in left} == {"one": 0, "three": 0}
