@@ -16,8 +16,9 @@ from longshore_lab.servers import PostgresServer, ServerError, free_port, give, 
 __all__ = ["PgBouncer"]
 
 _START_SECONDS = 20.0
-# Each transaction meets the session that rested longest, so what one leaves behind is missed
-# by the next; nothing that a client wants of its session at the start is passed over.
+# A client whose transactions follow each other gets the same session every time, and would find
+# what it left there: so each transaction is followed by a reset. Transactions at one time meet
+# all sessions in turn. Nothing that a client wants of its session at the start is passed over.
 _SETTINGS = """\
 [databases]
 * = host={socket} port={server} user=postgres
@@ -30,6 +31,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {sessions}
 server_round_robin = 1
+server_reset_query_always = 1
 max_client_conn = 500
 """
 

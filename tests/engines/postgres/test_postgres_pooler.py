@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 
 from longshore import Longshore
@@ -108,6 +109,26 @@ async def test_a_url_that_does_not_tell_of_the_pooler_is_told_how_to(url: str) -
     with pytest.raises(ConfigError, match="pgbouncer=on"):
         await database.fetch("select 1")
     await database.close()
+
+
+async def test_what_a_transaction_prepared_is_unknown_to_the_next(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.fetch("select $1::int", 1)
+
+    with pytest.raises(asyncpg.InvalidSQLStatementNameError):
+        await connection.fetch("select $1::int", 1)
+    await connection.close()
+
+
+async def test_what_a_transaction_leaves_in_its_session_is_gone_for_the_next(url: str) -> None:
+    connection = await asyncpg.connect(url, statement_cache_size=0)
+    await connection.execute("create temp table left_behind (n int)")
+    await connection.execute("set work_mem = '123kB'")
+
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await connection.fetch("select * from left_behind")
+    assert await connection.fetchval("show work_mem") != "123kB"
+    await connection.close()
 
 
 async def test_a_worker_that_cannot_listen_looks_by_itself(url: str) -> None:
