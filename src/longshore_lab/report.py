@@ -12,6 +12,11 @@ from longshore_lab.verdict import Verdict
 
 __all__ = ["examples", "promises", "show"]
 
+_WORDS = {
+    **{one.__name__: (one.__doc__ or one.__name__).rstrip(".") for one in CHECKERS},
+    "misplaced": "Every job is in exactly one place of the tables",
+}
+
 
 def show(console: Console, trial: Trial, verdict: Verdict, *, next_step: str = "") -> None:
     """Print the verdict for someone who has never heard of the queue before.
@@ -85,12 +90,12 @@ def promises(verdict: Verdict) -> Table:
     table.add_column("what was promised")
     table.add_column("checked", justify="right", no_wrap=True, style="dim")
     table.add_column("broken", justify="right", no_wrap=True)
-    for checker in CHECKERS:
-        finding = verdict.findings[checker.__name__]
-        mark = ("✓ ", "green") if finding.holds else ("✗ ", "bold red")
-        promise = (checker.__doc__ or checker.__name__).rstrip(".")
-        broken = Text(f"{finding.violations:,}", mark[1])
-        table.add_row(Text.assemble(mark, promise), f"{finding.checked:,}", broken)
+    for name, words in _WORDS.items():
+        # Only a store in tables has a finding of them.
+        if finding := verdict.findings.get(name):
+            mark = ("✓ ", "green") if finding.holds else ("✗ ", "bold red")
+            broken = Text(f"{finding.violations:,}", mark[1])
+            table.add_row(Text.assemble(mark, words), f"{finding.checked:,}", broken)
     return table
 
 

@@ -54,6 +54,8 @@ def test_a_proof_counts_every_job_and_leaves_nothing_behind(where: list[str], tm
     assert found["accepted"] == found["succeeded"] + found["dead"] == 600
     assert found["lost"] == found["double_effects"] == 0
     assert found["kills"] >= 1
+    if where:
+        assert found["checked"]["misplaced"] == found["accepted"]
     assert found["kept"] is None
     assert list(tmp_path.iterdir()) == []
 

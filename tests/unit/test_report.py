@@ -36,6 +36,16 @@ def test_every_promise_fits_on_one_line_of_a_small_terminal():
         assert (checker.__doc__ or "?").rstrip(".") in text
 
 
+def test_a_look_into_the_tables_is_told_like_any_other_check():
+    verdict = a_verdict()
+    verdict.findings["misplaced"] = Finding("misplaced", 20_000, 2, ["a job is in two places"])
+
+    text = a_report(verdict)
+
+    assert "✗ Every job is in exactly one place of the tables " in text
+    assert f"by 1 of {len(CHECKERS) + 1} checks." in text
+
+
 def test_a_verdict_without_violations_says_that_every_promise_held():
     assert "Every promise held." in a_report(a_verdict())
     assert "✗" not in a_report(a_verdict())

@@ -16,6 +16,7 @@ from longshore_lab.board import Board, LiveBoard, PlainBoard, Scene
 from longshore_lab.fleet import ActorFailedError, Fleet
 from longshore_lab.kill import Runner
 from longshore_lab.ledger import Ledger, now
+from longshore_lab.places import search
 from longshore_lab.proof import evidence
 from longshore_lab.proof.plan import Plan
 from longshore_lab.proof.scratch import Scratch, scratch
@@ -102,10 +103,13 @@ async def _judged(plan: Plan, trial: Trial, engine: Engine, store: Scratch) -> P
     case = await collect(trial, engine)
     path = Path(trial.folder) / EVIDENCE
     evidence.write(path, case)
+    verdict = decide(trial, case)
+    if found := await search(trial.url):
+        verdict.findings[found.name] = found
     return Proof(
         plan=plan,
         store=store,
-        verdict=decide(trial, case),
+        verdict=verdict,
         counts=evidence.count(path),
         times=times(trial, case.history),
     )
