@@ -32,6 +32,7 @@ from longshore.testing.manual import ManualWorker, a_worker
 from longshore_lab.bus import Ledger, balance, read_outbox, read_topic
 from longshore_lab.bus_api import Counter, Desk
 from longshore_lab.kafka import KafkaServer, kafka_jars
+from longshore_lab.places import count_misplaced
 from longshore_lab.servers import PostgresServer
 
 __all__ = ["Yard"]
@@ -52,6 +53,8 @@ class Yard:
         """Batches that the topic lacked when the broker went on."""
         self.drain_seconds = 0.0
         """From then until it lacked none."""
+        self.misplaced: int | None = None
+        """Jobs that are not in exactly one place of PostgreSQL's tables; None elsewhere."""
 
     async def trial(self, *, kills: int, outage: float) -> Ledger:
         """Kill relays so often, then let the broker hang so many seconds; the ledger."""
@@ -81,11 +84,9 @@ class Yard:
                 records = await asyncio.to_thread(read_topic, self._kafka.servers, self._topic)
         finally:
             self._kafka.resume()
-            for one in self._started:
-                if one.returncode is None:
-                    one.kill()
-                    await one.wait()
+            await self._end_all()
             await engine.close()
+        self.misplaced = await count_misplaced(self._url)
         return balance(events, records)
 
     async def _kill(self, times: int) -> None:
@@ -102,6 +103,12 @@ class Yard:
         for one in running:
             one.kill()
             await one.wait()
+
+    async def _end_all(self) -> None:
+        for one in self._started:
+            if one.returncode is None:
+                one.kill()
+                await one.wait()
 
     async def _start(self, sends: int) -> Process:
         arguments = (self._url, self._kafka.servers, self._topic, str(sends))
@@ -177,9 +184,10 @@ async def _run(kills: int, outage: float, *, is_file: bool) -> int:
         "keys_out_of_order": len(ledger.disordered),
         "doubles": ledger.doubles,
         "most_doubles": most_doubles,
+        "misplaced": yard.misplaced,
     }
     print(json.dumps(figures))
-    is_right = ledger.is_sound and ledger.doubles <= most_doubles
+    is_right = ledger.is_sound and ledger.doubles <= most_doubles and not yard.misplaced
     return 0 if is_right and not yard.counter.errors else 1
 
 

@@ -7,6 +7,7 @@ this process cancels it. The time is from the call of `cancel` until the handler
 until the queue has the job as cancelled. With `--rooms 1` the worker is full, so nothing else
 makes it talk to the engine. The store is a SQLite file that is thrown away, or with
 --postgres a server that is; --deaf takes the wake-ups away from PostgreSQL, as a pooler does.
+The exit code is 1 if a job is in two places of PostgreSQL's tables or in none.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from longshore.core.state import State
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore_lab.cancels_app import app
+from longshore_lab.places import count_misplaced
 from longshore_lab.servers import PostgresServer
 
 __all__ = ["TASKS", "main", "measure"]
@@ -102,7 +104,9 @@ def _figures(waits: Sequence[float]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in figures.items()}
 
 
-async def _run(options: argparse.Namespace, url: str, folder: Path) -> None:
+async def _run(options: argparse.Namespace, url: str, folder: Path) -> bool:
+    """Whether every job was in its place."""
+    is_right = True
     engine = open_engine(url)
     await engine.migrate()
     try:
@@ -110,6 +114,8 @@ async def _run(options: argparse.Namespace, url: str, folder: Path) -> None:
             for task in options.tasks:
                 await measure(engine, folder, task, 2)
                 waits = await measure(engine, folder, task, options.cancels)
+                misplaced = await count_misplaced(url)
+                is_right = is_right and not misplaced
                 line = {
                     "engine": url.partition(":")[0],
                     "task": task,
@@ -117,10 +123,12 @@ async def _run(options: argparse.Namespace, url: str, folder: Path) -> None:
                     "cancels": len(waits),
                     "told_ms": _figures([told for told, _ in waits]),
                     "cancelled_ms": _figures([settled for _, settled in waits]),
+                    "misplaced": misplaced,
                 }
                 print(msgspec.json.encode(line).decode(), flush=True)
     finally:
         await engine.close()
+    return is_right
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,8 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             url = stack.enter_context(PostgresServer(durable=True)).create("cancels")
         if options.deaf:
             url += ("&" if "?" in url else "?") + "listen=off"
-        asyncio.run(_run(options, url, Path(folder)))
-    return 0
+        is_right = asyncio.run(_run(options, url, Path(folder)))
+    return 0 if is_right else 1
 
 
 if __name__ == "__main__":

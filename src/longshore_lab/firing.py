@@ -6,7 +6,7 @@ Three schedulers share one store. Every few seconds one of them is killed, or st
 longer than any hiccup and then let go on. A worker that nobody harms writes into a ledger
 outside the queue which due time each job ran for. The due times that there should be are
 counted by plain arithmetic. Prints one JSON line, and exits with 1 if a due time was missed,
-had two jobs, or was none.
+had two jobs, or was none, or if a job is in two places of PostgreSQL's tables or in none.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Blow, Runner
 from longshore_lab.ledger import Ledger
 from longshore_lab.misfire import PLANTS
+from longshore_lab.places import count_misplaced
 from longshore_lab.records import DueRan, Fault, FaultKind
 from longshore_lab.trial import Trial
 
@@ -94,6 +95,8 @@ class FiringVerdict:
     """More than one job ran for them."""
     strange: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     """Jobs ran for them, and they are no due times."""
+    misplaced: int | None = None
+    """Jobs that are not in exactly one place of PostgreSQL's tables; None elsewhere."""
     kills: int = 0
     stops: int = 0
     late_ms: dict[str, float] = field(default_factory=dict[str, float])
@@ -101,8 +104,9 @@ class FiringVerdict:
 
     @property
     def holds(self) -> bool:
-        """Each due time had one job."""
-        return self.due > 0 and not (self.missed or self.doubled or self.strange)
+        """Each due time had one job, and each job has one place."""
+        wrong = self.missed or self.doubled or self.strange or self.misplaced
+        return self.due > 0 and not wrong
 
     def document(self) -> dict[str, object]:
         """The figures, with a few examples of what went wrong."""
@@ -112,6 +116,7 @@ class FiringVerdict:
             "missed": len(self.missed),
             "doubled": len(self.doubled),
             "strange": len(self.strange),
+            "misplaced": self.misplaced,
             "kills": self.kills,
             "stops": self.stops,
             "late_ms": self.late_ms,
@@ -181,6 +186,7 @@ async def run(
     ran = [entry.record for entry in pages.entries if isinstance(entry.record, DueRan)]
     verdict = judge(expected, ran, engine_ahead=ahead)
     verdict.kills, verdict.stops = _fallen(trial)
+    verdict.misplaced = await count_misplaced(trial.url)
     return verdict
 
 

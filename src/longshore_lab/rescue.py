@@ -6,7 +6,8 @@ Workers are started a dozen at a time, with their keepers. One of them runs a jo
 the job starts in another. The time is from the signal to the first line of the handler. The
 store is a SQLite file that is thrown away, or with --postgres a server that is. In the end one
 worker is watched, idle and with no-op jobs, for the CPU and the memory that its keeper takes;
-with `--kills 0` nothing else is done.
+with `--kills 0` nothing else is done. The exit code is 1 if a job is in two places of
+PostgreSQL's tables or in none.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
+from longshore_lab.places import count_misplaced
 from longshore_lab.servers import PostgresServer
 
 __all__ = ["Cost", "Site", "measure", "watch"]
@@ -236,7 +238,11 @@ async def _run(options: argparse.Namespace, url: str, folder: Path) -> dict[str,
     finally:
         site.dismiss()
         await engine.close()
-    figures: dict[str, object] = {"engine": url.partition(":")[0], "kills": len(waits)}
+    figures: dict[str, object] = {
+        "engine": url.partition(":")[0],
+        "kills": len(waits),
+        "misplaced": await count_misplaced(url),
+    }
     if waits:
         cuts = statistics.quantiles(waits, n=100, method="inclusive")
         figures |= {
@@ -266,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             url = stack.enter_context(PostgresServer(durable=True)).create("rescue")
         figures = asyncio.run(_run(options, url, Path(folder)))
     print(msgspec.json.encode(figures).decode())
-    return 0
+    return 1 if figures["misplaced"] else 0
 
 
 if __name__ == "__main__":

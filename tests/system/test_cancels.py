@@ -20,4 +20,5 @@ def test_a_cancel_is_heard_within_a_second(
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["task"] for line in lines] == [*cancels.TASKS]
+    assert {line["misplaced"] for line in lines} == {0 if store else None}
     assert all(line["told_ms"]["max"] < 1_000 for line in lines), lines

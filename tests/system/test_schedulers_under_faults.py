@@ -54,6 +54,7 @@ async def test_schedulers_killed_and_stopped_fire_each_due_time_once_on_postgres
     verdict = await for_a_moment(empty_postgres_url, tmp_path)
 
     assert verdict.holds, verdict.document()
+    assert verdict.misplaced == 0
     assert verdict.due > 100
 
 
@@ -75,6 +76,7 @@ async def test_of_a_thousand_due_times_none_is_doubled_or_missed_on_postgres(
     verdict = await for_a_thousand_due_times(empty_postgres_url, tmp_path, ANY_POLICY)
 
     assert verdict.holds, verdict.document()
+    assert verdict.misplaced == 0
     assert verdict.due >= 1_000
 
 
@@ -114,3 +116,14 @@ def test_the_count_tells_what_was_missed_doubled_or_never_due():
     assert verdict.strange == [("b", 9)]
     assert not verdict.holds
     assert not judge(set(), []).holds
+
+
+def test_a_job_in_two_places_breaks_the_trial_of_schedulers():
+    verdict = judge({("a", 1)}, [DueRan(0, "a", 1, "job-1", 1)])
+    held = verdict.holds
+
+    verdict.misplaced = 1
+
+    assert held
+    assert not verdict.holds
+    assert verdict.document()["misplaced"] == 1

@@ -7,12 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from longshore.bench.server import server_of
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
+from longshore_lab.experiments.experiment import Stage
 from longshore_lab.experiments.runner import read, read_catch
 from longshore_lab.experiments.sampler import Sampler
 from longshore_lab.experiments.screen import Glance
@@ -44,6 +46,34 @@ def test_an_experiment_leaves_its_data_and_says_what_held(tmp_path: Path):
     assert (record.is_quick, record.machine.store) == (True, "SQLite")
     assert record.findings.results["without"]["runs"] > record.config["jobs"]
     assert record.findings.results["with"]["runs"] == record.config["jobs"]
+
+
+@pytest.mark.parametrize("is_harmed", [False, True])
+def test_a_job_that_is_in_no_place_breaks_a_promise(postgres_url: str, is_harmed: bool):
+    with Stage(postgres_url) as stage:
+        with stage.store(is_searched=True) as url:
+            asyncio.run(submitted(url, count=3))
+            if is_harmed:
+                asyncio.run(order(url, "delete from longshore.ready"))
+        (found,) = stage.placed()
+
+    assert found.words == "every job is in exactly one place of PostgreSQL's tables"
+    assert found.figure == f"{3 if is_harmed else 0} of 3 are not"
+    assert found.holds is not is_harmed
+
+
+def test_a_file_has_no_places_to_search():
+    with Stage("sqlite") as stage:
+        with stage.store(is_searched=True) as url:
+            asyncio.run(submitted(url, count=3))
+
+        assert stage.placed() == []
+
+
+async def order(url: str, words: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(words)
+    await connection.close()
 
 
 def test_a_planted_fault_is_found_and_kept_apart(tmp_path: Path):

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -11,12 +11,14 @@ from typing import Any, Self
 import msgspec
 
 from longshore.engines import open_engine
-from longshore_lab.experiments.findings import Findings
+from longshore_lab.checkers import Finding
+from longshore_lab.experiments.findings import Findings, Promise
 from longshore_lab.experiments.sampler import Sampler
+from longshore_lab.places import search
 from longshore_lab.proof.scratch import scratch
 from longshore_lab.servers import PostgresServer
 
-__all__ = ["Config", "Experiment", "ExperimentError", "Stage"]
+__all__ = ["Config", "Experiment", "ExperimentError", "Stage", "placed"]
 
 _CONNECTIONS = "700"
 """For 512 sessions with a connection each, and more."""
@@ -43,6 +45,7 @@ class Stage:
         self._url = url
         self._stack = ExitStack()
         self._own: str | None = None
+        self._searched: list[Finding] = []
         self.say = say
 
     def __enter__(self) -> Self:
@@ -86,16 +89,26 @@ class Stage:
         return f"sqlite:///{self.folder}/jobs.db{options}"
 
     @contextmanager
-    def store(self, url: str | None = None) -> Generator[str]:
-        """The URL of a migrated store that nobody has used."""
+    def store(self, url: str | None = None, *, is_searched: bool = False) -> Generator[str]:
+        """The URL of a migrated store that nobody has used.
+
+        What is searched for jobs that are not in their place, before it is removed, `placed`
+        tells of. That reads every job.
+        """
         with asyncio.Runner() as runner:
             place = scratch(url or self.url, self.folder, is_kept=False)
             found = runner.run(place.__aenter__())
             try:
                 runner.run(_migrate(found.url))
                 yield found.url
+                if is_searched and (finding := runner.run(search(found.url))):
+                    self._searched.append(finding)
             finally:
                 runner.run(place.__aexit__(None, None, None))
+
+    def placed(self) -> list[Promise]:
+        """What was found in the stores that were searched."""
+        return placed(self._searched)
 
     def sampled(self, url: str | None) -> Sampler:
         """Looks at machine and store once a second, while its block runs."""
@@ -119,6 +132,20 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     plant: str = ""
     """The fault of `plants` that it has to find; empty if each run has one in itself."""
     run: Callable[[Stage, Any], Findings]
+
+
+def placed(found: Sequence[Finding]) -> list[Promise]:
+    """The promise of which `misplaced` found this; none where no store has tables."""
+    if not found:
+        return []
+    jobs, wrong = sum(one.checked for one in found), sum(one.violations for one in found)
+    return [
+        Promise(
+            "every job is in exactly one place of PostgreSQL's tables",
+            f"{wrong:,} of {jobs:,} are not",
+            jobs > 0 and not wrong,
+        )
+    ]
 
 
 async def _migrate(url: str) -> None:

@@ -94,6 +94,7 @@ def run(stage: Stage, config: Leases) -> Findings:
                 f"{without.succeeded} of {config.jobs}",
                 without.succeeded == config.jobs,
             ),
+            *stage.placed(),
         ],
         results={"without": msgspec.to_builtins(without), "with": msgspec.to_builtins(held)},
         tables=[_table(without, held)],
@@ -106,7 +107,7 @@ def run(stage: Stage, config: Leases) -> Findings:
 
 def _case(stage: Stage, config: Leases, *, renews: bool) -> _Case:
     path = stage.folder / f"runs-{renews}"
-    with stage.store() as url:
+    with stage.store(is_searched=True) as url:
         asyncio.run(_submit(url, config))
         asked = {"path": str(path), "jobs": config.jobs, "lease": config.lease_seconds}
         first = Crew("worker", work, url=url, renews=renews, **asked)

@@ -103,6 +103,7 @@ def run(stage: Stage, config: Leaving) -> Findings:
                 is_speed=True,
             ),
             Promise("all were in flight", f"{least} at the least", least == config.jobs),
+            *stage.placed(),
         ],
         results={"rounds": msgspec.to_builtins(rounds)},
         tables=[_table(rounds)],
@@ -115,7 +116,7 @@ def _sum(rounds: Sequence[_Round], name: str) -> int:
 
 def _round(stage: Stage, config: Leaving, number: int, *, has_long: bool) -> _Round:
     path = stage.folder / f"ends-{number}"
-    with stage.store() as url:
+    with stage.store(is_searched=True) as url:
         asyncio.run(_submit(url, config, has_long=has_long))
         asked = {"path": str(path), "slots": config.jobs, "drain": config.drain_seconds}
         with Crew("worker", work, url=url, **asked) as crew:

@@ -2,7 +2,7 @@
 
 from longshore_lab.board import Board
 from longshore_lab.experiments import evidence
-from longshore_lab.experiments.experiment import Config, Experiment, Stage
+from longshore_lab.experiments.experiment import Config, Experiment, Stage, placed
 from longshore_lab.experiments.findings import Findings, Promise, Table
 from longshore_lab.proof.evidence import QUESTIONS
 from longshore_lab.proof.plan import Plan
@@ -89,6 +89,7 @@ def _promises(proof: Proof) -> list[Promise]:
             f"{len(findings)} checkers; broken: {', '.join(broken) or 'none'}",
             proof.holds,
         ),
+        *placed([one for one in findings.values() if one.name == "misplaced"]),
     ]
 
 

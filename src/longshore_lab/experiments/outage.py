@@ -56,7 +56,11 @@ class Outage(Config, frozen=True, kw_only=True):
 
 def run(stage: Stage, config: Outage) -> Findings:
     """Produce here, run in other processes, and count starts by second."""
-    with stage.store() as url, stage.sampled(url) as sampler, ExitStack() as stack:
+    with (
+        stage.store(is_searched=True) as url,
+        stage.sampled(url) as sampler,
+        ExitStack() as stack,
+    ):
         down = time.perf_counter() + _START + config.warm_seconds
         path = stage.folder / "succeeded"
         asked = {"slots": config.slots, "down": down, "up": down + config.outage_seconds}
@@ -90,6 +94,7 @@ def run(stage: Stage, config: Outage) -> Findings:
                 is_speed=True,
             ),
             Promise("jobs were retried", f"{most_tries:,} retries", most_tries > 0),
+            *stage.placed(),
         ],
         results={
             "submitted": sent,

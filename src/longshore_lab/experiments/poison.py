@@ -103,6 +103,7 @@ def run(stage: Stage, config: Poison) -> Findings:
                 mixed.wait_ms.p99 <= limit,
                 is_speed=True,
             ),
+            *stage.placed(),
         ],
         results={
             "clean": msgspec.to_builtins(clean),
@@ -117,7 +118,7 @@ def run(stage: Stage, config: Poison) -> Findings:
 
 def _phase(stage: Stage, config: Poison, share: float) -> tuple[_Phase, list[Any]]:
     path = stage.folder / f"runs-{share:g}"
-    with stage.store() as url, stage.sampled(url) as sampler:
+    with stage.store(is_searched=True) as url, stage.sampled(url) as sampler:
         with Crew("worker", work, url=url, slots=config.slots, path=str(path)) as crew:
             crew.told()
             bad = asyncio.run(_produce(url, config, share))
