@@ -153,10 +153,14 @@ def summary(run: Run, options: argparse.Namespace) -> dict[str, Any]:
     first, middle, last = samples[len(samples) // 6], samples[len(samples) // 2], samples[-1]
     jobs = max(last.finished - first.finished, 1)
     say("\nrelation      rows written/job       dead  MB at half  MB at end")
+    written = {
+        name: round((end["written"] - first.tables[name]["written"]) / jobs, 4)
+        for name, end in last.tables.items()
+    }
     for name in sorted(last.tables, key=lambda one: -last.tables[one]["bytes"])[:14]:
-        end, half, start = (one.tables[name] for one in (last, middle, first))
+        end, half = (one.tables[name] for one in (last, middle))
         say(
-            f"{name:12}  {(end['written'] - start['written']) / jobs:16.4f}"
+            f"{name:12}  {written[name]:16.4f}"
             f"  {end['dead']:9,d}  {half['bytes'] / 2**20:10,.1f}  {end['bytes'] / 2**20:9,.1f}"
         )
     quarter = len(samples) // 4
@@ -173,6 +177,7 @@ def summary(run: Run, options: argparse.Namespace) -> dict[str, Any]:
         "rows_written_per_job": round(
             (last.total("written") - first.total("written")) / jobs, 3
         ),
+        "rows_written_per_job_by_relation": {name: n for name, n in written.items() if n},
         "wal_bytes_per_job": round((last.wal - first.wal) / jobs),
         "dead_rows": last.total("dead"),
         "bytes_at_half": middle.total("bytes"),
