@@ -12,6 +12,7 @@ import asyncio
 import socket
 import struct
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -34,9 +35,9 @@ class _Strand:
 
 
 class Wire:
-    """A TCP proxy that can be told to misbehave."""
+    """A TCP proxy that can be told to misbehave; the server may have a socket in a folder."""
 
-    def __init__(self, server: tuple[str, int]) -> None:
+    def __init__(self, server: tuple[str, int] | Path) -> None:
         self._server = server
         self._strands: set[_Strand] = set()
         self._pumps: set[asyncio.Task[None]] = set()
@@ -110,7 +111,7 @@ class Wire:
             return
         await self._flows.wait()
         try:
-            theirs, server = await asyncio.open_connection(*self._server)
+            theirs, server = await self._reach()
         except OSError:
             _abort(writer)
             return
@@ -145,6 +146,11 @@ class Wire:
         if self._delay:
             await asyncio.sleep(self._delay)
         await self._flows.wait()
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._server, Path):
+            return await asyncio.open_unix_connection(self._server)
+        return await asyncio.open_connection(*self._server)
 
     def _reset(self, strand: _Strand) -> None:
         self._strands.discard(strand)

@@ -47,8 +47,16 @@ PLEDGES = (
         how="every outcome is fenced by the session's token and the job's delivery number; a"
         " stale worker is refused",
         witnesses=[
-            Witness("chaos", "Only the latest claim of a job can settle it", "settled by another than the latest claim"),
-            Witness("leases", "what the first worker says after its lease is refused", "results that came after the lease"),
+            Witness(
+                "chaos",
+                "Only the latest claim of a job can settle it",
+                "settled by another than the latest claim",
+            ),
+            Witness(
+                "leases",
+                "what the first worker says after its lease is refused",
+                "results that came after the lease",
+            ),
         ],
     ),
     Pledge(
@@ -56,8 +64,16 @@ PLEDGES = (
         how="a keeper process misses a dead worker at once, and its jobs run elsewhere;"
         " `failures` stay what they were",
         witnesses=[
-            Witness("crashing", "no healthy job is charged a failure", "failures charged to neighbours of jobs that kill their worker"),
-            Witness("loss", "jobs of a killed worker run elsewhere", "from `kill -9` to the run elsewhere, under load"),
+            Witness(
+                "crashing",
+                "no healthy job is charged a failure",
+                "failures charged to neighbours of jobs that kill their worker",
+            ),
+            Witness(
+                "loss",
+                "jobs of a killed worker run elsewhere",
+                "from `kill -9` to the run elsewhere, under load",
+            ),
         ],
     ),
     Pledge(
@@ -82,7 +98,11 @@ PLEDGES = (
         how="jobs carry their id from the producer, exchanges carry a number",
         witnesses=[
             Witness("chaos", "One idempotency key stands for one job", "keys with two jobs"),
-            Witness("chaos", "Nothing exists, ran or changed that nobody submitted", "jobs that nobody sent"),
+            Witness(
+                "chaos",
+                "Nothing exists, ran or changed that nobody submitted",
+                "jobs that nobody sent",
+            ),
         ],
     ),
     Pledge(
@@ -97,7 +117,11 @@ PLEDGES = (
         how='with `execution="process"` it runs in a [process of its'
         " own](docs/guides/workers.md#jobs-in-processes-of-their-own), with a timeout and a"
         " memory limit that end in a kill",
-        witnesses=[Witness("crashing", "beside jobs with a process of their own", "beside jobs that crash")],
+        witnesses=[
+            Witness(
+                "crashing", "beside jobs with a process of their own", "beside jobs that crash"
+            )
+        ],
         besides="jobs that compute and hang have tests only",
     ),
     Pledge(

@@ -19,6 +19,8 @@ Connection: TypeAlias = asyncpg.Connection
 CALL_SECONDS = 30.0
 """No call takes longer; the server gives up on a statement at the same time."""
 CONNECT_SECONDS = 5.0
+DOUBT_SECONDS = 3.0
+"""No answer for so long, and the server is asked what became of the call."""
 _CLOSE_SECONDS = 2.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
@@ -42,6 +44,7 @@ class Connector:
         """The database, as messages name it."""
         self.is_pooled = is_pooled
         """Each transaction may meet another session of the server, as behind PgBouncer."""
+        self.doubt_seconds = DOUBT_SECONDS
         self._dsn = dsn
         self._rng = rng or random.Random()
         self._failures = 0

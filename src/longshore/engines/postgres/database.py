@@ -2,7 +2,8 @@
 
 Every call ends within its deadline, in an answer or in a LongshoreError. A connection about
 which there is any doubt is not used again: one whose call was cancelled, took too long or lost
-its server. What such a call did is unknown to its caller, who may send it again.
+its server, be it in silence (see `doubting`). What such a call did is unknown to its caller,
+who may send it again.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import TypeVar
 import asyncpg
 
 from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
+from longshore.engines.postgres.doubting import doubted
 from longshore.engines.postgres.faults import (
     AGAIN,
     DRIVER_ERRORS,
@@ -65,7 +67,8 @@ class Database:
 
         async def once() -> list[Record]:
             async with self._pool().connection() as connection:
-                return await fetch_on(self.connector, connection, statement, *args)
+                with doubted(self.connector, connection):
+                    return await fetch_on(self.connector, connection, statement, *args)
 
         return await _bounded(self.connector, once, self._seconds)
 
@@ -78,7 +81,8 @@ class Database:
 
         async def once() -> T:
             async with self._pool().connection() as connection:
-                return await transact_on(self.connector, connection, body)
+                with doubted(self.connector, connection):
+                    return await transact_on(self.connector, connection, body)
 
         return await _bounded(self.connector, once, self._seconds)
 
@@ -180,7 +184,8 @@ class Lane:
             async with self._turn:
                 connection = await self._open()
                 try:
-                    return await call(connection)
+                    with doubted(self._connector, connection):
+                        return await call(connection)
                 except BaseException as error:
                     if not self._connector.is_sound(connection, error):
                         self._connection = None

@@ -4,7 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
-from longshore.engines.postgres.connecting import CONNECT_SECONDS, Connection, Connector
+from longshore.engines.postgres.connecting import (
+    CONNECT_SECONDS,
+    DOUBT_SECONDS,
+    Connection,
+    Connector,
+)
 from longshore.engines.postgres.faults import DRIVER_ERRORS
 
 __all__ = ["CHANNEL", "POLL_SECONDS", "Vigil", "Waker"]
@@ -14,6 +19,9 @@ T = TypeVar("T")
 CHANNEL = "longshore"
 POLL_SECONDS = 0.25
 """The longest wait while nothing would be heard."""
+PULSE_SECONDS = 5.0
+"""How often the listener is asked whether it is still there: it never sends by itself, and
+would miss everything for ever after a loss of which nobody told it."""
 
 
 class Waker:
@@ -33,6 +41,7 @@ class Waker:
         """Who waits for a cancel, and under which token."""
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._pulse: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rings = 0
 
@@ -115,10 +124,12 @@ class Waker:
     async def close(self) -> None:
         """Stop listening. Safe to call twice; a later wait listens again."""
         self._here()
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.cancel()
-            await asyncio.wait([opening])
+        tasks = [task for task in (self._opening, self._pulse) if task is not None]
+        self._opening = self._pulse = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         connection, self._connection = self._connection, None
         if connection is not None:
             self._connector.discard(connection)
@@ -127,7 +138,8 @@ class Waker:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # What another loop has left behind can neither be used nor closed from here.
-            self._loop, self._connection, self._opening = loop, None, None
+            self._loop, self._connection = loop, None
+            self._opening = self._pulse = None
         return loop
 
     async def _listen(self) -> None:
@@ -139,6 +151,7 @@ class Waker:
                 await connection.add_listener(CHANNEL, self._heard)
             connection.add_termination_listener(self._lost)
             self._connection = connection
+            self._pulse = asyncio.create_task(_pulse(connection))
         except BaseException as error:
             if connection is not None:
                 self._connector.discard(connection, error)
@@ -160,6 +173,16 @@ class Waker:
         if connection is self._connection:
             self._connection = None
             self._wake_all()
+
+
+async def _pulse(connection: Connection) -> None:
+    """Ends the connection when it does not answer; whoever waits hears of it then."""
+    while not connection.is_closed():
+        await asyncio.sleep(PULSE_SECONDS)
+        try:
+            await connection.execute("select 1", timeout=DOUBT_SECONDS)
+        except DRIVER_ERRORS:
+            connection.terminate()
 
 
 class Vigil:
