@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from longshore import Longshore
 from longshore.core import settle
 from longshore.core.state import State
+from longshore.engine import Exchanged
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
+from longshore.engines.postgres.session import PostgresSession
 from longshore.errors import ConfigError
 from longshore.runtime.migrate import Migration
 from longshore.testing.factories import a_job
@@ -150,3 +153,36 @@ async def test_a_worker_that_cannot_listen_looks_by_itself(url: str) -> None:
         await asyncio.wait([working])
 
     assert results == [0, 2, 4, 6, 8]
+
+
+async def test_a_worker_that_cannot_listen_looks_four_times_a_second(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, looks = Longshore(f"{url}?pgbouncer=on"), 0
+    exchange = PostgresSession.exchange
+
+    async def counted(self: PostgresSession, *args: Any, **rest: Any) -> Exchanged:
+        nonlocal looks
+        looks += 1
+        return await exchange(self, *args, **rest)
+
+    monkeypatch.setattr(PostgresSession, "exchange", counted)
+
+    @app.task
+    async def nothing() -> None: ...
+
+    async with app:
+        await app.engine.migrate()
+        working = asyncio.create_task(app.work())
+        async with asyncio.timeout(10):
+            while not looks:
+                await asyncio.sleep(0.01)
+        before = looks
+        # On the same loop, so that a machine that is busy delays both.
+        for _ in range(8):
+            await asyncio.sleep(0.25)
+        seen = looks - before
+        working.cancel()
+        await asyncio.wait([working])
+
+    assert 5 <= seen <= 9, seen
