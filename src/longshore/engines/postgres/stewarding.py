@@ -133,9 +133,17 @@ async def renew(database: Database, token: int) -> Renewed:
 
 async def prune(database: Database, retention: Retention, *, limit: int) -> int:
     """Delete what is past its retention."""
-    return await database.transact(
+    count = await database.transact(
         lambda connection: _prune(connection, database.now(), retention, limit)
     )
+    if count < limit:
+        # Apart: it holds sessions, whose exchanges shall not wait for all the rest.
+        count += await database.transact(
+            lambda connection: _prune_told(
+                connection, database.now(), retention.succeeded, limit - count
+            )
+        )
+    return count
 
 
 async def forget(connection: Connection, spans: Sequence[Row]) -> None:
@@ -252,6 +260,21 @@ async def _prune_jobs(
 ) -> int:
     spans = await connection.fetch(SQL.expire, state, before, limit)
     return await _pruned(connection, gone, spans)
+
+
+async def _prune_told(connection: Connection, clock: int | None, keep: int, limit: int) -> int:
+    """What succeeded in spans of which something still runs: only a journal knows of it."""
+    now: int = await connection.fetchval(SQL.clock, clock)
+    holders = [row["token"] for row in await connection.fetch(SQL.hold_tellers, now - keep)]
+    if not holders:
+        return 0
+    jobs = await connection.fetch(SQL.expire_told, holders, now - keep, limit)
+    gone: Counter[str] = Counter()
+    count = await _pruned(connection, gone, jobs)
+    named = [(job["token"], job["handle"], job["delivery"], now) for job in jobs]
+    await connection.executemany(SQL.purged_add, named)
+    await _count_pruned(connection, gone, is_all=False)
+    return count
 
 
 async def _prune_dead(

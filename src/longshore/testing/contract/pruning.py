@@ -37,6 +37,32 @@ async def test_a_finished_job_is_kept_for_its_retention_and_no_longer(
         await engine.attempts(job.id)
 
 
+async def test_a_job_is_kept_no_longer_because_one_of_its_batch_still_runs(
+    engine: Engine, clock: ManualClock
+) -> None:
+    jobs = [a_job() for _ in range(4)]
+    await engine.submit(jobs)
+    worker = await a_worker(engine, lease=DAY)
+    claims = {claim.id: claim for claim in await worker.claim(4)}
+    await worker.succeed(claims[jobs[1].id], b"1")
+    clock.advance(HOUR)
+    await worker.succeed(claims[jobs[2].id], b"2")
+    clock.advance(1)
+
+    pruned = await engine.prune(KEEP, limit=EVERYTHING)
+
+    with pytest.raises(JobNotFoundError):
+        await engine.get(jobs[1].id)
+    assert pruned == 1
+    (counts,) = await engine.counts()
+    assert (counts.running, counts.succeeded, counts.pruned) == (2, 1, 1)
+    assert (await engine.get(jobs[2].id)).result == b"2"
+    await worker.succeed(claims[jobs[3].id])
+    await worker.succeed(claims[jobs[0].id])
+    page = await engine.find(JobFilter(state=State.SUCCEEDED), limit=10)
+    assert {job.id for job in page.jobs} == {jobs[0].id, jobs[2].id, jobs[3].id}
+
+
 async def test_every_state_has_a_retention_of_its_own(
     engine: Engine, clock: ManualClock
 ) -> None:

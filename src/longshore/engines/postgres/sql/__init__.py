@@ -60,6 +60,7 @@ class Statements:
     exchanged_add: str
     expire: str
     expire_dead: str
+    expire_told: str
     fact_delete: str
     fact_get: str
     fact_put: str
@@ -71,6 +72,7 @@ class Statements:
     forget: str
     forget_session: str
     hold: str
+    hold_tellers: str
     job_find: str
     jobs_by_id: str
     journal_of: str
