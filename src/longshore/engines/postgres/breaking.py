@@ -104,7 +104,7 @@ async def reset(type_name: str, clock: int | None, connection: Connection) -> No
             await _announce(connection, now, breaker.told(type_name, [after]))
 
 
-async def standings(database: Database) -> dict[str, Standing]:
+async def standings(database: Database | Connection) -> dict[str, Standing]:
     """How every breaker stands."""
     return {row["type"]: _standing(row) for row in await database.fetch(SQL.breakers)}
 

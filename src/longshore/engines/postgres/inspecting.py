@@ -305,7 +305,7 @@ async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
     return found[0]
 
 
-async def _parked(database: Database, jobs: list[Job]) -> list[Job]:
+async def _parked(database: Database | Connection, jobs: list[Job]) -> list[Job]:
     if any(job.state is State.READY for job in jobs):
         return breaker.parked(jobs, await standings(database))
     return jobs
@@ -325,7 +325,7 @@ async def _told(
         return []
     found = await connection.fetch(SQL.jobs_by_id, list(dict.fromkeys(job_ids)), None)
     by_id = {row["id"]: rows.job(row) for row in found}
-    return [by_id[job_id] for job_id in job_ids]
+    return await _parked(connection, [by_id[job_id] for job_id in job_ids])
 
 
 def _allow(jobs: Sequence[Record], verb: Verb) -> None:

@@ -45,10 +45,12 @@ def apply(
     settlements: Iterable[Settlement],
     holding: Holding,
     started: Container[Reference],
+    *,
+    is_burial: bool = False,
 ) -> list[Reference]:
     """Settle what the holder (token, worker) still holds; what it does not is returned.
 
-    `started` are the claims whose start is on record.
+    `started` are the claims whose start is on record. Breakers hear nothing from a burial.
     """
     pending = {(one.handle, one.delivery): one for one in settlements}
     if not pending:
@@ -75,8 +77,9 @@ def apply(
         transaction.wakes |= any(
             after(State.RUNNING, one.verb) is State.READY for one in others
         )
+    heard = {} if is_burial else pending
     breaking.observe(
-        transaction, ((holding[reference].type, one) for reference, one in pending.items())
+        transaction, ((holding[reference].type, one) for reference, one in heard.items())
     )
     free(transaction, (holding[reference].queue for reference in pending))
     if transaction.ruled.by_lines:

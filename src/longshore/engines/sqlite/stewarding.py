@@ -163,6 +163,7 @@ def _bury(
         every,
         held,
         {reference for reference, one in held.items() if one.started_at is not None},
+        is_burial=True,
     )
     db.execute(SQL.session_close, {"token": token, "now": transaction.now})
     if every:

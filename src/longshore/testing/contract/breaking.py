@@ -1,5 +1,6 @@
 import asyncio
 
+from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.flow import BreakerSettings, Layer, Phase
 from longshore.core.state import State
@@ -7,7 +8,7 @@ from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.requirements import requires
-from longshore.testing.factories import SECOND, a_job
+from longshore.testing.factories import SECOND, a_failure, a_job
 from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard, reclaim_lapsed
 
 _COOLDOWN = 5 * SECOND
@@ -129,6 +130,28 @@ async def test_a_probe_that_says_nothing_makes_room_for_another(
     assert await _phase(engine) is Phase.HALF_OPEN
 
 
+async def test_what_is_settled_for_a_dead_worker_moves_no_breaker(
+    engine: Engine, clock: ManualClock
+) -> None:
+    """Outcomes count where a worker tells of them."""
+    await _set(engine, failures=2)
+    await engine.submit([a_job() for _ in range(3)])
+    worker = await a_worker(engine)
+    claims = await worker.claim(3)
+    now, why = clock.now(), a_failure()
+
+    await engine.bury(
+        worker.session.token,
+        [
+            settle.failed(claim, why, delay=0, started_at=now, finished_at=now)
+            for claim in claims
+        ],
+    )
+
+    assert await _phase(engine) is Phase.CLOSED
+    assert await _told(engine) == []
+
+
 async def test_a_breaker_that_is_reset_hands_out_at_once(
     engine: Engine, clock: ManualClock
 ) -> None:
@@ -143,6 +166,22 @@ async def test_a_breaker_that_is_reset_hands_out_at_once(
     assert await _phase(engine) is Phase.CLOSED
     assert len(await worker.claim(5)) == 3
     assert await _told(engine) == [Name.BREAKER_OPENED, Name.BREAKER_CLOSED]
+
+
+async def test_an_order_tells_that_a_breaker_holds_the_job_back(engine: Engine) -> None:
+    await _set(engine, failures=1)
+    jobs = [a_job(max_attempts=1), a_job()]
+    await engine.submit(jobs)
+    worker = await a_worker(engine)
+    for claim in await worker.claim(2):
+        await worker.fail(claim)
+
+    replayed = await engine.replay([jobs[0].id])
+    retried = await engine.retry_now([jobs[1].id])
+
+    told = [*replayed, *retried]
+    assert [job.parked for job in told] == ["breaker", "breaker"]
+    assert told == [await engine.get(job.id) for job in jobs]
 
 
 async def test_without_settings_a_breaker_is_gone(engine: Engine, clock: ManualClock) -> None:

@@ -228,7 +228,8 @@ class ModelInspector:
 
     def _ordered(self, job_ids: Sequence[JobId]) -> list[Job]:
         self._store.commit()
-        return [self._store.rows[job_id].job for job_id in job_ids]
+        jobs = [self._store.rows[job_id].job for job_id in job_ids]
+        return breaker.parked(jobs, self._store.standings)
 
 
 def _matches(job: Job, which: JobFilter) -> bool:
