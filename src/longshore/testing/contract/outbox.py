@@ -150,6 +150,22 @@ async def test_a_start_is_told_once(engine: Engine, reported: bool) -> None:
     assert (await events_of(engine, claim.id)).count(Name.STARTED) == 1
 
 
+async def test_a_trace_is_told_whoever_of_its_batch_is_forgotten(
+    engine: Engine, clock: ManualClock
+) -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    first, *others = [a_job(trace=trace, delay=SECOND) for _ in range(3)]
+    await engine.submit([first, *others])
+    await engine.cancel([first.id], reason="changed my mind")
+    await engine.purge([first.id], who="anna")
+    clock.advance(SECOND)
+
+    await engine.promote(limit=10)
+
+    told = [one for one in await all_events(engine) if one.name is Name.READY]
+    assert {one.job_id: one.trace for one in told} == {job.id: trace for job in others}
+
+
 async def test_a_job_that_was_taken_from_a_dead_worker_says_so(
     engine: Engine, clock: ManualClock
 ) -> None:
