@@ -1,14 +1,15 @@
 """Random histories, on an engine and on the model, have to look the same at every step."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import asyncpg
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from peoples_view import PeoplesView
 
 from longshore.engine import Engine
 from longshore.engines import open_engine
@@ -16,8 +17,9 @@ from longshore.runtime.clock import ManualClock
 from longshore.testing.accounted import AccountedMachine
 from longshore.testing.guarded import GuardedMachine
 from longshore.testing.limited import LimitedMachine
-from longshore.testing.machine import Check, EngineMachine
+from longshore.testing.machine import EngineMachine
 from longshore.testing.model import ModelEngine
+from longshore.testing.pair import Check
 from longshore_lab.emptying import empty
 
 
@@ -32,13 +34,45 @@ def compare(
     steps: int,
     check: Check | None = None,
     machine: type[EngineMachine] = LimitedMachine,
-) -> None:
+) -> Counter[str]:
+    census = Counter[str]()
     chosen = settings(max_examples=examples, stateful_step_count=steps)
-    run_state_machine_as_test(partial(machine, opened, check), settings=chosen)
+    run_state_machine_as_test(partial(machine, opened, check, census), settings=chosen)
+    return census
 
 
 def test_the_model_agrees_with_itself():
     compare(ModelEngine, examples=5, steps=30, machine=AccountedMachine)
+
+
+# Of seven runs with other seeds the poorest had twice as much of nearly everything.
+FLOORS = {
+    "submitted": 1_000,
+    "claimed": 500,
+    "claimed by the hundred": 300,
+    "succeeded": 150,
+    "succeeded out of order": 100,
+    "failed out of order": 50,
+    "snoozed out of order": 50,
+    "released out of order": 20,
+    "condemned out of order": 25,
+    "cancelled out of order": 25,
+    "cancel": 10,
+    "replay": 5,
+    "retry_now": 2,
+}
+"""How many jobs have to have what happen to them."""
+
+
+def test_histories_as_short_as_those_of_ci_get_somewhere():
+    """Else machines could agree for ever because nothing happens."""
+    census = Counter[str]()
+    chosen = settings(max_examples=12, stateful_step_count=30, derandomize=True, database=None)
+    history = partial(LimitedMachine, ModelEngine, None, census)
+
+    run_state_machine_as_test(history, settings=chosen)
+
+    assert {name: census[name] for name, least in FLOORS.items() if census[name] < least} == {}
 
 
 @pytest.mark.slow
@@ -74,27 +108,17 @@ def on_postgres(url: str) -> Callable[[ManualClock], Engine]:
     return opened
 
 
-def nothing_is_misplaced(url: str) -> Check:
-    async def check() -> None:
-        connection = await asyncpg.connect(url)
-        try:
-            found = await connection.fetch("select * from longshore.misplaced()")
-        finally:
-            await connection.close()
-        assert found == [], "every job is in exactly one place"
-
-    return check
-
-
 @pytest.mark.slow
 def test_postgres_agrees_with_the_model(postgres_url: str):
-    check = nothing_is_misplaced(postgres_url)
+    check = PeoplesView(postgres_url)
     compare(on_postgres(postgres_url), examples=12, steps=30, check=check)
 
 
 @pytest.mark.slow
 def test_accounts_on_postgres_agree_with_the_model(postgres_url: str):
-    compare(on_postgres(postgres_url), examples=2, steps=40, machine=AccountedMachine)
+    check = PeoplesView(postgres_url)
+    opened = on_postgres(postgres_url)
+    compare(opened, examples=2, steps=40, check=check, machine=AccountedMachine)
 
 
 @pytest.fixture
@@ -106,15 +130,21 @@ def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("told_at_once")
 def test_breakers_on_postgres_agree_with_the_model(postgres_url: str):
-    check = nothing_is_misplaced(postgres_url)
+    check = PeoplesView(postgres_url)
     opened = on_postgres(postgres_url)
     compare(opened, examples=8, steps=30, check=check, machine=GuardedMachine)
 
 
 @pytest.mark.prove
 def test_postgres_agrees_with_the_model_over_ten_thousand_steps(postgres_url: str):
-    check = nothing_is_misplaced(postgres_url)
+    check = PeoplesView(postgres_url)
     compare(on_postgres(postgres_url), examples=200, steps=50, check=check)
+
+
+@pytest.mark.prove
+def test_postgres_15_agrees_with_the_model(postgres_15_url: str):
+    check = PeoplesView(postgres_15_url)
+    compare(on_postgres(postgres_15_url), examples=60, steps=50, check=check)
 
 
 @pytest.mark.prove

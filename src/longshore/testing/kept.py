@@ -1,19 +1,22 @@
 """The state machine of engines and model, with keepers among the actors."""
 
+from random import Random
+
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from longshore.core import settle
 from longshore.core.job import Held, Settlement
 from longshore.errors import LeaseLostError
-from longshore.testing.machine import EngineMachine, has_claims, has_sessions
+from longshore.testing.batched import BatchedMachine
+from longshore.testing.machine import has_claims, has_sessions
 from longshore.testing.manual import reference
-from longshore.testing.strategies import some_of
+from longshore.testing.strategies import seeds, some_of
 
 __all__ = ["KeptMachine"]
 
 
-class KeptMachine(EngineMachine):
+class KeptMachine(BatchedMachine):
     """As its parent, and workers die beside keepers that saw how far they came."""
 
     @has_sessions
@@ -32,18 +35,18 @@ class KeptMachine(EngineMachine):
             self._lose(session)
 
     @has_claims
-    @rule(data=st.data(), again=st.booleans())
-    def bury(self, data: st.DataObject, again: bool) -> None:
+    @rule(data=st.data(), again=st.booleans(), seed=seeds)
+    def bury(self, data: st.DataObject, again: bool, seed: int) -> None:
         """A worker dies; its keeper saw how some of its jobs ended, and leaves some out."""
         session = self._holder(data)
         token = session.model.token
         ended = data.draw(some_of(session.held))
         decided = [self._settlement(data, claim) for claim in ended]
-        seen = {reference(claim) for claim in ended}
+        seen, chance = {reference(claim) for claim in ended}, Random(seed)
         decided += [
             settle.lost(one)
             for one in self._held(token)
-            if (one.handle, one.delivery) not in seen and data.draw(st.booleans())
+            if (one.handle, one.delivery) not in seen and chance.random() < 0.5
         ]
         for _ in range(1 + again):
             self._bury(token, decided)

@@ -1,8 +1,9 @@
 """Two engines that get the same calls, and must give the same answers."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from longshore.core import event
 from longshore.core.job import (
     Claim,
     Held,
+    Job,
     JobId,
     NewJob,
     Report,
@@ -17,17 +19,40 @@ from longshore.core.job import (
     Submitted,
     Verdict,
 )
-from longshore.engine import Engine, Exchanged, JobFilter, Lapsed, Reference, Renewed, Session
+from longshore.core.settle import outcome
+from longshore.engine import (
+    Engine,
+    Exchanged,
+    JobFilter,
+    Lapsed,
+    QueueCounts,
+    Reference,
+    Renewed,
+    Session,
+)
 from longshore.errors import LongshoreError
 from longshore.testing.factories import a_job
 from longshore.testing.manual import reference
 from longshore.testing.model import ModelEngine
 
-__all__ = ["Pair", "PairedSession"]
+__all__ = ["Check", "Pair", "PairedSession", "counts"]
 
 T = TypeVar("T")
 
 EVERY = 100_000
+MANY = 100
+
+
+class Check(Protocol):
+    """Looks into an engine's own tables."""
+
+    async def look(self, jobs: Sequence[Job]) -> None:
+        """Raise AssertionError unless these are all the jobs that are there."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the tables."""
+        ...
 
 
 class Pair:
@@ -37,19 +62,31 @@ class Pair:
     engine's own handles and tokens are looked up when it is asked.
     """
 
-    def __init__(self, engine: Engine, model: ModelEngine) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        model: ModelEngine,
+        check: Check | None = None,
+        census: Counter[str] | None = None,
+    ) -> None:
+        self._check = check
         self.engine = engine
         self.model = model
+        self.census = Counter[str]() if census is None else census
+        """How many jobs had what happen to them."""
         self.tokens: dict[int, int] = {}
         self._loop = asyncio.new_event_loop()
         self._handles: dict[int, int] = {}
+        self._jobs: list[Job] = []
 
     def run(self, call: Awaitable[T]) -> T:
         """Wait for one call of one engine."""
         return self._loop.run_until_complete(call)
 
     def close(self) -> None:
-        """Close both engines, and the loop they ran on."""
+        """Close both engines and the check, and the loop they ran on."""
+        if self._check is not None:
+            self.run(self._check.close())
         self.run(self.engine.close())
         self.run(self.model.close())
         self._loop.close()
@@ -69,6 +106,7 @@ class Pair:
         answers = self.ask(lambda engine: engine.submit(jobs))
         asked = list(dict.fromkeys(job.id for job in jobs))
         accepted = {one.id for one in answers if one.verdict is Verdict.ACCEPTED}
+        self.census["submitted"] += len(accepted)
         if len(accepted) > 1:
             page = self.run(self.engine.find(JobFilter(), limit=len(accepted)))
             order = [job.id for job in reversed(page.jobs)]
@@ -78,6 +116,10 @@ class Pair:
                 assert [job_id for job_id in order if job_id in alike] == list(alike)
             self.model.rearrange(order)
         return answers
+
+    def jobs(self, which: JobFilter | None = None) -> list[Job]:
+        """All, or those of a filter, as the model knows them."""
+        return self.run(_jobs(self.model, which or JobFilter()))
 
     def outcomes(self, engine: Awaitable[T], model: Awaitable[T]) -> tuple[Any, Any]:
         """What each call returned or raised."""
@@ -129,6 +171,16 @@ class Pair:
         ]
         self.agreed(there.pop("sessions"), sessions)
         self.agreed(there, here)
+        self._compare_jobs()
+
+    def _compare_jobs(self) -> None:
+        """A listing takes a store longer than all else: not again what the check will see."""
+        jobs = self.jobs()
+        if self._check is None or jobs != self._jobs:
+            self.agreed(self.run(_jobs(self.engine, JobFilter())), jobs)
+        if self._check is not None:
+            self.run(self._check.look(jobs))
+        self._jobs = jobs
 
     def compare_events(self) -> None:
         """Every job has the same story on both sides, told in growing positions."""
@@ -187,6 +239,7 @@ class PairedSession:
         answer = self._exchange(self.number + 1 if number is None else number, sent)
         self.number += 1
         self._last = sent
+        self._count(settlements, answer)
         self._drop((one.handle, one.delivery) for one in settlements)
         self.held += answer.claims
         self._claimed_by |= {reference(claim): self.number for claim in answer.claims}
@@ -218,6 +271,23 @@ class PairedSession:
                 if claimed_by <= number and name not in names
             )
         return here
+
+    def _count(self, settlements: Sequence[Settlement], answer: Exchanged) -> None:
+        """Note what came of an exchange, and what overtook a job that was claimed before it."""
+        census, claimed = self.pair.census, len(answer.claims)
+        census["claimed"] += claimed
+        census["claimed by the hundred"] += claimed if claimed > MANY else 0
+        settled = {(one.handle, one.delivery): one for one in settlements}
+        for stale in answer.stale:
+            settled.pop(stale, None)
+        is_overtaking = False
+        for claim in self.held:
+            one = settled.get(reference(claim))
+            if one is None:
+                is_overtaking = True
+            else:
+                census[outcome(one)] += 1
+                census[f"{outcome(one)} out of order"] += is_overtaking
 
     def _drop(self, names: Iterable[Reference]) -> None:
         dropped = set(names)
@@ -257,11 +327,18 @@ async def _outcome(call: Awaitable[Any]) -> Any:
         return error
 
 
+async def counts(engine: Engine, tenant: str | None = None) -> list[QueueCounts]:
+    """Every queue, without what was pruned: when that is forgotten is the engine's affair."""
+    return [replace(one, pruned=0) for one in await engine.counts(tenant=tenant)]
+
+
+async def _jobs(engine: Engine, which: JobFilter) -> list[Job]:
+    return (await engine.find(which, limit=EVERY)).jobs
+
+
 async def _seen(engine: Engine) -> dict[str, Any]:
     return {
-        "jobs": (await engine.find(JobFilter(), limit=EVERY)).jobs,
-        # When it is forgotten is the engine's affair.
-        "counts": [replace(one, pruned=0) for one in await engine.counts()],
+        "counts": await counts(engine),
         "schedules": await engine.schedules(),
         "sessions": await engine.sessions(),
     }

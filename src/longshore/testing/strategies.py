@@ -1,5 +1,6 @@
 """Hypothesis strategies for what callers send to a queue: few names, so that things meet."""
 
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,11 +15,14 @@ __all__ = [
     "QUEUES",
     "TENANTS",
     "TYPES",
+    "an_end",
+    "batch_of",
     "filters",
     "job_options",
     "pauses",
     "reports_of",
     "retentions",
+    "seeds",
     "settlement_of",
     "some_of",
     "some_queues",
@@ -32,6 +36,14 @@ TENANTS = ("acme", "other")
 KEYS = ("o", "p")
 """Ordering keys."""
 WAYS = ("succeed", "fail", "kill", "condemn", "snooze", "put off", "release", "stop")
+DELAYS = (0, SECOND, MINUTE)
+RESULTS = (None, b"1", b"\xff")
+"""The last is no text."""
+PAYLOADS = (b"{}", b'{"n": 1}', b"", bytes(range(256)))
+TRACES = tuple(f"00-{c * 32}-{c * 16}-01" for c in "ab")
+
+seeds = st.integers(0, 2**16 - 1)
+"""Chooses what happens to each of hundreds of jobs, which would be too much to draw."""
 
 some_queues = st.lists(st.sampled_from(QUEUES), min_size=1, unique=True)
 some_types = st.lists(st.sampled_from(TYPES), min_size=1, unique=True)
@@ -47,6 +59,7 @@ job_options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "priority": st.sampled_from([1, 5, 9]),
         "delay": st.sampled_from([0, 0, 0, MILLISECOND, SECOND, MINUTE]),
         "max_attempts": st.sampled_from([1, 2, 5]),
+        "payload": st.sampled_from(PAYLOADS),
     },
     optional={
         "idempotency_key": st.sampled_from("kl"),
@@ -55,7 +68,7 @@ job_options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "unique_until": st.sampled_from(UniqueUntil),
         "tags": st.sampled_from([("blue",), ("blue", "green")]),
         "ordering_key": st.sampled_from(KEYS),
-        "trace": st.sampled_from([f"00-{c * 32}-{c * 16}-01" for c in "ab"]),
+        "trace": st.sampled_from(TRACES),
     },
 )
 
@@ -106,13 +119,56 @@ def _report(claim: Claim, fraction: float, message: str | None) -> Report:
     return Report(claim.handle, claim.delivery, fraction, message)
 
 
+def batch_of(size: int, seed: int) -> list[dict[str, Any]]:
+    """Options of jobs that arrive together, of mixed type and tenant; a few have keys.
+
+    Most of them are alike in all else, so that an engine may store them together.
+    """
+    chance = Random(seed)
+    places = [_place(chance) for _ in range(chance.choice([1, 1, 2]))]
+    return [chance.choice(places) | _content(chance) for _ in range(size)]
+
+
+def _place(chance: Random) -> dict[str, Any]:
+    return {
+        "queue": chance.choice(QUEUES),
+        "priority": chance.choice([1, 5, 9]),
+        "delay": chance.choice([0, 0, 0, SECOND]),
+        "max_attempts": chance.choice([1, 2, 5]),
+    }
+
+
+def _content(chance: Random) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "type": chance.choice(TYPES),
+        "tenant": chance.choice(TENANTS),
+        "payload": chance.choice(PAYLOADS),
+        "trace": chance.choice([None, *TRACES]),
+    }
+    keys = {"unique_key": "uv", "idempotency_key": "kl", "ordering_key": KEYS}
+    if chance.random() < 0.05:
+        name = chance.choice(list(keys))
+        content[name] = chance.choice(keys[name])
+    return content
+
+
 def settlement_of(data: st.DataObject, claim: Claim, now: int) -> Settlement:
     """One way in which a worker may end this claim."""
+    way, delay = data.draw(st.sampled_from(WAYS)), data.draw(st.sampled_from(DELAYS))
+    return _end(claim, way, now, delay=delay, result=data.draw(st.sampled_from(RESULTS)))
+
+
+def an_end(chance: Random, claim: Claim, now: int) -> Settlement:
+    """One way to end this claim, more often than not a good one."""
+    way = chance.choice([*WAYS, *["succeed"] * 5])
+    return _end(claim, way, now, delay=chance.choice(DELAYS), result=chance.choice(RESULTS))
+
+
+def _end(claim: Claim, way: str, now: int, *, delay: int, result: bytes | None) -> Settlement:
     at = {"started_at": now, "finished_at": now}
-    delay = data.draw(st.sampled_from([0, SECOND, MINUTE]))
-    match data.draw(st.sampled_from(WAYS)):
+    match way:
         case "succeed":
-            return settle.succeeded(claim, started_at=now, finished_at=now, result=b"1")
+            return settle.succeeded(claim, started_at=now, finished_at=now, result=result)
         case "fail":
             return settle.failed(claim, Failure("E", "e", "t"), delay=delay, **at)
         case "kill":
@@ -124,6 +180,7 @@ def settlement_of(data: st.DataObject, claim: Claim, now: int) -> Settlement:
         case "put off":
             return settle.put_off(claim, delay)
         case "release":
-            return settle.released(claim, started_at=data.draw(st.sampled_from([None, now])))
+            # A handler that a drain stopped had started.
+            return settle.released(claim, started_at=now if delay else None)
         case _:
             return settle.cancelled(claim, "asked to", **at)
