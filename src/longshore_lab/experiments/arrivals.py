@@ -37,6 +37,8 @@ _BURSTS = 50
 """Calls a second, unless jobs arrive more seldom or calls would be too large."""
 _LARGEST = 500
 _CALLERS = 32
+_WARM_SECONDS = 3.0
+"""What is timed at first is left out: connections are opened then, and functions planned."""
 _QUIET_SECONDS = 60.0
 """How long the last jobs have, retries and slow ones among them, after the last arrival."""
 
@@ -61,6 +63,11 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True):
     def calls(self) -> int:
         """How many there are."""
         return round(self.rate * self.seconds / self.batch)
+
+    @property
+    def warm(self) -> float:
+        """Seconds at the beginning of which no times are told."""
+        return min(_WARM_SECONDS, self.seconds / 4)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,14 +101,15 @@ def observe(arrivals: Arrivals) -> Ended:
         if arrivals.keep_seconds is not None:
             keeping = {"url": arrivals.plan.url, "keep_seconds": arrivals.keep_seconds}
             stack.enter_context(Crew("scheduler", schedule, **keeping))
+        known = {"plan": plan, "warm": arrivals.warm}
         workers = [
-            stack.enter_context(Crew("worker", work, plan=plan, tally=str(one), jobs=jobs))
+            stack.enter_context(Crew("worker", work, tally=str(one), jobs=jobs, **known))
             for one in files
         ]
         for one in workers:
             one.told()
         load = {"rate": arrivals.rate, "batch": arrivals.batch, "calls": arrivals.calls}
-        producer = stack.enter_context(Crew("producer", produce, plan=plan, **load))
+        producer = stack.enter_context(Crew("producer", produce, **load, **known))
         sent = producer.told(arrivals.seconds * 2 + 60)
         asyncio.run(_quiet(arrivals.plan))
         done = [one.stop() for one in workers]
@@ -131,7 +139,9 @@ async def _quiet(plan: Plan) -> None:
         await engine.close()
 
 
-async def produce(plan: dict[str, Any], rate: float, batch: int, calls: int) -> dict[str, Any]:
+async def produce(
+    plan: dict[str, Any], *, rate: float, batch: int, calls: int, warm: float
+) -> dict[str, Any]:
     """Submit at the rate; what was sent and how long the calls took."""
     load = Load(msgspec.convert(plan, Plan))
     specs = load.specs()
@@ -141,7 +151,8 @@ async def produce(plan: dict[str, Any], rate: float, batch: int, calls: int) -> 
     async def call(due: float) -> None:
         try:
             await load.app.submit_many([next(specs) for _ in range(batch)])
-            took.append((time.perf_counter() - due) * 1e3)
+            if due >= began + warm:
+                took.append((time.perf_counter() - due) * 1e3)
         finally:
             places.release()
 
@@ -151,7 +162,8 @@ async def produce(plan: dict[str, Any], rate: float, batch: int, calls: int) -> 
             due = began + number * batch / rate
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
             await places.acquire()
-            late.append(max(time.perf_counter() - due, 0.0) * 1e3)
+            if due >= began + warm:
+                late.append(max(time.perf_counter() - due, 0.0) * 1e3)
             group.create_task(call(due))
         passed = time.perf_counter() - began
     return {
@@ -162,7 +174,7 @@ async def produce(plan: dict[str, Any], rate: float, batch: int, calls: int) -> 
     }
 
 
-async def work(plan: dict[str, Any], tally: str, jobs: int) -> dict[str, Any]:
+async def work(plan: dict[str, Any], *, tally: str, jobs: int, warm: float) -> dict[str, Any]:
     """Run jobs until told to stop; what was done, and how long claims took."""
     asked = msgspec.convert(plan, Plan)
     load = Load(asked, Tally(Path(tally), jobs))
@@ -182,8 +194,10 @@ async def work(plan: dict[str, Any], tally: str, jobs: int) -> dict[str, Any]:
             ticks=[("promote", promoter.tick)],
         )
         running = asyncio.create_task(worker.run())
+        warming = asyncio.create_task(_warmed(load, claims, warm))
         say("ready")
         await told_to_stop()
+        warming.cancel()
         worker.drain()
         await running
     return {
@@ -192,6 +206,16 @@ async def work(plan: dict[str, Any], tally: str, jobs: int) -> dict[str, Any]:
         "wait_ms": few(load.waits),
         "claim_ms": few(claims),
     }
+
+
+async def _warmed(load: Load, claims: "array[float]", seconds: float) -> None:
+    """Forget the times of so many seconds from the first job on."""
+    while True:
+        await asyncio.sleep(0.05)
+        if load.started:
+            break
+    await asyncio.sleep(seconds)
+    del load.waits[:], claims[:]
 
 
 async def schedule(url: str, keep_seconds: float) -> None:
