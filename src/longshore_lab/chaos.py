@@ -38,7 +38,7 @@ from longshore_lab.ledger import Ledger, now
 from longshore_lab.relayed import arrivals, relayed
 from longshore_lab.sabotage import PLANTS
 from longshore_lab.servers import free_port
-from longshore_lab.skew import Clocks, Skew
+from longshore_lab.skew import Clocks, MachinesClock, Skew
 from longshore_lab.strokes import ON_A_FILE, ON_A_SERVER, PROCESSES, Harm, Span, Stroke, plan
 from longshore_lab.trial import Trial
 from longshore_lab.verdict import Verdict, collect, decide, misplaced
@@ -149,7 +149,7 @@ async def run(
     seconds = sum(one.after + one.lasts for one in strokes) + _LEAD
     async with open_yard(kind, folder, minutes=seconds / 60) as yard:
         trial = _trial(yard, folder, load=load, seconds=seconds)
-        engine = open_engine(yard.direct)
+        engine = open_engine(yard.direct, clock=_onlookers(kind, clocks))
         book = Ledger(trial.ledgers, "runner", role="runner")
         try:
             await engine.migrate()
@@ -164,6 +164,11 @@ async def run(
         finally:
             book.close()
             await engine.close()
+
+
+def _onlookers(kind: str, clocks: Clocks | None) -> MachinesClock | None:
+    """A server has a clock of its own; with a file all go by that of their machine."""
+    return MachinesClock(clocks) if kind == "sqlite" and clocks is not None else None
 
 
 async def _judge(

@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["Clocks", "Skew", "SkewedClock"]
+from longshore.runtime.clock import SystemClock
+
+__all__ = ["Clocks", "MachinesClock", "Skew", "SkewedClock"]
+
+_SECOND = 1_000_000
 
 _SOURCE = Path(__file__).with_name("skew.c")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -77,7 +81,8 @@ class Clocks:
         self._skew = skew
         self._random = Random(seed)
         self._spread = spread
-        self._ahead = 0
+        self.ahead = 0
+        """Seconds by which the machine's clock was set, which all of them share."""
         self._clocks: list[SkewedClock] = []
 
     def of(self, name: str) -> SkewedClock:
@@ -93,8 +98,22 @@ class Clocks:
 
     def set_back(self, seconds: int) -> None:
         """Set them all back, as on one machine, and those of later processes too."""
-        self._ahead -= seconds
+        self.ahead -= seconds
         self.scatter()
 
     def _offset(self) -> int:
-        return self._ahead + self._random.randint(-self._spread, self._spread)
+        return self.ahead + self._random.randint(-self._spread, self._spread)
+
+
+class MachinesClock(SystemClock):
+    """The clock of whoever looks on from the same machine as the fleet.
+
+    With the true time it would find every lease of a fleet over whose clocks were set back.
+    """
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return super().now() + self._clocks.ahead * _SECOND
