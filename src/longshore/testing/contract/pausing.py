@@ -1,10 +1,13 @@
 import pytest
 
+from longshore.core import settle
+from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.state import State
 from longshore.engine import Engine, Pause
 from longshore.errors import ConfigError
+from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers
-from longshore.testing.factories import a_job
+from longshore.testing.factories import HOUR, SECOND, a_job
 from longshore.testing.manual import a_worker
 
 
@@ -19,6 +22,29 @@ async def test_a_paused_queue_hands_out_nothing_and_says_so(engine: Engine) -> N
     job = await engine.get(new.id)
     assert (answer.claims, answer.is_paused) == ([], True)
     assert (job.state, numbers(job)) == (State.READY, (0, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize("order", Order)
+async def test_all_others_of_a_batch_are_handed_out_beside_a_paused_type(
+    engine: Engine, clock: ManualClock, order: Order
+) -> None:
+    """Also those that came back with one of that type, when there are many."""
+    await engine.put_queue("default", Layer.DECLARED, QueueSettings(order=order))
+    jobs = [*(a_job(type="a") for _ in range(30)), a_job(type="b")]
+    await engine.submit(jobs)
+    first = await a_worker(engine, types=("a", "b"), lease=HOUR)
+    claims = await first.claim(31)
+    for claim in claims[1:30]:
+        await first.fail(claim)
+        clock.advance(2 * SECOND)
+    await first.settle(settle.released(claims[0]), settle.released(claims[30]))
+    await engine.promote(limit=100)
+    await engine.pause(type="b")
+    second = await a_worker(engine, name="worker-2", types=("a", "b"))
+
+    found = await second.claim(100)
+
+    assert {claim.id for claim in found} == {job.id for job in jobs[:30]}
 
 
 async def test_a_resumed_queue_hands_out_what_waited(engine: Engine) -> None:
