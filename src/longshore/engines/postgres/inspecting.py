@@ -250,9 +250,9 @@ async def _make_ready(
     async def body(connection: Connection) -> list[Job]:
         jobs, spans = await secure(connection, job_ids, tenant)
         _allow(jobs, verb)
-        taken = parts(jobs, spans)
-        await take(connection, taken)
-        joining = [part for part in taken if lining.joins(part.jobs[0])]
+        await take(connection, parts(jobs, spans))
+        joining = [job for job in jobs if lining.joins(job)]
+        others = parts([job for job in jobs if not lining.joins(job)], spans)
         if is_replay:
             await connection.executemany(
                 SQL.progress_forget, [(job["segment"], job["ordinal"]) for job in jobs]
@@ -269,12 +269,12 @@ async def _make_ready(
                     is_replay or part.span["is_replayed"],
                     sorted({job["type"] for job in part.jobs}),
                 )
-                for part in taken
-                if part not in joining
+                for part in others
             ],
         )
         if joining:
-            await connection.execute(SQL.line_up, lining.joining(joining, now), now)
+            lines = lining.joining((parts([job], spans)[0] for job in joining), now)
+            await connection.execute(SQL.line_up, lines, now)
         await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
         if jobs:
             await connection.execute(SQL.wake)

@@ -87,7 +87,7 @@ def joins(job: Record) -> bool:
 
 
 def joining(parts: Iterable[Part], now: int) -> str:
-    """The argument of `line_up` for jobs that are ready since now, none of them has failed."""
+    """The argument of `line_up` for single jobs, ready since now; none of them has failed."""
     found = [
         {
             "segment": part.span["segment"],

@@ -191,6 +191,23 @@ async def test_cancelling_takes_a_job_out_of_its_line(
 
 
 @lined
+async def test_jobs_of_many_lines_are_cancelled_and_replayed_together(engine: Engine) -> None:
+    first, second, plain = _line(2, "anna"), _line(2, "bert"), [a_job(), a_job()]
+    jobs = [plain[0], first[0], second[0], plain[1]]
+    await engine.submit([*jobs, first[1], second[1]])
+    names = [job.id for job in jobs]
+    await engine.cancel(names, reason="changed my mind")
+
+    replayed = await engine.replay(names)
+
+    assert [job.id for job in replayed] == names
+    order = await _run_all(await a_worker(engine))
+    assert sorted(order) == sorted([*names, first[1].id, second[1].id])
+    for ahead, behind in (first, second):
+        assert order.index(behind.id) < order.index(ahead.id)
+
+
+@lined
 async def test_what_is_replayed_joins_at_the_end(engine: Engine) -> None:
     jobs = _line(3)
     await engine.submit(jobs)
