@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,36 @@ def test_a_benchmark_that_makes_no_sense_is_refused_in_one_line(arguments: tuple
     assert ended.returncode != 0
     assert "Traceback" not in ended.stderr
     assert ended.stderr.strip()
+
+
+def test_its_processes_end_with_it_however_it_ends():
+    with subprocess.Popen(
+        [sys.executable, "-m", "longshore", "bench", "--seconds", "60", "--json"],
+        stdout=subprocess.DEVNULL,
+    ) as leader:
+        actors = eventually_two(leader.pid)
+        leader.kill()
+
+    until = time.monotonic() + 30
+    while any(map(is_there, actors)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_there, actors))
+
+
+def eventually_two(leader: int) -> list[int]:
+    """The producer and the worker, as soon as they are there."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        found = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        if len(found) == 2:
+            return [int(one) for one in found]
+        time.sleep(0.05)
+    pytest.fail("the processes of the benchmark did not start")
+
+
+def is_there(pid: int) -> bool:
+    """It runs, and is no zombie that waits for somebody to ask."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False

@@ -4,6 +4,7 @@ Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER`, with the plan 
 """
 
 import asyncio
+import os
 import sys
 import time
 from array import array
@@ -163,6 +164,21 @@ async def _until(board: Board, phase: int) -> None:
         await asyncio.sleep(0.005)
 
 
+async def _led(actor: Producer | Runner, leader: int) -> None:
+    """The actor's part, which ends with the one who runs the benchmark, however that ends."""
+    watching = asyncio.create_task(_leave_with(leader))
+    try:
+        await actor.run()
+    finally:
+        watching.cancel()
+
+
+async def _leave_with(leader: int) -> None:
+    while os.getppid() == leader:
+        await asyncio.sleep(0.5)
+    os._exit(1)
+
+
 def main() -> None:
     """Run one actor to its end and leave its samples in the folder."""
     role, number, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
@@ -173,7 +189,7 @@ def main() -> None:
     )
     settle_in()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(actor.run())
+        runner.run(_led(actor, os.getppid()))
     (folder / f"samples.{number}").write_bytes(actor.samples.tobytes())
 
 
