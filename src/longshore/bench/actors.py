@@ -1,6 +1,7 @@
 """The processes of a benchmark: one producer, and the workers.
 
-Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER`, with the plan in the folder.
+Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER LEADER`, with the plan in the
+folder and the process id of whoever runs the benchmark, whose end is theirs too.
 """
 
 import asyncio
@@ -189,7 +190,9 @@ def main() -> None:
     )
     settle_in()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_led(actor, os.getppid()))
+        # Without its number, that of the parent; it may have gone before this is asked.
+        leader = int(sys.argv[4]) if len(sys.argv) > 4 else os.getppid()
+        runner.run(_led(actor, leader))
     (folder / f"samples.{number}").write_bytes(actor.samples.tobytes())
 
 

@@ -1,6 +1,7 @@
 """Run a benchmark: start the processes, watch them, take their figures."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -162,7 +163,9 @@ class _Stage:
         # and the worker would stand still until the end.
         with (self._folder / f"errors.{number}").open("wb") as errors:
             return subprocess.Popen(
-                [*actor, str(self._folder)], stdout=subprocess.DEVNULL, stderr=errors
+                [*actor, str(self._folder), str(os.getpid())],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
             )
 
     def _steady(self) -> tuple[int, float, CpuPerJob]:
