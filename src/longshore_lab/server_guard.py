@@ -25,6 +25,8 @@ class _Guard:
         self._owner = os.getppid()
         self._is_abandoned = False
         other = uid if uid >= 0 else None
+        # Shells have what they start in the background ignore it, and so would the server.
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         with open(f"{folder}/log", "ab") as log:
             self._server = subprocess.Popen(
                 command,
