@@ -12,16 +12,11 @@ from contextlib import contextmanager, suppress
 
 from longshore.engines.postgres.connecting import Connection, Connector
 from longshore.engines.postgres.faults import DRIVER_ERRORS
+from longshore.engines.postgres.sql import SQL
 
 __all__ = ["doubted"]
 
 _ASK_SECONDS = 2.0
-_KNOWN = """
-select pg_backend_pid(), (
-    select coalesce(a.state not like 'idle%', true)
-           or a.state_change > clock_timestamp() - interval '2 seconds'
-      from pg_stat_activity a where a.pid = $1)
-"""
 
 
 @contextmanager
@@ -67,7 +62,7 @@ async def _is_forgotten(connector: Connector, connection: Connection) -> bool:
     other = await connector.open(role="doubt")
     try:
         async with asyncio.timeout(_ASK_SECONDS):
-            ((own, is_known),) = await other.fetch(_KNOWN, connection.get_server_pid())
+            ((own, is_known),) = await other.fetch(SQL.doubted, connection.get_server_pid())
         # A pooler of which nobody told us gives its own numbers to sessions.
         return own == other.get_server_pid() and not is_known
     finally:

@@ -55,6 +55,7 @@ class Statements:
     deeds: str
     deeds_delete: str
     depths: str
+    doubted: str
     erase: str
     exchange: str
     exchanged_add: str
