@@ -1,5 +1,4 @@
--- A claim takes the jobs of mixed spans that it parts, wherever in their segment they are; and
--- looks for types that it serves and of which nobody made notes (see 0030).
+-- A claim takes the jobs of mixed spans that it parts, wherever in their segment they are.
 -- longshore: works-with 0021
 
 -- Hand up to p_want jobs of a lane to an exchange, by rank. Returns the same.
