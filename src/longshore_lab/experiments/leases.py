@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import msgspec
@@ -22,9 +23,11 @@ from longshore.scheduler.reclaim import Reclaimer
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 from longshore_lab.effects import Effects
+from longshore_lab.experiments import evidence
 from longshore_lab.experiments.crew import Crew, say, told_to_stop
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
 from longshore_lab.experiments.findings import Catch, Findings, Promise, Table
+from longshore_lab.experiments.sampler import Sample
 
 __all__ = ["EXPERIMENT", "work"]
 
@@ -38,6 +41,7 @@ class Leases(Config, frozen=True, kw_only=True):
     jobs: int = 50
     lease_seconds: float = 3.0
     job_seconds: float = 10.0
+    """On average: each runs up to a tenth longer or shorter, as the seed decides."""
 
 
 class _Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +62,9 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(stage: Stage, config: Leases) -> Findings:
     """The same jobs under a worker whose renewals are lost on the way, and under another."""
-    without = _case(stage, config, renews=False)
+    without, _ = _case(stage, config, renews=False)
     stage.say(f"without renewal: {without.runs} runs of {config.jobs} jobs")
-    held = _case(stage, config, renews=True)
+    held, samples = _case(stage, config, renews=True)
     stage.say(f"with renewal: {held.runs} runs")
     return Findings(
         headline=(
@@ -98,6 +102,7 @@ def run(stage: Stage, config: Leases) -> Findings:
         ],
         results={"without": msgspec.to_builtins(without), "with": msgspec.to_builtins(held)},
         tables=[_table(without, held)],
+        bounds=evidence.bound(samples, "with renewal"),
         catch=Catch(
             "renewals are lost on the way, and their sender believes in them",
             [f"jobs run twice: {without.twice} of {config.jobs}"] if without.twice else [],
@@ -105,9 +110,9 @@ def run(stage: Stage, config: Leases) -> Findings:
     )
 
 
-def _case(stage: Stage, config: Leases, *, renews: bool) -> _Case:
+def _case(stage: Stage, config: Leases, *, renews: bool) -> tuple[_Case, Sequence[Sample]]:
     path = stage.folder / f"runs-{renews}"
-    with stage.store(is_searched=True) as url:
+    with stage.store(is_searched=True) as url, stage.sampled(url) as sampler:
         asyncio.run(_submit(url, config))
         asked = {"path": str(path), "jobs": config.jobs, "lease": config.lease_seconds}
         first = Crew("worker", work, url=url, renews=renews, **asked)
@@ -121,7 +126,7 @@ def _case(stage: Stage, config: Leases, *, renews: bool) -> _Case:
     begins = [world.cell(seq).applied for seq in range(config.jobs)]
     ends = [world.cell(config.jobs + seq).applied for seq in range(config.jobs)]
     world.close()
-    return _Case(
+    case = _Case(
         renews=renews,
         runs=sum(begins),
         twice=sum(one > 1 for one in begins),
@@ -131,6 +136,7 @@ def _case(stage: Stage, config: Leases, *, renews: bool) -> _Case:
         lapses=sum(one.lapses + one.crashes for one in jobs),
         settled_by_first=told["succeeded"],
     )
+    return case, sampler.samples
 
 
 async def work(url: str, path: str, *, jobs: int, lease: float, renews: bool) -> dict[str, int]:
@@ -197,15 +203,16 @@ class _Unrenewed:
 
 
 async def _submit(url: str, config: Leases) -> None:
-    engine = open_engine(url)
+    engine, rng = open_engine(url), Random(config.seed)
+    seconds = [config.job_seconds * rng.uniform(0.9, 1.1) for _ in range(config.jobs)]
     await engine.submit(
         [
             NewJob(
                 id=_ids.make(),
                 type="long",
-                payload=codec.encode({"seq": seq, "seconds": config.job_seconds}),
+                payload=codec.encode({"seq": seq, "seconds": one}),
             )
-            for seq in range(config.jobs)
+            for seq, one in enumerate(seconds)
         ]
     )
     await engine.close()

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import msgspec
 
@@ -20,9 +21,11 @@ from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker
 from longshore_lab.effects import Effects
+from longshore_lab.experiments import evidence
 from longshore_lab.experiments.crew import Crew, say
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
 from longshore_lab.experiments.findings import Findings, Promise, Table
+from longshore_lab.experiments.sampler import Sample
 
 __all__ = ["EXPERIMENT", "work"]
 
@@ -38,7 +41,7 @@ class Leaving(Config, frozen=True, kw_only=True):
     jobs: int = 200
     short_seconds: float = 1.0
     long_seconds: float = 8.0
-    """Every second job of a round that the worker cannot finish."""
+    """Half of the jobs of every second round: the worker cannot finish them."""
     drain_seconds: float = 3.0
     rounds: int = 10
 
@@ -63,9 +66,11 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(stage: Stage, config: Leaving) -> Findings:
     """By turns with jobs that end in time, and with some that do not."""
-    rounds = list[_Round]()
+    rounds, samples = list[_Round](), list[Sample]()
     for number in range(config.rounds):
-        rounds.append(_round(stage, config, number, has_long=number % 2 == 1))
+        one, looks = _round(stage, config, number, has_long=number % 2 == 1)
+        rounds.append(one)
+        samples += looks
         stage.say(f"round {number + 1}: gone after {rounds[-1].left_after_s:.2f} s")
     slowest = max(one.left_after_s for one in rounds)
     least = min(one.in_flight for one in rounds)
@@ -107,6 +112,7 @@ def run(stage: Stage, config: Leaving) -> Findings:
         ],
         results={"rounds": msgspec.to_builtins(rounds)},
         tables=[_table(rounds)],
+        bounds=evidence.bound(samples),
     )
 
 
@@ -114,10 +120,14 @@ def _sum(rounds: Sequence[_Round], name: str) -> int:
     return sum(getattr(one, name) for one in rounds)
 
 
-def _round(stage: Stage, config: Leaving, number: int, *, has_long: bool) -> _Round:
+def _round(
+    stage: Stage, config: Leaving, number: int, *, has_long: bool
+) -> tuple[_Round, Sequence[Sample]]:
     path = stage.folder / f"ends-{number}"
-    with stage.store(is_searched=True) as url:
-        asyncio.run(_submit(url, config, has_long=has_long))
+    with stage.store(is_searched=True) as url, stage.sampled(url) as sampler:
+        rng = Random(f"{config.seed} {number}")
+        too_long = rng.sample(range(config.jobs), config.jobs // 2 if has_long else 0)
+        asyncio.run(_submit(url, config, frozenset(too_long)))
         asked = {"path": str(path), "slots": config.jobs, "drain": config.drain_seconds}
         with Crew("worker", work, url=url, **asked) as crew:
             in_flight = crew.told()
@@ -129,7 +139,7 @@ def _round(stage: Stage, config: Leaving, number: int, *, has_long: bool) -> _Ro
     ends = Effects(path)
     cells = [ends.cell(seq) for seq in range(2 * config.jobs)]
     ends.close()
-    return _Round(
+    seen = _Round(
         has_long=has_long,
         in_flight=in_flight,
         left_after_s=round(left_after, 3),
@@ -140,6 +150,7 @@ def _round(stage: Stage, config: Leaving, number: int, *, has_long: bool) -> _Ro
         never=sum(not cell.applied for cell in cells[: config.jobs]),
         runs=sum(cell.applied for cell in cells[config.jobs :]),
     )
+    return seen, sampler.samples
 
 
 async def work(url: str, path: str, slots: int, drain: float) -> None:
@@ -167,10 +178,10 @@ async def work(url: str, path: str, slots: int, drain: float) -> None:
         await worker.run()
 
 
-async def _submit(url: str, config: Leaving, *, has_long: bool) -> None:
+async def _submit(url: str, config: Leaving, too_long: frozenset[int]) -> None:
     engine = open_engine(url)
     seconds = [
-        config.long_seconds if has_long and seq % 2 else config.short_seconds
+        config.long_seconds if seq in too_long else config.short_seconds
         for seq in range(config.jobs)
     ]
     await engine.submit(

@@ -5,6 +5,7 @@ import time
 from array import array
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -155,14 +156,13 @@ async def work(url: str, slots: int, path: str) -> dict[str, Any]:
 async def _produce(url: str, config: Poison, share: float) -> set[int]:
     """Submit, and wait until nothing is left to do; the numbers of the poison jobs."""
     engine, bad, seq = open_engine(url), set[int](), 0
-    every = round(1 / share) if share else 0
-    begin, sent = time.perf_counter(), 0
+    begin, sent, rng = time.perf_counter(), 0, Random(config.seed)
     try:
         while sent < config.rate * config.seconds:
             jobs = list[NewJob]()
             while sent + len(jobs) < (time.perf_counter() - begin + _EVERY) * config.rate:
                 seq += 1
-                if every and seq % every == 0:
+                if rng.random() < share:
                     bad.add(seq)
                     await engine.submit([_job("poison", seq, config)])
                 else:

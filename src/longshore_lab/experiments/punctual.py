@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from random import Random
 
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
@@ -33,7 +34,7 @@ class Punctual(Config, frozen=True, kw_only=True):
     handler_ms: float = 1.0
     """Of a job of the backlog."""
     jobs: int = 200
-    """That are due `in_seconds` and later, so many a second."""
+    """That are due `in_seconds` and later, so many a second at times that the seed decides."""
     in_seconds: float = 5.0
     rate: float = 50.0
     slots: int = 32
@@ -147,7 +148,8 @@ async def _order(url: str, config: Punctual) -> None:
     """Submit the jobs that have a time, all of them before the first is due."""
     engine = open_engine(url)
     first = SystemClock().now() / 1e6 + config.in_seconds
-    dues = [first + number / config.rate for number in range(config.jobs)]
+    rng, seconds = Random(config.seed), config.jobs / config.rate
+    dues = [first, *(first + rng.uniform(0.0, seconds) for _ in range(config.jobs - 1))]
     await engine.submit([_due(due) for due in dues])
     await engine.close()
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from longshore_lab.sim.sometimes import COMMON, RARE
 __all__ = ["EXPERIMENT"]
 
 _ENGINES = {"model": "the model", "sqlite": "SQLite in memory"}
+_PART = 500
+"""Worlds that are played before it is told how far it has got."""
 
 
 class Worlds(Config, frozen=True, kw_only=True):
@@ -37,10 +40,14 @@ def run(stage: Stage, config: Worlds) -> Findings:
     played: dict[str, Any] = {}
     for name, title in _ENGINES.items():
         stage.say(f"{config.worlds:,} worlds on {title}")
-        played[name] = one = _played(config, name)
+        played[name] = one = _played(stage, config, name)
         stage.say(f"{one['worlds']:,} were played, {one['per_second']:g} a second")
     stage.say(f"{len(config.mutants)} wrong engines, in {config.mutant_worlds:,} worlds each")
-    caught = {name: _caught(config, name) for name in config.mutants}
+    caught: dict[str, Any] = {}
+    for name in config.mutants:
+        caught[name] = one = _caught(config, name)
+        fate = "found" if _is_found(name, one) else "not found"
+        stage.say(f"{name}: {fate}, {one['worlds']:,} worlds")
     found = {name: one for name, one in caught.items() if _is_found(name, one)}
     stage.say(f"{len(found)} of {len(caught)} wrong engines found")
     worlds = sum(one["worlds"] for one in played.values())
@@ -100,11 +107,38 @@ def _promises(
     ]
 
 
-def _played(config: Worlds, engine: str) -> dict[str, Any]:
-    words = ["--seeds", f"{config.seed}:{config.seed + config.worlds}", "--engine", engine]
-    if config.seconds:
-        words += ["--seconds", str(config.seconds)]
-    return _simulated(*words)
+def _played(stage: Stage, config: Worlds, engine: str) -> dict[str, Any]:
+    """The figures of all worlds on one engine, told as they come."""
+    seeds = range(config.seed, config.seed + config.worlds)
+    limit = ["--seconds", str(config.seconds)] if config.seconds else []
+    parts: list[dict[str, Any]] = []
+    for begin in range(0, len(seeds), _PART):
+        part = seeds[begin : begin + _PART]
+        words = ["--seeds", f"{part.start}:{part.stop}", "--engine", engine, *limit]
+        parts.append(_simulated(*words))
+        if parts[-1]["left"]:
+            break
+        if len(seeds) > _PART:
+            stage.say(f"{begin + len(part):,} of {len(seeds):,}")
+    return _summed(parts)
+
+
+def _summed(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of one run of the simulator, from those of its parts."""
+    worlds, seconds = (sum(one[key] for one in parts) for key in ("worlds", "seconds"))
+    found, seen = Counter[str](), Counter[str]()
+    for one in parts:
+        found.update(one["found"])
+        seen.update(one["seen"])
+    return {
+        "worlds": worlds,
+        "broken": [seed for one in parts for seed in one["broken"]],
+        "found": dict(found),
+        "seconds": round(seconds, 1),
+        "per_second": round(worlds / seconds, 2),
+        "unseen": [point for point in (*COMMON, *RARE) if not seen[point]],
+        "seen": dict(seen),
+    }
 
 
 def _caught(config: Worlds, mutant: str) -> dict[str, Any]:
