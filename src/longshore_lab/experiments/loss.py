@@ -24,7 +24,8 @@ class Kills(Config, frozen=True, kw_only=True):
     """Jobs that arrive a second."""
     every: float = 4.0
     """Seconds between two kills, on average."""
-    workers: int = 3
+    workers: int = 5
+    """Enough that those which are left have slots for the jobs of one that is killed."""
     least_kills: int = 50
 
 
