@@ -9,7 +9,11 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from longshore_lab.experiments.experiment import Stage
+from longshore_lab.experiments.worlds import EXPERIMENT as WORLDS
+from longshore_lab.experiments.worlds import Worlds
 from longshore_lab.sim.mutants import MUTANTS
 from longshore_lab.sim.sometimes import COMMON
 
@@ -149,3 +153,17 @@ def test_a_broken_promise_comes_with_the_story_of_its_job_and_the_way_back_to_it
     )
     assert again.stderr == told
     assert job in again.stdout
+
+
+@pytest.mark.slow
+def test_worlds_that_are_played_in_parts_are_the_same_worlds():
+    asked = Worlds(worlds=4, mutants=(), has_all=False)
+    told: list[str] = []
+    with Stage(say=told.append) as stage:
+        whole = WORLDS.run(stage, asked).results["worlds"]
+        parts = WORLDS.run(stage, replace(asked, part=3)).results["worlds"]
+
+    for engine in ("model", "sqlite"):
+        facts = ("worlds", "broken", "found", "seen", "unseen")
+        assert [parts[engine][one] for one in facts] == [whole[engine][one] for one in facts]
+    assert told.count("4 of 4") == 2

@@ -16,8 +16,6 @@ from longshore_lab.sim.sometimes import COMMON, RARE
 __all__ = ["EXPERIMENT"]
 
 _ENGINES = {"model": "the model", "sqlite": "SQLite in memory"}
-_PART = 500
-"""Worlds that are played before it is told how far it has got."""
 
 
 class Worlds(Config, frozen=True, kw_only=True):
@@ -26,6 +24,8 @@ class Worlds(Config, frozen=True, kw_only=True):
     seed: int = 0
     worlds: int = 5_000
     """On each engine, from the seed on."""
+    part: int = 500
+    """Worlds that are played before it is told how far it has got."""
     seconds: float = 0.0
     """Of each engine at the most; 0 for as long as it takes."""
     mutants: Sequence[str] = tuple(MUTANTS)
@@ -112,13 +112,13 @@ def _played(stage: Stage, config: Worlds, engine: str) -> dict[str, Any]:
     seeds = range(config.seed, config.seed + config.worlds)
     limit = ["--seconds", str(config.seconds)] if config.seconds else []
     parts: list[dict[str, Any]] = []
-    for begin in range(0, len(seeds), _PART):
-        part = seeds[begin : begin + _PART]
+    for begin in range(0, len(seeds), config.part):
+        part = seeds[begin : begin + config.part]
         words = ["--seeds", f"{part.start}:{part.stop}", "--engine", engine, *limit]
         parts.append(_simulated(*words))
         if parts[-1]["left"]:
             break
-        if len(seeds) > _PART:
+        if len(seeds) > config.part:
             stage.say(f"{begin + len(part):,} of {len(seeds):,}")
     return _summed(parts)
 
