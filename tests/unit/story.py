@@ -90,8 +90,8 @@ class Story:
         yield
         self._say("canceller", CancelAnswered, called, job, answer)
 
-    def hurt(self, actor: str, kind: FaultKind):
-        self._say("runner", Fault, actor, kind)
+    def hurt(self, actor: str, kind: FaultKind, seconds: float = 0.0):
+        self._say("runner", Fault, actor, kind, seconds)
 
     def shows(self, job: str, state=State.SUCCEEDED, *, attempt=1, failures=0, **rest):
         """What the engine and the world show of the job in the end."""

@@ -29,7 +29,7 @@ def taken_over(story: Story, *, lingers: float) -> None:
 
 
 def lingers(story: Story, unaware: Set[str] = frozenset()) -> bool:
-    return not checks.lingering(gather(story.entries), unaware=unaware).holds
+    return not checks.lingering(gather(story.entries), unaware=unaware, lease=10.0).holds
 
 
 def test_a_handler_that_goes_on_while_another_worker_runs_its_job_lingers(story: Story):
@@ -65,6 +65,33 @@ def test_a_worker_that_stood_still_has_its_second_after_that(story: Story, more:
     story.ended("job-1", 1, "worker-1", Outcome.STOPPED)
 
     assert lingers(story) == (more > 1)
+
+
+@pytest.mark.parametrize(
+    ("is_cut_off", "set_by", "more", "is_late"),
+    [
+        (True, 20.0, 10.5, False),
+        (True, 20.0, 11.5, True),
+        (True, -20.0, 1.5, True),
+        (False, 20.0, 1.5, True),
+    ],
+    ids=["its own count", "past that", "set back", "within reach"],
+)
+def test_who_cannot_hear_that_a_lease_ended_early_has_until_it_would_have_ended(
+    story: Story, is_cut_off: bool, set_by: float, more: float, is_late: bool
+):
+    story.submitted("job-1")
+    story.claimed("job-1", 1, "worker-1")
+    story.began("job-1", 1, "worker-1")
+    if is_cut_off:
+        story.hurt("worker-1", FaultKind.STOP)
+    story.hurt(checks.ENGINE, FaultKind.STEP, set_by)
+    story.claimed("job-1", 2, "worker-2")
+    story.began("job-1", 2, "worker-2")
+    story.waits(more)
+    story.ended("job-1", 1, "worker-1", Outcome.STOPPED)
+
+    assert lingers(story) == is_late
 
 
 def test_runs_of_one_job_one_after_the_other_do_not_linger(story: Story):

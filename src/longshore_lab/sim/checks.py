@@ -9,21 +9,30 @@ from longshore_lab.history import History
 from longshore_lab.records import FaultKind
 from longshore_lab.sim.loop import SimLoop
 
-__all__ = ["faults", "lingering", "refused", "revived"]
+__all__ = ["ENGINE", "faults", "lingering", "refused", "revived"]
 
+ENGINE = "engine"
+"""Whose clock was set, where it was nobody's but the store's."""
 _EXAMPLES = 5
 _TOO_LATE = 1_000_000
 """Microseconds in which a worker that goes on past its lease has to stop its handlers."""
 
 
-def lingering(history: History, *, unaware: Set[str]) -> Finding:
-    """A worker that lost its lease stops its handlers as soon as it can run, and knows."""
+def lingering(history: History, *, unaware: Set[str], lease: float) -> Finding:
+    """A worker that lost its lease stops its handlers as soon as it can run, and knows.
+
+    Where the engine's clock was set forward, a lease of `lease` seconds ended before its time.
+    A worker that cannot hear of that knows when its own count of the seconds is over.
+    """
     late: list[str] = []
     for job, runs in history.runs.items():
         for first, second in pairwise(runs):
             if first.actor == second.actor or first.ended is None or first.actor in unaware:
                 continue
             able = max([second.began, *_resumed(history, first.actor, first.ended)])
+            if _is_out_of_reach(history, first.actor, first.ended):
+                steps = _set_forward(history, second.began)
+                able = max([able, *(step + int(lease * 1e6) for step in steps)])
             if first.ended > able + _TOO_LATE:
                 late.append(
                     f"{job} ran on {first.actor} until {first.ended},"
@@ -76,3 +85,22 @@ def _resumed(history: History, actor: str, until: int) -> list[int]:
         for fault in history.faults[actor]
         if fault.kind is FaultKind.RESUME and fault.at <= until
     ]
+
+
+def _set_forward(history: History, until: int) -> list[int]:
+    """When the engine's clock was."""
+    return [
+        fault.at
+        for fault in history.faults[ENGINE]
+        if fault.kind is FaultKind.STEP and fault.seconds > 0 and fault.at <= until
+    ]
+
+
+def _is_out_of_reach(history: History, actor: str, at: int) -> bool:
+    """It was stopped or cut off then."""
+    kinds = [
+        fault.kind
+        for fault in history.faults[actor]
+        if fault.kind in {FaultKind.STOP, FaultKind.RESUME} and fault.at <= at
+    ]
+    return kinds[-1:] == [FaultKind.STOP]

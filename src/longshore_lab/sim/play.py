@@ -211,7 +211,7 @@ class _Director:
         self._set_back += seconds if is_back else 0.0
         self._clock.step(int((-seconds if is_back else seconds) * _SECOND))
         at = self._book.now()
-        step = Fault(at, "engine", FaultKind.STEP, -seconds if is_back else seconds)
+        step = Fault(at, checks.ENGINE, FaultKind.STEP, -seconds if is_back else seconds)
         self._book.write(step)
         self._chronicle.seen[f"engine clock set {'back' if is_back else 'forward'}"] += 1
         if not is_back and seconds > _HARMLESS:
@@ -304,7 +304,9 @@ class _Director:
         findings = check(history, found)
         more = [
             self._calendar.beats(entries),
-            checks.lingering(history, unaware=self._dozed),
+            checks.lingering(
+                history, unaware=self._dozed, lease=self._script.trial.lease_seconds
+            ),
             checks.refused(history),
             checks.revived(self._chronicle.renewals),
             checks.faults(self._loop),
