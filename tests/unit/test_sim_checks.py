@@ -72,10 +72,12 @@ def test_a_worker_that_stood_still_has_its_second_after_that(story: Story, more:
     [
         (True, 20.0, 10.5, False),
         (True, 20.0, 11.5, True),
+        (True, 0.5, 1.25, False),
+        (True, 0.5, 2.5, True),
         (True, -20.0, 1.5, True),
         (False, 20.0, 1.5, True),
     ],
-    ids=["its own count", "past that", "set back", "within reach"],
+    ids=["its own count", "past that", "a little", "past a little", "set back", "in reach"],
 )
 def test_who_cannot_hear_that_a_lease_ended_early_has_until_it_would_have_ended(
     story: Story, is_cut_off: bool, set_by: float, more: float, is_late: bool

@@ -25,7 +25,7 @@ class Worlds(Config, frozen=True, kw_only=True):
     worlds: int = 5_000
     """On each engine, from the seed on."""
     part: int = 500
-    """Worlds that are played before it is told how far it has got."""
+    """Worlds after which it is told how far it has got, unless `seconds` are few."""
     seconds: float = 0.0
     """Of each engine at the most; 0 for as long as it takes."""
     mutants: Sequence[str] = tuple(MUTANTS)
@@ -111,14 +111,13 @@ def _played(stage: Stage, config: Worlds, engine: str) -> dict[str, Any]:
     """The figures of all worlds on one engine, told as they come."""
     seeds = range(config.seed, config.seed + config.worlds)
     limit = ["--seconds", str(config.seconds)] if config.seconds else []
+    size = len(seeds) if config.seconds else config.part
     parts: list[dict[str, Any]] = []
-    for begin in range(0, len(seeds), config.part):
-        part = seeds[begin : begin + config.part]
+    for begin in range(0, len(seeds), size):
+        part = seeds[begin : begin + size]
         words = ["--seeds", f"{part.start}:{part.stop}", "--engine", engine, *limit]
         parts.append(_simulated(*words))
-        if parts[-1]["left"]:
-            break
-        if len(seeds) > config.part:
+        if len(seeds) > size:
             stage.say(f"{begin + len(part):,} of {len(seeds):,}")
     return _summed(parts)
 
@@ -206,7 +205,7 @@ EXPERIMENT = Experiment(
         mutant_worlds=30,
         has_all=False,
     ),
-    takes="45 min",
+    takes="50 min",
     run=run,
     store="the model, and SQLite in memory",
 )

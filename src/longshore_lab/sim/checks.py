@@ -31,8 +31,7 @@ def lingering(history: History, *, unaware: Set[str], lease: float) -> Finding:
                 continue
             able = max([second.began, *_resumed(history, first.actor, first.ended)])
             if _is_out_of_reach(history, first.actor, first.ended):
-                steps = _set_forward(history, second.began)
-                able = max([able, *(step + int(lease * 1e6) for step in steps)])
+                able = max(able, _would_have_ended(history, second.began, int(lease * 1e6)))
             if first.ended > able + _TOO_LATE:
                 late.append(
                     f"{job} ran on {first.actor} until {first.ended},"
@@ -87,13 +86,17 @@ def _resumed(history: History, actor: str, until: int) -> list[int]:
     ]
 
 
-def _set_forward(history: History, until: int) -> list[int]:
-    """When the engine's clock was."""
-    return [
-        fault.at
+def _would_have_ended(history: History, at: int, lease: int) -> int:
+    """The latest end of a lease that was over then, if nobody had set the clock forward."""
+    steps = [
+        fault
         for fault in history.faults[ENGINE]
-        if fault.kind is FaultKind.STEP and fault.seconds > 0 and fault.at <= until
+        if fault.kind is FaultKind.STEP and fault.seconds > 0 and at - lease < fault.at <= at
     ]
+    if not steps:
+        return at
+    early = int(sum(step.seconds for step in steps) * 1e6)
+    return min(at + early, max(step.at for step in steps) + lease)
 
 
 def _is_out_of_reach(history: History, actor: str, at: int) -> bool:
