@@ -32,8 +32,21 @@ __all__ = ["PostgresServer", "ServerError", "postgres_binaries"]
 
 _FLEETING = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 """A crash of the server loses nothing, a crash of the machine loses all."""
-_DURABLE = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "15min"}
+_DURABLE = {
+    "shared_buffers": "1GB",
+    "min_wal_size": "2GB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "15min",
+}
 """Every commit reaches the disk; otherwise what its manual advises for this kind of load."""
+_WEAR = """
+do $$ begin
+    for segment in 1..{segments} loop
+        perform pg_logical_emit_message(false, 'longshore', '');
+        perform pg_switch_wal();
+    end loop;
+end $$
+"""
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -178,6 +191,15 @@ class PostgresServer:
     def drop(self, database: str) -> None:
         """Remove a database, whoever is still connected."""
         self._query(f'drop database if exists "{database}" with (force)')
+
+    def wear_in(self, segments: int = 64) -> None:
+        """Have the log's files made and used once, as on a server that is not new.
+
+        A new one makes each as it is needed and fills it with zeros, and all who commit wait
+        for that. One that has worked for a while writes over those that it has kept.
+        """
+        self._query(_WEAR.format(segments=segments))
+        self._query("checkpoint")
 
     def __enter__(self) -> "PostgresServer":
         try:

@@ -118,6 +118,21 @@ def test_a_durable_server_waits_for_the_disk_and_takes_settings() -> None:
         assert ask(server.url(), "show max_connections") == "17"
 
 
+def test_a_server_that_was_worn_in_makes_no_new_files_for_its_log() -> None:
+    files = "select array_agg(name order by name) from pg_ls_waldir()"
+    used = "select pg_walfile_name(pg_current_wal_lsn())"
+    with PostgresServer(durable=True) as server:
+        server.wear_in(4)
+        kept = ask(server.url(), files)
+        for _ in range(3):
+            ask(server.url(), "select pg_logical_emit_message(false, 'test', '')")
+            ask(server.url(), "select pg_switch_wal()")
+
+        assert len(kept) > 4
+        assert ask(server.url(), used) in kept
+        assert ask(server.url(), files) == kept
+
+
 def test_a_setting_that_makes_no_sense_is_told_with_the_log() -> None:
     server = PostgresServer(settings={"no_such_setting": "1"})
 

@@ -80,8 +80,9 @@ class Stage:
             return self._url
         if self._own is None:
             settings = {"max_connections": _CONNECTIONS}
-            server = PostgresServer(durable=True, settings=settings)
-            self._own = self._stack.enter_context(server).url()
+            server = self._stack.enter_context(PostgresServer(durable=True, settings=settings))
+            server.wear_in()
+            self._own = server.url()
         return self._own
 
     def sqlite(self, options: str = "") -> str:
