@@ -20,6 +20,7 @@ HALF = Line(name="half", points=[(16.0, 50.0), (64.0, 100.0), (256.0, 75.0)])
 def a_sample(at: float, depth: int) -> Sample:
     return Sample(
         at=at,
+        seconds=1.0,
         ready=depth,
         cores={"worker": 0.5, "server": 1.0},
         busy=1.7,
@@ -102,6 +103,16 @@ def test_the_evidence_names_processors_waits_and_the_store():
     assert [list(row) for row in waits.rows] == [["IO:WalSync", "75.0%"], ["running", "25.0%"]]
     assert ["log written per second", "1.0 MiB"] in [list(row) for row in store.rows]
     assert evidence.bound([]) == []
+
+
+def test_the_log_is_told_by_the_seconds_that_were_seen_of_however_many_runs():
+    middle = [a_sample(float(at), 0) for at in range(31, 41)]
+
+    *_, store = evidence.bound(middle + middle + middle)
+    *_, unknown = evidence.bound([replace(one, written=0) for one in middle])
+
+    assert ["log written per second", "1.0 MiB"] in [list(row) for row in store.rows]
+    assert all("log written" not in what for what, _ in unknown.rows)
 
 
 def test_evidence_is_of_the_seconds_in_which_jobs_ended():

@@ -80,13 +80,17 @@ def run(stage: Stage, config: Sizes) -> Findings:
         sides.append(side)
         bounds += tables
         stage.say(f"{name}: {_ceiling(side)} no-op (real) jobs/s")
+    new = _on_new_servers(stage, config, sides[-1])
     ceilings = ", ".join(f"{one.name} {_ceiling(one)}" for one in sides)
     claims = ", ".join(f"{one.claim_ms.p99:,.1f}" for one in sides)
     return Findings(
         headline=f"no-op (real) jobs/s: {ceilings}; claim p99 at 80 % of that: {claims} ms",
         promises=[promise for one in sides for promise in _promises(one)],
-        results={"engines": msgspec.to_builtins(sides)},
-        tables=[_table(config, sides)],
+        results={
+            "engines": msgspec.to_builtins(sides),
+            "new_servers": msgspec.to_builtins(new),
+        },
+        tables=[_table(config, sides), _ages(sides[-1], new)],
         drawings=[_drawing(config, sides)],
         bounds=bounds,
     )
@@ -137,6 +141,16 @@ def _arriving(stage: Stage, config: Sizes, place: str, rate: float) -> list[Ende
             plan = _plan(url, "noop", config)
             asked = Arrivals(plan=plan, rate=max(rate, 1.0), seconds=config.seconds)
             runs.append(observe(asked))
+    return runs
+
+
+def _on_new_servers(stage: Stage, config: Sizes, side: _Side) -> list[Ended]:
+    """Each time a server that has not worked yet, and what the other was given."""
+    runs: list[Ended] = []
+    for _ in range(config.times):
+        with stage.new_postgres() as place:
+            once = msgspec.structs.replace(config, times=1)
+            runs += _arriving(stage, once, place, _SHARE * side.per_s["noop"])
     return runs
 
 
@@ -236,6 +250,16 @@ def _table(config: Sizes, sides: Sequence[_Side]) -> Table:
     return Table("Side by side", head, rows)
 
 
+def _ages(side: _Side, new: Sequence[Ended]) -> Table:
+    head = ["files of the log", "claim p50 ms at 80 %", "p99 ms", "longest", "submit p99 ms"]
+    rows: list[list[str]] = []
+    for name, runs in (("used again", side.claims), ("made as they are needed", new)):
+        claim, submit = _middle([one.claim_ms for one in runs]), [one.submit_ms for one in runs]
+        row = [f"{claim.p50:,.2f}", f"{claim.p99:,.2f}", f"{claim.longest:,.1f}"]
+        rows.append([name, *row, f"{_middle(submit).p99:,.1f}"])
+    return Table("PostgreSQL when it has worked for a while, and when it is new", head, rows)
+
+
 def _drawing(config: Sizes, sides: Sequence[_Side]) -> Drawing:
     return Drawing(
         title=f"Jobs a second: {', '.join(config.profiles)} (from left to right)",
@@ -258,7 +282,7 @@ EXPERIMENT = Experiment(
     promise="Every engine finishes what arrives at four fifths of its ceiling",
     full=Sizes(),
     quick=Sizes(seconds=2.0, times=1, profiles=("noop", "real"), pings=1_500),
-    takes="13 min",
+    takes="15 min",
     run=run,
     plant="loss",
     store="SQLite and PostgreSQL, durable",

@@ -107,9 +107,11 @@ def _cores(samples: Sequence[Sample]) -> list[list[str]]:
 
 def _store(samples: Sequence[Sample]) -> list[list[str]]:
     first, last = samples[0], samples[-1]
-    written = sum(one.written for one in samples) / max(last.at, 1.0)
+    written = sum(one.written for one in samples)
+    # These may be of several runs, or of the middle of one.
+    per_s = written / max(sum(one.seconds for one in samples), 1.0)
     return [
-        ["log written per second", f"{written / _MIB:.1f} MiB"],
+        *([["log written per second", f"{per_s / _MIB:.1f} MiB"]] if written else []),
         [
             "tables, first to last",
             f"{first.store_bytes / _MIB:.0f} to {last.store_bytes / _MIB:.0f} MiB",

@@ -79,11 +79,16 @@ class Stage:
         if self._url is not None and self._url.startswith("postgres"):
             return self._url
         if self._own is None:
-            settings = {"max_connections": _CONNECTIONS}
-            server = self._stack.enter_context(PostgresServer(durable=True, settings=settings))
+            server = self._stack.enter_context(_server())
             server.wear_in()
             self._own = server.url()
         return self._own
+
+    @contextmanager
+    def new_postgres(self) -> Generator[str]:
+        """A PostgreSQL that has not worked yet, whichever was given."""
+        with _server() as server:
+            yield server.url()
 
     def sqlite(self, options: str = "") -> str:
         """A file in the stage's own folder."""
@@ -114,6 +119,10 @@ class Stage:
     def sampled(self, url: str | None) -> Sampler:
         """Looks at machine and store once a second, while its block runs."""
         return Sampler(url)
+
+
+def _server() -> PostgresServer:
+    return PostgresServer(durable=True, settings={"max_connections": _CONNECTIONS})
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     """Seconds since the sampler was started."""
+    seconds: float
+    """How long it was: on a busy machine a look comes late."""
     ready: int = 0
     running: int = 0
     scheduled: int = 0
@@ -46,7 +48,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     stolen: float
     """How many processors the host gave to others."""
     written: int
-    """Bytes that the log grew by in this second."""
+    """Bytes that the log grew by in it; none where nobody can tell."""
     store_bytes: int
     dead_rows: int
     waits: dict[str, int]
@@ -138,6 +140,7 @@ class _Watch:
         used = self._processors.look()
         return Sample(
             at=round(now - self._began, 2),
+            seconds=round(passed, 3),
             cores={role: round(cpu / passed, 3) for role, cpu in sorted(used.items())},
             busy=busy,
             stolen=stolen,
