@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
@@ -15,6 +17,7 @@ from longshore.core.job import NewJob
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
 from longshore_lab.experiments.experiment import Stage
+from longshore_lab.experiments.probe import FREE, HELD, open_probe
 from longshore_lab.experiments.runner import read, read_catch
 from longshore_lab.experiments.sampler import Sampler
 from longshore_lab.experiments.screen import Glance
@@ -46,6 +49,41 @@ def test_an_experiment_leaves_its_data_and_says_what_held(tmp_path: Path):
     assert (record.is_quick, record.machine.store) == (True, "SQLite")
     assert record.findings.results["without"]["runs"] > record.config["jobs"]
     assert record.findings.results["with"]["runs"] == record.config["jobs"]
+
+
+def test_an_experiment_that_is_ended_takes_its_processes_along(tmp_path: Path):
+    command = [sys.executable, "-m", "longshore_lab.experiments", "worlds"]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        start_new_session=True,
+    ) as running:
+        deadline = time.monotonic() + 30
+        while len(session_of(running.pid)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        had = session_of(running.pid)
+        running.terminate()
+        said = running.communicate(timeout=60)[1]
+
+    assert len(had) >= 3
+    assert running.returncode == 130
+    assert said.endswith("ended before it was done; nothing of it is kept\n")
+    assert "Traceback" not in said
+    assert session_of(running.pid) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def session_of(leader: int) -> list[int]:
+    """Processes that are left of a session."""
+    found: list[int] = []
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            pid, _, rest = one.read_text().partition(" (")
+            state, _, _, session = rest.rpartition(") ")[2].split()[:4]
+            found += [int(pid)] if int(session) == leader and state != "Z" else []
+    return found
 
 
 @pytest.mark.parametrize("is_harmed", [False, True])
@@ -159,3 +197,24 @@ async def test_the_processor_time_of_a_server_behind_a_socket_is_its_own(
     found = await server_of(postgres_server.url())
 
     assert found.pid == postgres_server.pid
+
+
+async def test_a_look_at_a_file_tells_whether_somebody_writes(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    early = await open_probe(url)
+    assert not await early.waits()  # there is no file, and none is made
+    assert not (tmp_path / "jobs.db").exists()
+    engine = open_engine(url)
+    await engine.migrate()
+    db = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+
+    free = await early.waits()
+    db.execute("begin immediate")
+    held = await early.waits()
+    db.execute("rollback")
+    again = await early.waits()
+
+    db.close()
+    await early.close()
+    await engine.close()
+    assert (free, held, again) == ({FREE: 1}, {HELD: 1}, {FREE: 1})

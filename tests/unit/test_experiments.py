@@ -29,6 +29,7 @@ from longshore_lab.experiments.findings import (
     Table,
 )
 from longshore_lab.experiments.plants import PLANTS
+from longshore_lab.experiments.probe import FREE, HELD
 from longshore_lab.experiments.runner import DATA, ROOT, keep, read
 from longshore_lab.experiments.screen import drawn, picture
 
@@ -86,6 +87,11 @@ def waits(part: str = "", **shares: str) -> list[Table]:
     rows = [[event.replace("__", ":"), share] for event, share in shares.items()]
     title = f"What 40 looks at busy sessions of the server saw{part}"
     return [Table(title, ["wait event", "share"], rows)]
+
+
+def looks(found: str, share: str) -> list[Table]:
+    title = "What 40 looks at the file's write lock saw"
+    return [Table(title, ["wait event", "share"], [[found, share]])]
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path):
@@ -230,8 +236,19 @@ def test_of_a_run_with_a_planted_fault_nothing_is_kept_but_what_broke(tmp_path: 
             "Nothing of the machine was used up: 0.90 of 2 cores busy, 0.60 of them ours "
             "(server 0.60); busy sessions of the server: 70% running, 30% locks.",
         ),
+        (
+            processors(worker="0.60", everyone="1.40 of 2") + looks(HELD, "90.0%"),
+            "Not the processors; the file's write lock, which one has at a time: 1.40 of 2 "
+            "cores busy, 0.60 of them ours (worker 0.60); the file's write lock held in 90% "
+            "of the looks.",
+        ),
+        (
+            processors(worker="0.60", everyone="1.40 of 2") + looks(FREE, "100.0%"),
+            "Nothing of the machine was used up: 1.40 of 2 cores busy, 0.60 of them ours "
+            "(worker 0.60); the file's write lock held in 0% of the looks.",
+        ),
     ],
-    ids=["processors", "others", "log", "nothing"],
+    ids=["processors", "others", "log", "nothing", "lock", "free"],
 )
 def test_the_bound_is_named_with_the_figures_it_follows_from(tables: list[Table], said: str):
     assert list(named(tables)) == [said]

@@ -1,6 +1,7 @@
 """Runs experiments: python -m longshore_lab.experiments NAME… | all | today [--quick]."""
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,8 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; 1 if a promise did not hold, 2 if a run failed."""
     options = _parser().parse_args(arguments)
     chosen = _chosen(options.names)
-    if options.breaks:
-        return _break(chosen, options, sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # there is much to put away
+    try:
+        if options.breaks:
+            return _break(chosen, options, sys.argv[1:] if arguments is None else arguments)
+        return _perform(chosen, options)
+    except KeyboardInterrupt:
+        _tell("  ended before it was done; nothing of it is kept")
+        return 130
+
+
+def _perform(chosen: Sequence[Experiment], options: argparse.Namespace) -> int:
     worst = 0
     for one in chosen:
         _tell(f"{one.name}: {one.promise}")

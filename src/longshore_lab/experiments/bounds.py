@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from longshore_lab.experiments.findings import Table
+from longshore_lab.experiments.probe import FREE, HELD
 
 __all__ = ["named"]
 
@@ -15,6 +16,8 @@ _OURS = 0.6
 _SOME = 0.02
 _MOST = 0.4
 """Of the looks at the server: what so many of them saw held it up."""
+_HELD = 0.75
+"""Of the looks at a file's write lock: who wants it then finds it taken as a rule."""
 _KINDS = {
     "log": "its log, as every commit does",
     "locks": "locks that its sessions hold",
@@ -45,7 +48,10 @@ def _sentence(cores: dict[str, float], shares: dict[str, float]) -> str:
     evidence = f"{everyone:.2f} of {there:g} cores busy, {ours:.2f} of them ours ({who})"
     if taken >= _SOME * there:
         evidence += f", {taken:.2f} taken away by the host"
-    if shares:
+    held = shares.get(HELD, 0.0)
+    if HELD in shares or FREE in shares:
+        evidence += f"; the file's write lock held in {held:.0%} of the looks"
+    elif shares:
         seen = ", ".join(f"{share:.0%} {kind}" for kind, share in _largest(shares))
         evidence += f"; busy sessions of the server: {seen}"
     is_full = everyone + taken >= _FULL * there
@@ -53,6 +59,10 @@ def _sentence(cores: dict[str, float], shares: dict[str, float]) -> str:
         return f"others had the machine, so this says nothing of a bound: {evidence}."
     if is_full:
         return f"the processors were the bound: {evidence}."
+    if held >= _HELD:
+        return (
+            f"not the processors; the file's write lock, which one has at a time: {evidence}."
+        )
     kind, share = max(shares.items(), key=lambda one: one[1], default=("", 0.0))
     if kind in _KINDS and share >= _MOST:
         return f"not the processors; the server waited most for {_KINDS[kind]}: {evidence}."
@@ -75,7 +85,9 @@ def _shares(table: Table) -> dict[str, float]:
 
 
 def _kind(event: str) -> str:
-    """Of a wait event of PostgreSQL."""
+    """Of a wait event of PostgreSQL, or of SQLite's lock."""
+    if event in (HELD, FREE):
+        return event
     family, _, name = event.partition(":")
     if "wal" in name.lower():
         return "log"

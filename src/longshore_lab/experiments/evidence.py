@@ -7,6 +7,7 @@ from typing import Any
 
 from longshore.runtime.process import available_cores
 from longshore_lab.experiments.findings import Drawing, Line, Table
+from longshore_lab.experiments.probe import FREE, HELD
 from longshore_lab.experiments.sampler import Sample
 
 __all__ = ["at_work", "bound", "depth_drawing", "series", "thinned", "used"]
@@ -16,6 +17,7 @@ _MOST_WAITS = 8
 _MOST_POINTS = 240
 """Points of a series that are kept: more make the file large, and no picture finer."""
 _MIB = 2**20
+_SESSIONS = "busy sessions of the server"
 
 
 def bound(samples: Sequence[Sample], of: str = "") -> list[Table]:
@@ -30,7 +32,8 @@ def bound(samples: Sequence[Sample], of: str = "") -> list[Table]:
     if waits:
         total = sum(waits.values())
         rows = [[event, f"{n / total:.1%}"] for event, n in waits.most_common(_MOST_WAITS)]
-        title = f"What {total:,} looks at busy sessions of the server saw{tail}"
+        where = "the file's write lock" if HELD in waits or FREE in waits else _SESSIONS
+        title = f"What {total:,} looks at {where} saw{tail}"
         tables.append(Table(title, ["wait event", "share"], rows))
     if samples[-1].store_bytes:
         tables.append(Table(f"The store{tail}", ["what", "how much"], _store(samples)))

@@ -1,11 +1,17 @@
 """Looks into a store from outside of the queue: what its server waits for, and how it grows."""
 
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-__all__ = ["Growth", "Probe", "open_probe"]
+from longshore.engines.sqlite.faults import is_busy
+
+__all__ = ["FREE", "HELD", "Growth", "Probe", "open_probe"]
+
+HELD, FREE = "write lock:held", "write lock:free"
+"""What a look at a file of SQLite's finds."""
 
 _WAITS = """
 select coalesce(wait_event_type || ':' || wait_event, 'running') as event, count(*) as sessions
@@ -38,7 +44,10 @@ class Probe(Protocol):
     """A look at a store. One that does not answer has nothing to tell."""
 
     async def waits(self) -> Counter[str]:
-        """How many sessions of the server are at work, by what they wait for."""
+        """How many sessions of the server are at work, by what they wait for.
+
+        Of a file without a server: whether somebody has its write lock.
+        """
         ...
 
     async def growth(self) -> Growth:
@@ -87,19 +96,30 @@ class _Server:
 
 
 class _File:
-    """SQLite has no server: what it waits for is seen by its callers only."""
+    """SQLite has no server. What its callers wait for is its lock: one of them writes."""
 
     def __init__(self, path: Path) -> None:
-        self._paths = [path, Path(f"{path}-wal")]
+        self._path = path
+        self._db: sqlite3.Connection | None = None
 
     async def waits(self) -> Counter[str]:
-        return Counter()
+        try:
+            if self._db is None:
+                place = f"{self._path.absolute().as_uri()}?mode=rw"
+                self._db = sqlite3.connect(place, uri=True, timeout=0.0, isolation_level=None)
+            self._db.execute("begin immediate")
+            self._db.execute("rollback")
+        except sqlite3.OperationalError as error:
+            return Counter([HELD] if is_busy(error) else [])
+        return Counter([FREE])
 
     async def growth(self) -> Growth:
-        return Growth(store_bytes=sum(_size(path) for path in self._paths))
+        paths = self._path, Path(f"{self._path}-wal")
+        return Growth(store_bytes=sum(_size(path) for path in paths))
 
     async def close(self) -> None:
-        return None
+        if self._db is not None:
+            self._db.close()
 
 
 class _Nothing:

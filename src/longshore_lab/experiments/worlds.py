@@ -15,6 +15,8 @@ from longshore_lab.sim.sometimes import COMMON, RARE
 
 __all__ = ["EXPERIMENT"]
 
+_PATIENCE = 30.0
+"""Seconds in which a world is over, however busy the machine."""
 _ENGINES = {"model": "the model", "sqlite": "SQLite in memory"}
 
 
@@ -151,17 +153,22 @@ def _is_found(mutant: str, one: dict[str, Any]) -> bool:
 
 def _simulated(*words: str) -> dict[str, Any]:
     """The figures of one run of the simulator, which has a process of its own."""
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "longshore_lab.sim", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ,
         text=True,
-        check=False,
-    )
-    lines = done.stdout.splitlines()
+    ) as simulator:
+        try:
+            told, _ = simulator.communicate()
+        except BaseException:
+            simulator.terminate()  # it sends its own processes home
+            simulator.wait(_PATIENCE)
+            raise
+    lines = told.splitlines()
     if not lines:
-        raise ExperimentError(f"the simulator ended with {done.returncode}")
+        raise ExperimentError(f"the simulator ended with {simulator.returncode}")
     figures: dict[str, Any] = json.loads(lines[-1])
     return figures
 
