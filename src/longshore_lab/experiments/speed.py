@@ -13,6 +13,11 @@ _PROFILES = {
     "real": "jobs of 4 queues, 20 types, 50 tenants, 3 priorities, keys and results, jobs/s",
     "mix": "70 % of 1–5 ms, 20 % of 0.2–2 s, 5 % fail once, 5 % fail always, jobs/s",
 }
+_WAITS = (
+    ("submits", "submit_ms", "at half of the first row: submit due → on disk, p50 / p99, ms"),
+    ("claims", "claim_ms", "at four fifths of it: one claim, p50 / p99, ms"),
+)
+"""Whose runs, which of their times, and in words."""
 
 
 def speed(folder: Path = DATA) -> str:
@@ -29,11 +34,19 @@ def speed(folder: Path = DATA) -> str:
     ]
     idle = [f"{one['idle_p50_ms']:.1f} / {one['idle_p99_ms']:.1f}" for one in sides]
     rows.append(["idle queue: submit called → handler begins, p50 / p99, ms", *idle])
+    for runs, what, words in _WAITS:
+        rows.append([words, *(_middle([run[what] for run in one[runs]]) for one in sides)])
     rows += _backlogs(folder, len(sides))
     told = table(["", *(one["name"] for one in sides)], rows)
     return f"{told}\n\n[E20](docs/experiments/e20-engines.md), {record.began[:10]}" + _others(
         folder
     )
+
+
+def _middle(spreads: list[dict[str, float]]) -> str:
+    """Of the run whose p99 is the median."""
+    one = sorted(spreads, key=lambda it: it["p99"])[len(spreads) // 2]
+    return f"{one['p50']:.1f} / {one['p99']:.1f}"
 
 
 def _backlogs(folder: Path, sides: int) -> list[list[str]]:
