@@ -18,7 +18,7 @@ from longshore_lab.experiments.arrivals import Arrivals, Ended, observe
 from longshore_lab.experiments.experiment import Config, Experiment, Stage
 from longshore_lab.experiments.findings import Drawing, Findings, Line, Promise, Table
 from longshore_lab.experiments.sampler import Sample
-from longshore_lab.experiments.spread import Spread
+from longshore_lab.experiments.spread import Spread, middle
 
 __all__ = ["EXPERIMENT"]
 
@@ -59,12 +59,12 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def claim_ms(self) -> Spread:
         """At four fifths, in the run whose p99 is the median."""
-        return _middle([one.claim_ms for one in self.claims])
+        return middle([one.claim_ms for one in self.claims])
 
     @property
     def submit_ms(self) -> Spread:
         """At half, in the run whose p99 is the median."""
-        return _middle([one.submit_ms for one in self.submits])
+        return middle([one.submit_ms for one in self.submits])
 
 
 def run(stage: Stage, config: Sizes) -> Findings:
@@ -154,10 +154,6 @@ def _on_new_servers(stage: Stage, config: Sizes, side: _Side) -> list[Ended]:
     return runs
 
 
-def _middle(runs: Sequence[Spread]) -> Spread:
-    return sorted(runs, key=lambda one: one.p99)[len(runs) // 2]
-
-
 def _plan(url: str, profile: str, config: Sizes) -> Plan:
     is_mix = profile == "mix"
     return Plan(
@@ -239,7 +235,7 @@ def _table(config: Sizes, sides: Sequence[_Side]) -> Table:
             f"{one.claim_ms.p50:,.2f}",
             f"{one.claim_ms.p99:,.2f}",
             f"{one.submit_ms.p99:,.1f}",
-            f"{_middle([it.submit_ms for it in one.claims]).p99:,.1f}",
+            f"{middle([it.submit_ms for it in one.claims]).p99:,.1f}",
             f"{one.idle_p50_ms:,.1f}",
             f"{one.idle_p99_ms:,.1f}",
             f"{one.migrate_s:.2f} s",
@@ -254,9 +250,10 @@ def _ages(side: _Side, new: Sequence[Ended]) -> Table:
     head = ["files of the log", "claim p50 ms at 80 %", "p99 ms", "longest", "submit p99 ms"]
     rows: list[list[str]] = []
     for name, runs in (("used again", side.claims), ("made as they are needed", new)):
-        claim, submit = _middle([one.claim_ms for one in runs]), [one.submit_ms for one in runs]
+        claim = middle([one.claim_ms for one in runs])
+        submit = middle([one.submit_ms for one in runs])
         row = [f"{claim.p50:,.2f}", f"{claim.p99:,.2f}", f"{claim.longest:,.1f}"]
-        rows.append([name, *row, f"{_middle(submit).p99:,.1f}"])
+        rows.append([name, *row, f"{submit.p99:,.1f}"])
     return Table("PostgreSQL when it has worked for a while, and when it is new", head, rows)
 
 

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from longshore_lab.experiments.runner import DATA, read
+from longshore_lab.experiments.spread import Spread, middle
 from longshore_lab.reading import table
 
 __all__ = ["speed"]
@@ -44,9 +47,8 @@ def speed(folder: Path = DATA) -> str:
 
 
 def _middle(spreads: list[dict[str, float]]) -> str:
-    """Of the run whose p99 is the median."""
-    one = sorted(spreads, key=lambda it: it["p99"])[len(spreads) // 2]
-    return f"{one['p50']:.1f} / {one['p99']:.1f}"
+    one = middle(msgspec.convert(spreads, list[Spread]))
+    return f"{one.p50:.1f} / {one.p99:.1f}"
 
 
 def _backlogs(folder: Path, sides: int) -> list[list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-__all__ = ["Spread", "few", "spread"]
+__all__ = ["Spread", "few", "middle", "spread"]
 
 _FEW = 20_000
 
@@ -31,6 +31,11 @@ def few(values: Sequence[float]) -> list[float]:
     """As many of them as travel well, the largest among them, spread as all are."""
     ordered = sorted(values, reverse=True)
     return [round(one, 3) for one in ordered[:: max(len(ordered) // _FEW, 1)]]
+
+
+def middle(runs: Sequence[Spread]) -> Spread:
+    """That of the run whose p99 is the median."""
+    return sorted(runs, key=lambda one: one.p99)[len(runs) // 2]
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
