@@ -81,7 +81,7 @@ class BatchedMachine(EngineMachine):
     @rule(most=few, seed=seeds)
     def purge_some(self, most: int, seed: int) -> None:
         """What has ended."""
-        self._order("purge", TERMINAL, most, seed, who="anna")
+        self._order("purge", TERMINAL, most, seed)
 
     def _order(
         self, verb: str, states: Collection[State], most: int, seed: int, **more: str

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope
-from longshore.core.job import Claim, Failure, Held, JobId, NewJob, Settlement
+from longshore.core.job import CheckedJob, Claim, Failure, Held, JobId, NewJob, Settlement
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
 
@@ -25,6 +25,7 @@ __all__ = [
     "a_schedule",
     "a_settlement",
     "an_id",
+    "an_unchecked_job",
 ]
 
 MILLISECOND = 1_000
@@ -46,6 +47,11 @@ def an_id() -> JobId:
 def a_job(**changes: Any) -> NewJob:
     """A job of type `noop`, to run as soon as possible."""
     return replace(NewJob(id=an_id(), type="noop"), **changes)
+
+
+def an_unchecked_job(**changes: Any) -> NewJob:
+    """A job that engines store whatever it holds, as an older version may have stored it."""
+    return replace(CheckedJob(id=an_id(), type="noop"), **changes)
 
 
 def a_key(**changes: Any) -> NewKey:

@@ -19,6 +19,7 @@ from longshore.testing.contract.faults import *
 from longshore.testing.contract.fencing import *
 from longshore.testing.contract.flow import *
 from longshore.testing.contract.idempotency import *
+from longshore.testing.contract.independence import *
 from longshore.testing.contract.inspecting import *
 from longshore.testing.contract.keeping import *
 from longshore.testing.contract.key_rates import *
@@ -35,6 +36,7 @@ from longshore.testing.contract.renewing import *
 from longshore.testing.contract.repeating import *
 from longshore.testing.contract.replaying import *
 from longshore.testing.contract.reporting import *
+from longshore.testing.contract.retention import *
 from longshore.testing.contract.scheduling import *
 from longshore.testing.contract.settling import *
 from longshore.testing.contract.sharing import *

@@ -131,7 +131,7 @@ async def test_a_tenant_goes_with_its_keys_but_not_with_a_job(engine: Engine) ->
     with pytest.raises(TenantInUseError) as caught:
         await engine.delete_tenant("acme")
     assert (caught.value.jobs, caught.value.schedules) == (1, 0)
-    await engine.purge([job.id], who="anna")
+    await engine.purge([job.id])
 
     await engine.delete_tenant("acme")
 
@@ -313,3 +313,15 @@ async def test_accounts_are_the_same_for_every_process(engine: Engine, reopen: R
     assert await other.find_access(key.id) == Access(key, tenant)
     revoked = await other.revoke_key(key.id)
     assert await engine.find_access(key.id) == Access(revoked, tenant)
+
+
+async def test_a_store_remembers_that_it_had_a_key(engine: Engine) -> None:
+    never = await engine.had_keys()
+    await _acme(engine)
+    await engine.add_key(a_key(tenant="acme"))
+    has = await engine.had_keys()
+
+    await engine.delete_tenant("acme")
+
+    assert await engine.keys() == []
+    assert (never, has, await engine.had_keys()) == (False, True, True)

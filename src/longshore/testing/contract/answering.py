@@ -59,8 +59,11 @@ async def test_times_are_right_where_some_of_a_batch_are_known(engine: Engine) -
     first = _keyed(delay=HOUR)
     (known,) = await engine.submit([first])
     same = a_job(delay=MINUTE)
+    passed = a_job(run_at=1)
 
-    answers = await engine.submit([a_job(delay=DAY), _keyed(delay=HOUR), same, same, first])
+    answers = await engine.submit(
+        [a_job(delay=DAY), _keyed(delay=HOUR), same, same, first, passed]
+    )
 
     assert [answer.verdict for answer in answers] == [
         Verdict.ACCEPTED,
@@ -68,6 +71,7 @@ async def test_times_are_right_where_some_of_a_batch_are_known(engine: Engine) -
         Verdict.ACCEPTED,
         Verdict.REPEATED,
         Verdict.REPEATED,
+        Verdict.ACCEPTED,
     ]
     for answer in answers:
         assert _as_told(answer) == await _as_kept(engine, answer)
@@ -164,4 +168,36 @@ async def test_what_was_kept_out_is_answered_without_times(engine: Engine) -> No
     assert [(answer.verdict, answer.created_at, answer.run_at) for answer in answers] == [
         (Verdict.UNIQUE, 0, 0),
         (Verdict.CONFLICT, 0, 0),
+    ]
+
+
+async def test_a_job_sent_again_under_the_key_of_another_is_answered_with_its_own_times(
+    engine: Engine, clock: ManualClock
+) -> None:
+    (first,) = await engine.submit([_keyed()])
+    clock.advance(HOUR)
+    job = a_job(delay=MINUTE)
+    (sent,) = await engine.submit([job])
+    clock.advance(SECOND)
+
+    (again,) = await engine.submit([_keyed(id=job.id)])
+
+    assert (again.id, again.verdict) == (job.id, Verdict.REPEATED)
+    assert (again.created_at, again.run_at) == (sent.created_at, sent.run_at)
+    assert first.created_at != sent.created_at
+
+
+async def test_jobs_without_keys_that_are_sent_again_are_each_answered_with_their_own_times(
+    engine: Engine, clock: ManualClock
+) -> None:
+    jobs = [a_job(delay=HOUR), a_job(delay=MINUTE), a_job()]
+    sent: list[Submitted] = []
+    for job in jobs:
+        sent += await engine.submit([job])
+        clock.advance(SECOND)
+
+    again = await engine.submit(jobs)
+
+    assert [(one.created_at, one.run_at) for one in again] == [
+        (one.created_at, one.run_at) for one in sent
     ]

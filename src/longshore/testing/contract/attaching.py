@@ -118,6 +118,7 @@ async def test_closing_an_attached_session_gives_back_what_it_held(engine: Engin
 
 async def test_a_session_has_an_owner_until_it_ends(engine: Engine, clock: ManualClock) -> None:
     worker = await a_worker(engine)
+    other = await a_worker(engine, lease=2 * LEASE)
     token = worker.session.token
     live = await engine.owner_of(token)
     clock.advance(LEASE + 1)
@@ -128,4 +129,5 @@ async def test_a_session_has_an_owner_until_it_ends(engine: Engine, clock: Manua
     assert live is not None
     assert lapsed == live
     assert await engine.owner_of(token) is None
-    assert await engine.owner_of(token + 1) is None
+    assert await engine.owner_of(other.session.token) is not None
+    assert await engine.owner_of(other.session.token + 1) is None

@@ -8,12 +8,13 @@ from longshore.core import ids
 from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
 from longshore.core.deed import Tally
-from longshore.core.event import decode
+from longshore.core.event import Name, decode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.engine import Engine, Retention
 from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError
 from longshore.runtime.acting import acting
 from longshore.runtime.clock import ManualClock
+from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.webhooks import an_endpoint
 from longshore.testing.factories import DAY, HOUR, SECOND, a_job, a_schedule
 from longshore.testing.manual import a_worker
@@ -43,7 +44,7 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
     await engine.cancel([job.id, later.id], reason="enough")
     await engine.replay([job.id], tenant=DEFAULT_TENANT)
     await engine.cancel([job.id], reason="again")
-    await engine.purge([job.id], who="me")
+    await engine.purge([job.id])
     await engine.quiet(worker.session.token)
     await engine.put_schedule(a_schedule(name="hourly"))
     await engine.delete_schedule("hourly")
@@ -130,6 +131,22 @@ async def test_what_is_refused_leaves_no_record(engine: Engine) -> None:
     assert await everything(engine) == []
 
 
+async def test_a_purge_is_recorded_with_whoever_ordered_it(engine: Engine) -> None:
+    job = a_job()
+    await engine.submit([job])
+    await engine.cancel([job.id], reason="enough")
+
+    with acting("key 7"):
+        await engine.pause(queue="mail")
+        await engine.purge([job.id])
+
+    # An engine that asks a service is called by its key there.
+    *_, pause, purge = await everything(engine)
+    (purged,) = [one for one in await all_events(engine) if one.name is Name.PURGED]
+    assert (purge.action, purge.actor) == ("job.purge", pause.actor)
+    assert purged.details["who"] == pause.actor
+
+
 async def test_transitions_are_chained_once_however_often_they_are_read(
     engine: Engine,
 ) -> None:
@@ -170,19 +187,35 @@ async def test_retention_cuts_the_old_end_and_says_so(
     whole = await engine.audit_standing()
     await engine.chain(limit=EVERYTHING)
     clock.advance(DAY)
-    await engine.pause(queue="new")
+    with acting("anna"):
+        await engine.pause(queue="new")
     await engine.chain(limit=EVERYTHING)
     keep = Retention(audit=HOUR)
 
-    pruned = await engine.prune(keep, limit=2), await engine.prune(keep, limit=EVERYTHING)
+    with acting("anna"):
+        pruned = await engine.prune(keep, limit=2), await engine.prune(keep, limit=EVERYTHING)
 
     left = await engine.audit_entries(after=0, limit=EVERYTHING)
     standing = await engine.audit_standing()
     assert whole.anchor.number == 0
     assert pruned == (2, 1)
     assert [one.action for one in left] == ["queue.pause", PRUNE, PRUNE]
+    assert len({one.actor for one in left}) == 1
+    assert json.decode(left[2].body)["before"] == left[2].at - HOUR
     assert (standing.anchor.number, standing.head.number) == (3, 6)
     assert await fault_of(engine) is None
     verifier = Verifier(standing)
     assert verifier.read(left[:1]) is None
     assert verifier.end() is not None
+
+
+async def test_asking_a_session_that_has_ended_to_drain_leaves_no_record(
+    engine: Engine,
+) -> None:
+    worker, other = await a_worker(engine), await a_worker(engine)
+    await worker.session.close()
+
+    await engine.quiet(worker.session.token)
+
+    assert await everything(engine) == []
+    assert not (await other.session.renew()).is_quiet

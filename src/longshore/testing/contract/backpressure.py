@@ -10,6 +10,8 @@ from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
 from longshore.testing.manual import a_worker
 
 DEEP = QueueSettings(max_depth=3)
+SOONEST, LATEST = 1.0, 30.0
+"""Bounds of `retry_after`: the next count is a second away, or more if counting is slow."""
 
 
 async def test_a_queue_that_is_deep_enough_takes_no_more(engine: Engine) -> None:
@@ -21,7 +23,8 @@ async def test_a_queue_that_is_deep_enough_takes_no_more(engine: Engine) -> None
     with pytest.raises(QueueFullError) as refused:
         await engine.submit([other, late])
 
-    assert (refused.value.queue, refused.value.retry_after) == ("mail", 1.0)
+    assert refused.value.queue == "mail"
+    assert SOONEST <= refused.value.retry_after <= LATEST
     (mail,) = await engine.counts()
     assert (mail.queue, mail.ready, mail.scheduled) == ("mail", 2, 1)
     await engine.submit([other])
@@ -115,7 +118,8 @@ async def test_a_tenant_that_has_enough_waiting_keeps_no_other_out(engine: Engin
     await engine.submit([a_job(queue="mail", tenant="acme")])
 
     told = refused.value
-    assert (told.queue, told.tenant, told.retry_after) == ("mail", "acme", 1.0)
+    assert (told.queue, told.tenant) == ("mail", "acme")
+    assert SOONEST <= told.retry_after <= LATEST
     with pytest.raises(QueueFullError, match="'acme'"):
         await engine.submit([a_job(queue="mail", tenant="acme")])
 

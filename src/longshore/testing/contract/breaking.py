@@ -168,6 +168,25 @@ async def test_a_breaker_that_is_reset_hands_out_at_once(
     assert await _told(engine) == [Name.BREAKER_OPENED, Name.BREAKER_CLOSED]
 
 
+async def test_a_reset_of_a_closed_breaker_does_not_change_since_when_it_is_closed(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await _set(engine)
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    (before,) = await engine.breaker_settings()
+    await _fail(worker, 1)
+    clock.advance(5 * SECOND)
+
+    await engine.reset_breaker("noop")
+    (after,) = await engine.breaker_settings()
+    await _fail(worker, 1)
+
+    assert (after.phase, after.since) == (Phase.CLOSED, before.since)
+    assert await _phase(engine) is Phase.CLOSED
+    assert await _told(engine) == []
+
+
 async def test_an_order_tells_that_a_breaker_holds_the_job_back(engine: Engine) -> None:
     await _set(engine, failures=1)
     jobs = [a_job(max_attempts=1), a_job()]

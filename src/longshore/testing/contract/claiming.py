@@ -2,9 +2,11 @@ import asyncio
 
 import pytest
 
+from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.core.state import State
 from longshore.engine import Engine
+from longshore.errors import QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
@@ -191,14 +193,39 @@ async def test_a_queue_is_empty_before_the_next_one_is_touched(engine: Engine) -
     assert [claim.id for claim in claims] == [job.id for job in [*first, second[0]]]
 
 
-async def test_an_exchange_may_name_its_own_queues(engine: Engine) -> None:
+async def test_an_exchange_may_name_some_of_its_sessions_queues(engine: Engine) -> None:
     here, there = a_job(queue="here"), a_job(queue="there")
     await engine.submit([here, there])
-    worker = await a_worker(engine, queues=["here"])
+    worker = await a_worker(engine, queues=["here", "there"])
 
     claims = await worker.claim(10, queues=["there"])
 
     assert [claim.id for claim in claims] == [there.id]
+
+
+@pytest.mark.parametrize("attached", [False, True])
+async def test_an_exchange_for_a_queue_that_its_session_did_not_open_applies_nothing(
+    engine: Engine, attached: bool
+) -> None:
+    here, there = a_job(queue="here"), a_job(queue="there")
+    await engine.submit([here, there])
+    worker = await a_worker(engine, queues=["here"])
+    (claim,) = await worker.claim(1)
+    if attached:
+        worker.session = await engine.attach_session(worker.session.token)
+    now = await engine.now()
+    done = settle.succeeded(claim, started_at=now, finished_at=now)
+
+    for want, queues in ((1, ["there"]), (1, ["here", "there"]), (0, ["there"])):
+        with pytest.raises(QueueNotOpenedError, match="'there'") as refused:
+            await worker.exchange(settlements=[done], want=want, queues=queues)
+        assert refused.value.queue == "there"
+    standing = [(await engine.get(job.id)).state for job in (here, there)]
+    answer = await worker.exchange(settlements=[done], want=1, queues=["here"])
+
+    assert standing == [State.RUNNING, State.READY]
+    assert (answer.stale, answer.claims) == ([], [])
+    assert (await engine.get(here.id)).state is State.SUCCEEDED
 
 
 async def test_types_nobody_serves_stay_ready_and_uncharged(engine: Engine) -> None:
@@ -260,7 +287,7 @@ async def test_a_handle_never_names_another_job_later(engine: Engine) -> None:
     worker = await a_worker(engine)
     (first,) = await worker.claim()
     await worker.succeed(first)
-    await engine.purge([first.id], who="anna")
+    await engine.purge([first.id])
     await engine.submit([a_job()])
 
     (second,) = await worker.claim()
@@ -310,7 +337,7 @@ async def test_order_holds_across_hundreds_of_types(engine: Engine) -> None:
 
 async def test_a_queue_named_twice_is_no_reason_to_hand_out_less(engine: Engine) -> None:
     await engine.submit([a_job() for _ in range(2)] + [a_job(queue="mail") for _ in range(2)])
-    worker = await a_worker(engine)
+    worker = await a_worker(engine, queues=["mail", "default"])
 
     claims = await worker.claim(4, queues=["default", "default", "mail"])
 

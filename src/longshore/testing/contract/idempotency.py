@@ -92,7 +92,7 @@ async def test_a_key_holds_after_its_job_has_finished_and_even_gone(engine: Engi
     (claim,) = await worker.claim()
     await worker.succeed(claim)
     (finished,) = await engine.submit([_keyed()])
-    await engine.purge([first.id], who="anna")
+    await engine.purge([first.id])
 
     (gone,) = await engine.submit([_keyed()])
 
@@ -123,6 +123,34 @@ async def test_tenants_do_not_share_keys(engine: Engine) -> None:
     assert [answer.verdict for answer in answers] == [Verdict.ACCEPTED, Verdict.ACCEPTED]
 
 
+async def test_each_key_of_a_batch_stands_for_its_own_first_job(engine: Engine) -> None:
+    names = [(tenant, key) for tenant in ("acme", "other") for key in ("order:7", "order:8")]
+    firsts = [_keyed(key, tenant=tenant) for tenant, key in names]
+
+    answers = await engine.submit(
+        [*firsts, *(_keyed(key, tenant=tenant) for tenant, key in names)]
+    )
+
+    assert [bare(answer) for answer in answers] == [
+        *(Submitted(job.id, Verdict.ACCEPTED) for job in firsts),
+        *(Submitted(job.id, Verdict.REPEATED) for job in firsts),
+    ]
+
+
+async def test_a_key_of_another_tenant_is_no_repeat_beside_one_that_is(engine: Engine) -> None:
+    first = _keyed(tenant="acme")
+    await engine.submit([first])
+    other, same = _keyed(tenant="other"), _keyed("order:8", tenant="acme")
+
+    answers = await engine.submit([_keyed(tenant="acme"), other, same])
+
+    assert [bare(answer) for answer in answers] == [
+        Submitted(first.id, Verdict.REPEATED),
+        Submitted(other.id, Verdict.ACCEPTED),
+        Submitted(same.id, Verdict.ACCEPTED),
+    ]
+
+
 async def test_a_job_sent_again_is_a_repeat_whatever_its_key(engine: Engine) -> None:
     job = _keyed()
     await engine.submit([job])
@@ -132,6 +160,25 @@ async def test_a_job_sent_again_is_a_repeat_whatever_its_key(engine: Engine) -> 
 
     assert bare(answer) == Submitted(job.id, Verdict.REPEATED)
     assert free.verdict is Verdict.ACCEPTED
+
+
+@pytest.mark.parametrize("content", [b"a", b"b"])
+async def test_a_job_sent_twice_in_one_batch_is_a_repeat_of_itself_whatever_its_key(
+    engine: Engine, content: bytes
+) -> None:
+    """The second one's key stands for another job: its id goes first."""
+    known = _keyed()
+    await engine.submit([known])
+    job = _keyed("another")
+
+    answers = await engine.submit(
+        [job, a_job(id=job.id, idempotency_key="order:7", fingerprint=content)]
+    )
+
+    assert [bare(answer) for answer in answers] == [
+        Submitted(job.id, Verdict.ACCEPTED),
+        Submitted(job.id, Verdict.REPEATED),
+    ]
 
 
 async def test_a_job_that_was_kept_out_as_not_unique_uses_up_no_key(engine: Engine) -> None:

@@ -151,3 +151,26 @@ async def test_a_due_job_of_a_key_waits_for_a_token_too(
 
     assert (due.count, due.next_due_in, too_early) == (1, SECOND - SECOND // 4, [])
     assert await _run(worker) == [jobs[1].id]
+
+
+@lined
+async def test_the_keys_that_opened_first_are_let_in_first(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await _say(engine, rate_per_key=1.0, burst_per_key=1)
+    worker = await a_worker(engine)
+    waiting: list[NewJob] = []
+    for key in ("carl", "anna", "bert"):
+        jobs = _line(2, key)
+        await engine.submit(jobs)
+        waiting.append(jobs[1])
+        clock.advance(SECOND // 4)
+    await _run(worker)
+    clock.advance(SECOND)
+
+    opened: list[JobId] = []
+    for _ in waiting:
+        await engine.promote(limit=1)
+        opened += await _run(worker)
+
+    assert opened == [job.id for job in waiting]

@@ -121,7 +121,7 @@ async def test_every_event_of_a_job_carries_the_trace_that_the_job_was_submitted
         await second.kill(claim)
     await engine.replay([other.id])
     await engine.cancel([other.id], reason="no use")
-    await engine.purge([other.id], who="anna")
+    await engine.purge([other.id])
     clock.advance(60 * DAY)
     await engine.prune(Retention(outbox=90 * DAY), limit=1_000)
 
@@ -157,7 +157,7 @@ async def test_a_trace_is_told_whoever_of_its_batch_is_forgotten(
     first, *others = [a_job(trace=trace, delay=SECOND) for _ in range(3)]
     await engine.submit([first, *others])
     await engine.cancel([first.id], reason="changed my mind")
-    await engine.purge([first.id], who="anna")
+    await engine.purge([first.id])
     clock.advance(SECOND)
 
     await engine.promote(limit=10)
@@ -204,7 +204,7 @@ async def test_orders_are_told(engine: Engine) -> None:
     await engine.cancel([new.id], reason="changed my mind")
     await engine.replay([new.id])
     await engine.cancel([new.id], reason="changed it again")
-    await engine.purge([new.id], who="anna")
+    await engine.purge([new.id])
 
     assert await events_of(engine, new.id) == [
         Name.SUBMITTED,

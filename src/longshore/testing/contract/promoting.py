@@ -5,6 +5,7 @@ from longshore.engine import Engine, Promoted
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
+from longshore.testing.manual import a_worker
 
 
 async def test_a_due_job_becomes_ready_and_keeps_its_due_time(
@@ -90,3 +91,56 @@ async def test_promoting_again_changes_nothing(engine: Engine, clock: ManualCloc
     await engine.promote(limit=10)
 
     assert await snapshot(engine, new.id) == before
+
+
+async def test_a_promoted_job_takes_the_place_of_its_priority(
+    engine: Engine, clock: ManualClock
+) -> None:
+    late, urgent, usual = (
+        a_job(delay=MINUTE, priority=9),
+        a_job(delay=MINUTE, priority=1),
+        a_job(),
+    )
+    await engine.submit([late, urgent])
+    clock.advance(HOUR)
+    await engine.submit([usual])
+
+    await engine.promote(limit=10)
+
+    worker = await a_worker(engine)
+    claims = await worker.claim(3)
+    assert [claim.id for claim in claims] == [urgent.id, usual.id, late.id]
+    assert [claim.priority for claim in claims] == [1, 5, 9]
+
+
+async def test_a_retry_keeps_the_place_of_its_priority(
+    engine: Engine, clock: ManualClock
+) -> None:
+    late, urgent, usual = a_job(priority=9), a_job(priority=1), a_job()
+    await engine.submit([late, urgent])
+    worker = await a_worker(engine, lease=HOUR)
+    for claim in await worker.claim(2):
+        await worker.fail(claim)
+    clock.advance(MINUTE)
+    await engine.submit([usual])
+
+    await engine.promote(limit=10)
+
+    assert [claim.id for claim in await worker.claim(3)] == [urgent.id, usual.id, late.id]
+
+
+async def test_of_jobs_due_at_once_the_first_submitted_are_promoted_first(
+    engine: Engine, clock: ManualClock
+) -> None:
+    jobs = [a_job(delay=SECOND) for _ in range(4)]
+    later = [a_job(delay=HOUR), a_job(delay=HOUR)]
+    for batch in (later, jobs[:2], jobs[2:]):
+        await engine.submit(batch)
+    clock.advance(MINUTE)
+
+    await engine.promote(limit=3)
+
+    assert [(await engine.get(job.id)).state for job in [*jobs, *later]] == [
+        *([State.READY] * 3),
+        *([State.SCHEDULED] * 3),
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from longshore.core.job import Claim
 from longshore.engine import Engine, PromptSession
-from longshore.errors import LeaseLostError
+from longshore.errors import LeaseLostError, QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job
@@ -36,7 +36,11 @@ async def test_a_session_that_waits_claims_what_arrives(
     worker = await a_worker(engine)
     sender = await reopen() if engine.traits.shared_between_processes else engine
     found: list[Claim] = []
-    jobs = [a_job(payload=b"1"), a_job(payload=b"2", tags=("t",)), a_job(type="noop")]
+    jobs = [
+        a_job(payload=b'{"n":1}'),
+        a_job(payload=b'{"n":2}', tags=("t",)),
+        a_job(type="noop"),
+    ]
 
     for job in jobs:
         waiting = asyncio.ensure_future(_next(worker))
@@ -55,6 +59,25 @@ async def test_a_session_that_waits_claims_what_arrives(
     ]
     (queue,) = await engine.counts()
     assert (queue.succeeded, queue.running, queue.ready) == (3, 0, 0)
+
+
+@requires("claims_at_wakeup")
+async def test_a_wait_for_a_queue_that_its_session_did_not_open_is_refused_at_once(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine)
+    await engine.submit([a_job()])
+    await worker.claim(10)
+    session = cast("PromptSession", worker.session)
+
+    async with asyncio.timeout(10):
+        with pytest.raises(QueueNotOpenedError):
+            await session.claim_at_wakeup(
+                worker.number + 1, want=1, queues=["default", "mail"], seconds=_LONG
+            )
+    await engine.submit([a_job()])
+
+    assert len(await worker.claim(10)) == 1
 
 
 @requires("pushes_wakeups")
@@ -99,6 +122,7 @@ async def test_a_session_that_waited_past_its_lease_claims_nothing(
     waiting = asyncio.ensure_future(_next(worker))
     await heard(engine)
     clock.advance(LEASE)
+    await a_worker(engine, name="live")
 
     await engine.submit([a_job()])
 

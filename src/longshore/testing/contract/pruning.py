@@ -1,5 +1,6 @@
 import pytest
 
+from longshore.core import settle
 from longshore.core.event import Name, Span
 from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
@@ -8,7 +9,7 @@ from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, all_events, events_of
-from longshore.testing.factories import DAY, HOUR, a_job, a_schedule
+from longshore.testing.factories import DAY, HOUR, SECOND, a_job, a_schedule
 from longshore.testing.manual import a_worker
 
 KEEP = Retention(
@@ -61,6 +62,26 @@ async def test_a_job_is_kept_no_longer_because_one_of_its_batch_still_runs(
     await worker.succeed(claims[jobs[0].id])
     page = await engine.find(JobFilter(state=State.SUCCEEDED), limit=10)
     assert {job.id for job in page.jobs} == {jobs[0].id, jobs[2].id, jobs[3].id}
+
+
+async def test_of_jobs_that_were_settled_together_each_is_kept_from_its_own_end_on(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    early, late = await worker.claim(2)
+    began = clock.now()
+    clock.advance(20 * SECOND)
+    await worker.settle(
+        settle.succeeded(early, started_at=began, finished_at=began),
+        settle.succeeded(late, started_at=began, finished_at=clock.now()),
+    )
+    clock.advance(HOUR - 10 * SECOND)
+
+    await engine.prune(KEEP, limit=EVERYTHING)
+
+    found = await engine.find(JobFilter(), limit=10)
+    assert [job.id for job in found.jobs] == [late.id]
 
 
 async def test_every_state_has_a_retention_of_its_own(
@@ -248,20 +269,43 @@ async def test_positions_go_on_growing_after_everything_was_pruned(
     assert after.position > before.position
 
 
-async def test_purge_deletes_finished_jobs_and_says_by_whom(engine: Engine) -> None:
+async def test_purge_deletes_finished_jobs_and_tells_of_them(engine: Engine) -> None:
     dead = await a_job_that_is(State.DEAD, engine)
     done = await a_job_that_is(State.SUCCEEDED, engine)
     other = await a_job_that_is(State.DEAD, engine)
 
-    count = await engine.purge([dead.id, done.id], who="anna")
+    count = await engine.purge([dead.id, done.id])
 
     page = await engine.find(JobFilter(), limit=10)
     purged = [event for event in await all_events(engine) if event.name is Name.PURGED]
     assert count == 2
     assert [job.id for job in page.jobs] == [other.id]
     assert {event.job_id for event in purged} == {dead.id, done.id}
-    assert {event.details["who"] for event in purged} == {"anna"}
+    assert len({event.details["who"] for event in purged}) == 1
     assert {event.details["payload"] for event in purged} == {"{}"}
+
+
+async def test_what_was_purged_while_its_batch_ran_does_not_come_back_when_that_ends(
+    engine: Engine,
+) -> None:
+    for _ in range(3):
+        await engine.submit([a_job() for _ in range(3)])
+    worker, other = await a_worker(engine), await a_worker(engine)
+    held = {worker: await worker.claim(6), other: await other.claim(3)}
+    batches = [held[worker][:3], held[worker][3:], held[other]]
+    for one, (first, second, _) in zip([worker, worker, other], batches, strict=True):
+        await one.succeed(first)
+        await one.succeed(second)
+    purged = [batches[0][0].id, batches[1][1].id, batches[2][0].id]
+    await engine.purge(purged)
+
+    for one, (*_, last) in zip([worker, worker, other], batches, strict=True):
+        await one.succeed(last)
+
+    kept = {claim.id for batch in batches for claim in batch} - set(purged)
+    found = await engine.find(JobFilter(), limit=20)
+    assert {job.id for job in found.jobs} == kept
+    assert [one.succeeded for one in await engine.counts()] == [6]
 
 
 async def test_one_live_job_keeps_all_from_being_purged(engine: Engine) -> None:
@@ -271,14 +315,14 @@ async def test_one_live_job_keeps_all_from_being_purged(engine: Engine) -> None:
     await engine.cancel([theirs.id], reason="changed my mind")
 
     with pytest.raises(JobNotFoundError):
-        await engine.purge([dead.id, theirs.id], who="anna", tenant="default")
+        await engine.purge([dead.id, theirs.id], tenant="default")
 
     assert (await engine.get(dead.id)).state is State.DEAD
 
 
 async def test_an_id_can_be_used_again_once_its_job_is_purged(engine: Engine) -> None:
     job = await a_job_that_is(State.SUCCEEDED, engine)
-    await engine.purge([job.id], who="anna")
+    await engine.purge([job.id])
 
     (answer,) = await engine.submit([a_job(id=job.id)])
 

@@ -365,3 +365,18 @@ async def test_a_worker_that_vanished_with_jobs_is_counted_once_however_it_was_n
     await reclaim_lapsed(engine)
 
     assert await engine.losses() == Losses(workers=2, jobs=5)
+
+
+async def test_a_clock_set_back_lengthens_no_lease(engine: Engine, clock: ManualClock) -> None:
+    long = await a_worker(engine, lease=LEASE)
+    clock.advance(LEASE // 2)
+    short = await a_worker(engine, lease=LEASE // 6)
+    clock.step(-LEASE // 3)
+
+    await engine.lapsed(grace=0, limit=10)
+
+    ends = {one.token: one.expires_at - clock.now() for one in await engine.sessions()}
+    assert ends == {
+        long.session.token: LEASE - LEASE // 2 + LEASE // 3,
+        short.session.token: LEASE // 6,
+    }

@@ -99,6 +99,7 @@ async def test_a_lapsed_session_can_do_nothing(engine: Engine, clock: ManualCloc
     worker = await a_worker(engine)
     done, started = await worker.claim(2)
     clock.advance(LEASE)
+    await a_worker(engine, name="live")
     before = await snapshot(engine, done.id, started.id)
 
     with pytest.raises(LeaseLostError):
@@ -113,12 +114,30 @@ async def test_a_lapsed_session_can_do_nothing(engine: Engine, clock: ManualCloc
     assert await snapshot(engine, done.id, started.id) == before
 
 
+@pytest.mark.parametrize("want", [0, 1])
+async def test_a_session_that_found_nothing_cannot_go_on_past_its_lease(
+    engine: Engine, clock: ManualClock, want: int
+) -> None:
+    """One that lives found nothing either, and is of no help to it."""
+    worker = await a_worker(engine)
+    assert [await worker.claim() for _ in range(2)] == [[], []]
+    clock.advance(LEASE)
+    live = await a_worker(engine, name="live")
+    assert [await live.claim() for _ in range(2)] == [[], []]
+
+    with pytest.raises(LeaseLostError):
+        await worker.exchange(want=want)
+
+    assert await live.claim() == []
+
+
 async def test_a_reclaimed_session_can_do_nothing(engine: Engine, clock: ManualClock) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     clock.advance(LEASE)
     await reclaim_lapsed(engine)
+    await a_worker(engine, name="live")
 
     with pytest.raises(LeaseLostError):
         await worker.succeed(claim)

@@ -59,6 +59,19 @@ async def test_the_last_exchange_sent_again_claims_nothing_more(engine: Engine) 
     assert (queue.running, queue.ready) == (2, 2)
 
 
+async def test_an_exchange_that_found_nothing_claims_nothing_when_it_is_sent_again(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine)
+    found = [await worker.exchange(want=2) for _ in range(3)]
+    await engine.submit([a_job()])
+
+    found.append(await worker.repeat())
+
+    assert [answer.claims for answer in found] == [[], [], [], []]
+    assert len(await worker.claim(2)) == 1
+
+
 async def test_the_last_exchange_sent_again_settles_nothing_twice(
     engine: Engine, clock: ManualClock
 ) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from longshore.core.job import Submitted, Verdict
 from longshore.core.schedule import Firing, Overlap, Schedule, Shot
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
-from longshore.errors import ScheduleNotFoundError
+from longshore.errors import ConfigError, PayloadError, ScheduleNotFoundError, SubmitError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare
 from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
@@ -46,6 +47,52 @@ async def test_a_schedule_is_kept_as_it_was_put(engine: Engine, clock: ManualClo
     await engine.put_schedule(schedule)
 
     assert await engine.schedules() == [schedule]
+
+
+DEEP = b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ""},
+        {"queue": "a queue"},
+        {"type": "a type"},
+        {"tenant": ""},
+        {"tags": ("t",) * 31},
+        {"payload": DEEP},
+        {"payload": b"[]"},
+        {"next_due": 2**60},
+        {"next_due": -(2**60)},
+        {"last_due": 2**60},
+        {"anchor": 2**60},
+        {"timezone": "Europe/Nowhere"},
+    ],
+    ids=lambda changes: f"{next(iter(changes))}-{str(next(iter(changes.values())))[:12]}",
+)
+async def test_a_schedule_out_of_the_limits_is_refused(
+    engine: Engine, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError):
+        await engine.put_schedule(a_schedule(**changes))
+
+    assert await engine.schedules() == []
+
+
+@pytest.mark.parametrize("changes", [{"payload": DEEP}, {"queue": "a queue"}])
+async def test_a_firing_whose_job_is_out_of_the_limits_is_refused_and_the_schedule_stays_due(
+    engine: Engine, clock: ManualClock, changes: dict[str, Any]
+) -> None:
+    schedule = _due_now(clock)
+    await engine.put_schedule(schedule)
+
+    with pytest.raises((SubmitError, PayloadError)):
+        await engine.fire(_firing(schedule, Shot(clock.now(), a_job(**changes))))
+    with pytest.raises(SubmitError):
+        await engine.fire(replace(_firing(schedule), next_due=2**60))
+
+    assert await engine.schedules() == [schedule]
+    assert (await engine.find(JobFilter(), limit=9)).jobs == []
 
 
 async def test_schedules_are_listed_by_name_and_by_tenant(engine: Engine) -> None:
@@ -236,7 +283,7 @@ async def test_whether_the_last_job_is_live_is_told_for_every_stage_of_its_life(
     (claim,) = await worker.claim()
     await worker.succeed(claim)
     await look()
-    await engine.purge([claim.id], who="anna")
+    await engine.purge([claim.id])
     await look()
 
     assert seen == [True, True, True, False, False]

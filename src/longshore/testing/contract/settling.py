@@ -274,6 +274,48 @@ async def test_settling_and_claiming_travel_together(
     ]
 
 
+async def test_a_session_that_waits_for_more_settles_what_it_holds(engine: Engine) -> None:
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    held, lost = await worker.claim(2)
+    await worker.release(lost)
+    other = await a_worker(engine)
+    await other.claim()
+    for _ in range(2):
+        assert await worker.claim() == []
+
+    refused = await worker.exchange(settlements=[settle.released(lost)], want=1)
+    again = await worker.repeat()
+    now = await engine.now()
+    ended = settle.succeeded(held, started_at=now, finished_at=now)
+    taken = await worker.exchange(settlements=[ended], want=1)
+
+    assert refused.stale == again.stale == [(lost.handle, lost.delivery)]
+    assert (taken.stale, taken.claims) == ([], [])
+    assert (await engine.get(held.id)).state is State.SUCCEEDED
+
+
+async def test_jobs_of_a_batch_that_end_together_keep_their_own_times(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job() for _ in range(3)])
+    worker = await a_worker(engine)
+    claims = await worker.claim(3)
+    began = clock.now()
+    clock.advance(10 * SECOND)
+    times = [(began + place * SECOND, began + (9 - place) * SECOND) for place in range(3)]
+
+    await worker.settle(
+        *(
+            settle.succeeded(claim, started_at=started_at, finished_at=finished_at)
+            for claim, (started_at, finished_at) in zip(claims, times, strict=True)
+        )
+    )
+
+    jobs = [await engine.get(claim.id) for claim in claims]
+    assert [(job.started_at, job.finished_at) for job in jobs] == times
+
+
 async def test_claims_of_several_exchanges_are_settled_in_one(engine: Engine) -> None:
     await engine.submit([a_job() for _ in range(4)])
     worker = await a_worker(engine)

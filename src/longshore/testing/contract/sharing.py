@@ -54,6 +54,17 @@ async def test_a_flood_only_lengthens_its_own_line(engine: Engine) -> None:
     assert _served(claims) == {"flood": 2 * QUANTUM - 5, "quiet": 5}
 
 
+async def test_tenants_whose_jobs_come_one_by_one_take_turns_too(engine: Engine) -> None:
+    await _fair(engine)
+    for name in (*["flood"] * 2 * QUANTUM, "quiet", "quiet"):
+        await _submit(engine, **{name: 1})
+    worker = await a_worker(engine)
+
+    claims = await worker.claim(QUANTUM + 2)
+
+    assert _served(claims) == {"flood": QUANTUM, "quiet": 2}
+
+
 async def test_an_answer_says_which_of_its_claims_are_turns(engine: Engine) -> None:
     await _fair(engine)
     await engine.submit([a_job(queue="plain")])

@@ -6,6 +6,7 @@ import pytest
 from longshore.core.job import Submitted, UniqueUntil, Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
+from longshore.errors import PayloadError, SubmitError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare, numbers, snapshot
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
@@ -35,7 +36,7 @@ async def test_a_submitted_job_is_ready_and_untouched(
 async def test_a_job_is_stored_as_it_was_sent(engine: Engine) -> None:
     sent: dict[str, Any] = {
         "type": "email.send",
-        "payload": b'{"to": "anna@example.org", "zero": "\\u0000"}',
+        "payload": b'{"to": "anna@example.org", "quote": "\\u0022"}',
         "queue": "mail",
         "tenant": "acme",
         "priority": 2,
@@ -55,6 +56,48 @@ async def test_a_job_is_stored_as_it_was_sent(engine: Engine) -> None:
     assert {name: getattr(job, name) for name in sent} == sent
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"queue": "a queue"},
+        {"queue": "q" * 129},
+        {"type": ""},
+        {"tenant": "a\nb"},
+        {"id": b"short"},
+        {"fingerprint": bytes(65)},
+        {"idempotency_key": "k" * 513},
+        {"unique_key": ""},
+        {"ordering_key": "\x07"},
+        {"priority": 0},
+        {"max_attempts": 26},
+        {"delay": -1},
+        {"run_at": -1},
+        {"run_at": 2**60},
+        {"timeout": 0},
+        {"tags": ("t",) * 33},
+        {"tags": ("t" * 257,)},
+        {"trace": "none"},
+        {"payload": b""},
+        {"payload": b"[]"},
+        {"payload": b'{"a": '},
+        {"payload": b'{"a": "\xff"}'},
+        {"payload": b'{"a": 1, "a": 2}'},
+        {"payload": b'{"a": "\\u0000"}'},
+        {"payload": b'{"a": ' + b"[" * 33 + b"]" * 33 + b"}"},
+        {"payload": b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"},
+        {"payload": b'{"a": "%s"}' % (b"x" * (1 << 20))},
+    ],
+    ids=lambda changes: f"{next(iter(changes))}-{str(next(iter(changes.values())))[:12]}",
+)
+async def test_a_job_out_of_the_limits_is_refused_and_nothing_of_its_call_is_stored(
+    engine: Engine, changes: dict[str, Any]
+) -> None:
+    with pytest.raises((SubmitError, PayloadError)):
+        await engine.submit([a_job(), a_job(**changes)])
+
+    assert (await engine.find(JobFilter(), limit=9)).jobs == []
+
+
 async def test_a_job_may_have_no_timeout(engine: Engine) -> None:
     new = a_job(timeout=None)
     await engine.submit([new])
@@ -64,8 +107,13 @@ async def test_a_job_may_have_no_timeout(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"{}", bytes(range(256)), '{"name": "Łódź 🚢"}'.encode(), b"x" * 262_144],
-    ids=["empty", "object", "every byte", "unicode", "256 KiB"],
+    [
+        b"{}",
+        b' {\n"a":\t1.50 , "b": "\\u0041\\/" } ',
+        '{"name": "Łódź 🚢"}'.encode(),
+        b'{"x":"%s"}' % (b"x" * 262_144),
+    ],
+    ids=["object", "white space and escapes", "unicode", "256 KiB"],
 )
 async def test_a_payload_comes_back_byte_for_byte(engine: Engine, payload: bytes) -> None:
     await engine.submit([a_job(payload=payload)])

@@ -29,7 +29,7 @@ async def _retry_now(engine: Engine, job: Job) -> None:
 
 
 async def _purge(engine: Engine, job: Job) -> None:
-    await engine.purge([job.id], who="anna")
+    await engine.purge([job.id])
 
 
 ORDERS: dict[str, Order] = {

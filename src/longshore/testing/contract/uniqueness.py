@@ -3,11 +3,11 @@ import asyncio
 import pytest
 
 from longshore.core.job import NewJob, Submitted, UniqueUntil, Verdict
-from longshore.core.state import TERMINAL, State
+from longshore.core.state import TERMINAL, State, Verb
 from longshore.engine import Engine, JobFilter
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare, snapshot
-from longshore.testing.factories import HOUR, SECOND, a_job
+from longshore.testing.factories import HOUR, SECOND, a_job, a_settlement
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed
 
 
@@ -124,7 +124,7 @@ async def test_a_purged_job_keeps_nobody_out(engine: Engine) -> None:
     first = _unique()
     await engine.submit([first])
     await engine.cancel([first.id], reason="changed my mind")
-    await engine.purge([first.id], who="anna")
+    await engine.purge([first.id])
 
     (answer,) = await engine.submit([_unique()])
 
@@ -168,6 +168,36 @@ async def test_tenants_do_not_keep_each_other_out(engine: Engine) -> None:
     assert [answer.verdict for answer in answers] == [Verdict.ACCEPTED, Verdict.ACCEPTED]
 
 
+async def test_each_unique_key_of_a_batch_is_held_by_its_own_first_job(engine: Engine) -> None:
+    names = [(tenant, key) for tenant in ("acme", "other") for key in ("user:7", "user:8")]
+    firsts = [a_job(tenant=tenant, unique_key=key) for tenant, key in names]
+
+    answers = await engine.submit(
+        [*firsts, *(a_job(tenant=tenant, unique_key=key) for tenant, key in names)]
+    )
+
+    assert [bare(answer) for answer in answers] == [
+        *(Submitted(job.id, Verdict.ACCEPTED) for job in firsts),
+        *(Submitted(job.id, Verdict.UNIQUE) for job in firsts),
+    ]
+
+
+async def test_a_job_that_conflicts_inside_its_batch_takes_no_unique_key(
+    engine: Engine,
+) -> None:
+    first = a_job(idempotency_key="order:7", fingerprint=b"a")
+    conflicting = _unique(idempotency_key="order:7", fingerprint=b"b")
+    after = _unique()
+
+    answers = await engine.submit([first, conflicting, after])
+
+    assert [bare(answer) for answer in answers] == [
+        Submitted(first.id, Verdict.ACCEPTED),
+        Submitted(first.id, Verdict.CONFLICT),
+        Submitted(after.id, Verdict.ACCEPTED),
+    ]
+
+
 async def test_a_conflicting_job_takes_no_unique_key(engine: Engine) -> None:
     await engine.submit([a_job(idempotency_key="order:7", fingerprint=b"a")])
     conflicting = _unique(idempotency_key="order:7", fingerprint=b"b")
@@ -176,3 +206,86 @@ async def test_a_conflicting_job_takes_no_unique_key(engine: Engine) -> None:
     (answer,) = await engine.submit([_unique()])
 
     assert answer.verdict is Verdict.ACCEPTED
+
+
+@pytest.mark.parametrize("is_claimed_again", [False, True])
+async def test_each_unique_key_of_a_batch_is_held_as_long_as_its_own_job_holds_it(
+    engine: Engine, is_claimed_again: bool
+) -> None:
+    """Neighbours in a batch, and those at the same place of another, are in other states."""
+    worker, other = await a_worker(engine), await a_worker(engine)
+    ends = [worker.release, worker.fail, worker.start, worker.succeed, worker.kill, worker.stop]
+    keys = [[f"{batch}:{place}" for place in range(6)] for batch in ("a", "b")]
+    for batch in keys:
+        await engine.submit([a_job(unique_key=key) for key in batch])
+    claims = await worker.claim(12)
+    for end, claim in zip([*ends, *ends[3:], *ends[:3]], claims, strict=True):
+        await end(claim)
+    if is_claimed_again:
+        assert [claim.delivery for claim in await other.claim(2)] == [2, 2]
+
+    answers = [
+        (await engine.submit([a_job(unique_key=key)]))[0] for batch in keys for key in batch
+    ]
+
+    holds, free = [Verdict.UNIQUE] * 3, [Verdict.ACCEPTED] * 3
+    assert [answer.verdict for answer in answers] == [*holds, *free, *free, *holds]
+
+
+@pytest.mark.parametrize("verb", [Verb.RELEASE, Verb.RETRY, Verb.SUCCEED])
+async def test_a_unique_key_is_not_held_by_what_its_neighbours_came_to(
+    engine: Engine, clock: ManualClock, verb: Verb
+) -> None:
+    """Those before and behind it in its batch are settled together."""
+    await engine.submit([a_job(unique_key=f"user:{place}") for place in range(3)])
+    worker = await a_worker(engine)
+    before, between, behind = await worker.claim(3)
+    await (worker.fail if verb is Verb.SUCCEED else worker.kill)(between)
+    await worker.settle(a_settlement(before, verb), a_settlement(behind, verb))
+    if verb is Verb.SUCCEED:
+        clock.advance(SECOND)
+        await engine.promote(limit=10)
+        await worker.claim()
+
+    (answer,) = await engine.submit([a_job(unique_key="user:1")])
+
+    is_held = verb is Verb.SUCCEED
+    assert answer.verdict is (Verdict.UNIQUE if is_held else Verdict.ACCEPTED)
+
+
+async def test_a_unique_job_that_waits_for_its_turn_in_order_keeps_others_out(
+    engine: Engine,
+) -> None:
+    """The first of the line runs, and kept others out only until then."""
+    first = _unique(UniqueUntil.STARTED, ordering_key="anna")
+    second, third = (a_job(ordering_key="anna", unique_key=f"user:{n}") for n in (8, 9))
+    await engine.submit([first, second])
+    await engine.submit([third])
+    worker = await a_worker(engine)
+    assert [claim.id for claim in await worker.claim(3)] == [first.id]
+
+    again = _unique(UniqueUntil.STARTED)
+    answers = [
+        (await engine.submit([job]))[0]
+        for job in (a_job(unique_key="user:8"), a_job(unique_key="user:9"), again)
+    ]
+
+    assert [bare(answer) for answer in answers] == [
+        Submitted(second.id, Verdict.UNIQUE),
+        Submitted(third.id, Verdict.UNIQUE),
+        Submitted(again.id, Verdict.ACCEPTED),
+    ]
+
+
+async def test_a_unique_key_that_changes_hands_stays_with_its_holder_in_other_tenants(
+    engine: Engine,
+) -> None:
+    first, other = _unique(tenant="acme"), _unique(tenant="other")
+    await engine.submit([first, other])
+    await engine.cancel([first.id], reason="changed my mind")
+    (next_one,) = await engine.submit([_unique(tenant="acme")])
+
+    (answer,) = await engine.submit([_unique(tenant="other")])
+
+    assert next_one.verdict is Verdict.ACCEPTED
+    assert answer == Submitted(other.id, Verdict.UNIQUE)

@@ -62,6 +62,7 @@ class ModelAccounts:
         standing = self._store.api_keys.get(key.id)
         if standing is not None:
             return account.known(key, standing)
+        self._store.had_keys = True
         self._store.api_keys[key.id] = account.stored(key, now=now)
         return self._store.api_keys[key.id]
 
@@ -70,6 +71,11 @@ class ModelAccounts:
         self._store.now()
         found = [key for key in self._store.api_keys.values() if tenant in (None, key.tenant)]
         return sorted(found, key=lambda key: (key.created_at, key.id))
+
+    async def had_keys(self) -> bool:
+        """See `longshore.accounts.Accounts`."""
+        self._store.now()
+        return self._store.had_keys
 
     async def find_access(self, key_id: str) -> Access | None:
         """See `longshore.accounts.Accounts`."""

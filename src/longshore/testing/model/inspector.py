@@ -9,13 +9,23 @@ from longshore.core import breaker
 from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.schedule import Schedule
+from longshore.core.schedule import validate as validate_schedule
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
+from longshore.engine import (
+    BrokenRecord,
+    JobFilter,
+    Losses,
+    Page,
+    Pause,
+    QueueCounts,
+    SessionView,
+)
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
     ScheduleNotFoundError,
 )
+from longshore.runtime.acting import actor
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store
 
@@ -152,9 +162,7 @@ class ModelInspector:
                 self._store.lines.join(row)
         return self._ordered(job_ids)
 
-    async def purge(
-        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-    ) -> int:
+    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
         """See `longshore.engine.Inspector`."""
         self._store.now()
         rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
@@ -162,7 +170,7 @@ class ModelInspector:
             if row.job.state not in TERMINAL:
                 raise IllegalTransitionError(row.job.state, "purge")
         for row in rows:
-            self._store.forget(row, who)
+            self._store.forget(row, actor())
         self._store.commit()
         return len(rows)
 
@@ -183,6 +191,11 @@ class ModelInspector:
         by_name = sorted(self._store.pauses, key=lambda names: (names[0] or "", names[1] or ""))
         return [Pause(*names) for names in by_name]
 
+    async def broken_records(self) -> list[BrokenRecord]:
+        """See `longshore.engine.Inspector`. The model stores no text that could be broken."""
+        self._store.now()
+        return []
+
     async def quiet(self, token: int) -> None:
         """See `longshore.engine.Inspector`."""
         self._store.now()
@@ -191,6 +204,7 @@ class ModelInspector:
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """See `longshore.engine.Inspector`."""
+        validate_schedule(schedule)
         self._store.now()
         key = (schedule.tenant, schedule.name)
         known = self._store.schedules.get(key)

@@ -5,6 +5,7 @@ from itertools import takewhile
 
 from longshore.core import audit
 from longshore.core.audit import Entry, Mark, Pending, Standing
+from longshore.runtime.acting import actor
 
 __all__ = ["Log"]
 
@@ -31,6 +32,7 @@ class Log:
         if old:
             anchor = Mark(old[-1].number, old[-1].hash)
             self.standing = Standing(anchor, self.standing.head)
-            self.append([audit.cut(anchor, at=self._now())])
+            told = audit.cut(anchor, at=self._now(), before=before, actor=actor())
+            self.append([told])
             del self.entries[: len(old)]
         return len(old)

@@ -6,6 +6,7 @@ from longshore.core.event import Name
 from longshore.core.flow import rank
 from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.state import State
+from longshore.core.submission import check
 from longshore.errors import QueueFullError
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store, Used
@@ -24,6 +25,7 @@ class ModelProducer:
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
         """See `longshore.engine.Producer`."""
+        check(jobs)
         refusals = {job.id: why for job in jobs if (why := _refusal(self._store, job))}
         if not apart:
             refuse_if_full(self._store, jobs)

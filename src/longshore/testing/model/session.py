@@ -7,6 +7,7 @@ from contextlib import suppress
 from longshore.core import breaker, event
 from longshore.core.answer import Share
 from longshore.core.event import Name
+from longshore.core.exchange import queues_to_claim
 from longshore.core.flow import Order
 from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
@@ -46,8 +47,8 @@ class ModelSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """See `longshore.engine.Session`."""
+        wanted = queues_to_claim(queues, dict.fromkeys(self._lease.queues))
         lease = self._live_lease()
-        wanted = tuple(dict.fromkeys(queues or lease.queues))
         look_in = None
         is_new = number != lease.number or number < 1
         if is_new:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
+from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot, check_firing
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.engine import Lapsed, Promoted, Retention
 from longshore.testing.model.producer import accept, refuse_if_full
@@ -82,6 +82,7 @@ class ModelSteward:
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """See `longshore.engine.Steward`."""
+        check_firing(firing)
         self._store.now()
         schedule = self._store.schedules.get((firing.tenant, firing.name))
         if schedule is None or schedule.is_paused or schedule.next_due != firing.expected:

@@ -84,6 +84,7 @@ class Store:
     """Everything the engine knows, in dictionaries."""
 
     losses = Losses()
+    had_keys = False
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -258,9 +259,9 @@ class Store:
 
     def reset(self, type_name: str) -> None:
         """Close a breaker."""
-        now, before = self.now(), self.standings.pop(type_name, breaker.Standing())
+        before = self.standings.get(type_name, breaker.Standing())
+        self.standings[type_name] = breaker.reset(before, self.now())
         if before.phase is not Phase.CLOSED:
-            self.standings[type_name] = breaker.Standing(since=now)
             self._groups += breaker.told(type_name, [self.standings[type_name]])
 
     def emit(self, name: Name, job: Job, **details: object) -> None:

@@ -1,0 +1,148 @@
+"""The mutants of a statement: every condition is found, and each takes out one thing."""
+
+import pytest
+
+from longshore_lab.mutants.__main__ import accepted
+from longshore_lab.mutants.conditions import changes
+from longshore_lab.mutants.planted import PLANTED, Planted
+from longshore_lab.mutants.statements import ENGINES, VERBS, mutants, statements
+
+
+def labels(sql: str) -> list[str]:
+    return [one.label for one in changes(sql)]
+
+
+def test_every_operand_of_a_where_is_taken_out_alone():
+    assert labels("delete from t where a = 1 and b in (2, 3) and c between 4 and 5") == [
+        "where a = 1 -> true",
+        "where b in (2, 3) -> true",
+        "where c between 4 and 5 -> true",
+    ]
+
+
+def test_what_is_taken_out_stays_in_the_text_for_its_parameters():
+    (first, _) = changes("update t set x = 1 where token = ? and seq = ?")
+
+    assert first.text == "update t set x = 1 where ((token = ?) or true) and seq = ?"
+
+
+def test_the_sides_of_an_or_are_false_one_at_a_time():
+    assert labels("select 1 from t where a = 1 and (b = 2 or c = 3 and d = 4)") == [
+        "where a = 1 -> true",
+        "where (b = 2 or c = 3 and d = 4) -> true",
+        "where b = 2 -> false",
+        "where c = 3 and d = 4 -> false",
+        "where c = 3 -> true",
+        "where d = 4 -> true",
+    ]
+
+
+def test_joins_filters_and_queries_inside_others_have_conditions_too():
+    sql = """
+        select count(*) filter (where x.a > 0) from t x -- where nothing = 'and'
+          left join u on u.id = x.id and u.b = 'on where'
+         where exists (select 1 from w where w.id = x.id)
+         group by 1 having count(*) > 1
+        on conflict (id) do nothing
+    """
+
+    assert labels(sql) == [
+        "where x.a > 0 -> true",
+        "on u.id = x.id -> true",
+        "on u.b = 'on where' -> true",
+        "where exists (select 1 from w where w.id = x.id) -> true",
+        "where w.id = x.id -> true",
+        "having count(*) > 1 -> true",
+    ]
+
+
+def test_orders_are_reversed_and_limits_raised():
+    found = changes("select a from t order by b, lower(c) desc limit :limit")
+
+    assert [one.label for one in found] == [
+        "order by b -> reversed",
+        "order by lower(c) desc -> reversed",
+        "limit :limit -> more",
+    ]
+    assert [one.text.partition("order by ")[2] for one in found] == [
+        "b desc, lower(c) desc limit :limit",
+        "b, lower(c) limit :limit",
+        "b, lower(c) desc limit (:limit) + 1000",
+    ]
+
+
+def test_a_guard_is_passed_always_or_never():
+    body = """
+        if v_last is null or p_number > v_last then
+            raise exception 'no';
+        elsif not found then
+            return;
+        end if;
+        while v_left > 0 loop
+            exit when v_done and not v_more;
+        end loop;
+    """
+
+    assert labels(body) == [
+        "if v_last is null or p_number > v_last -> true",
+        "if v_last is null -> false",
+        "if p_number > v_last -> false",
+        "if v_last is null or p_number > v_last -> false",
+        "elsif not found -> true",
+        "elsif not found -> false",
+        "while v_left > 0 -> false",
+        "when v_done -> true",
+        "when not v_more -> true",
+        "when v_done and not v_more -> false",
+    ]
+
+
+def test_a_case_has_conditions_only_where_it_compares_no_value():
+    assert labels("select case when a > 1 then 2 else 3 end, case b when 1 then 2 end") == [
+        "when a > 1 -> true",
+        "when a > 1 -> false",
+    ]
+
+
+def test_the_same_condition_twice_has_two_names():
+    assert labels("select 1 from t where a = 1 union select 2 from u where a = 1") == [
+        "where a = 1 -> true",
+        "where a = 1 -> true (2)",
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_statement_that_is_named_exists(engine: str):
+    named = {name for names in VERBS[engine].values() for name in names.split()}
+
+    assert named - statements(engine).keys() == set()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_mutant_has_a_name_of_its_own_and_changes_something(engine: str):
+    found = mutants(engine)
+    texts = statements(engine)
+
+    assert len({one.key for one in found}) == len(found)
+    assert [one.key for one in found if one.text == texts.get(one.statement)] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_mutant_that_is_accepted_exists_and_has_a_reason(engine: str):
+    found = accepted(engine)
+
+    assert found.keys() - {one.key for one in mutants(engine)} == set()
+    assert all(reason.strip() for reason in found.values())
+
+
+def test_a_function_is_taken_as_the_last_migration_has_it():
+    found = statements("postgres")
+
+    assert found["claim()"].startswith("create or replace function longshore.claim(")
+    assert found["claim()"].count("$$") == 2
+    assert "published()" not in found, "a migration has dropped it"
+
+
+@pytest.mark.parametrize("one", PLANTED, ids=lambda one: f"{one.engine}-{one.about}")
+def test_every_planted_fault_has_its_place(one: Planted):
+    assert one.old not in one.source() or one.old in one.new
