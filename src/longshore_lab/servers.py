@@ -97,6 +97,7 @@ class PostgresServer:
         self._folder: Path | None = None
         self._port = 0
         self._password = secrets.token_hex(16)
+        self._primary: PostgresServer | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
@@ -104,6 +105,11 @@ class PostgresServer:
     def pid(self) -> int:
         """The process id of the postmaster that was started last."""
         return self._pid
+
+    @property
+    def data(self) -> Path:
+        """The folder of its data."""
+        return self._home / "data"
 
     @property
     def socket(self) -> Path:
@@ -176,6 +182,35 @@ class PostgresServer:
         self.stop(immediate=immediate)
         self.start()
 
+    def standby(self, **settings: str) -> "PostgresServer":
+        """A streaming replica of this server, which has to run; it is not started yet.
+
+        It calls itself `standby`, so `synchronous_standby_names=standby` waits for it.
+        """
+        replica = PostgresServer(
+            binaries=self._binaries, settings={**self._settings, **settings}, place=self._place
+        )
+        replica._primary, replica._password = self, self._password
+        return replica
+
+    def set(self, name: str, value: str) -> None:
+        """Change a setting of the running server."""
+        self._query(f"alter system set {name} = '{value}'")
+        self._query("select pg_reload_conf()")
+
+    def stop_receiving(self) -> None:
+        """Let a replica lag: from now on it gets nothing of what its primary commits."""
+        self.set("primary_conninfo", "")
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self.ask("select count(*) from pg_stat_wal_receiver") != "0":
+            if time.monotonic() > deadline:
+                raise ServerError(f"the replica goes on receiving\n{self.log[-2000:]}")
+            time.sleep(0.01)
+
+    def promote(self) -> None:
+        """Make a replica the primary; return once it accepts writes."""
+        self._query("select pg_promote(true, 60)")
+
     def close(self) -> None:
         """End it and remove all it had. Safe to call twice."""
         self.stop(immediate=True)
@@ -191,6 +226,27 @@ class PostgresServer:
     def drop(self, database: str) -> None:
         """Remove a database, whoever is still connected."""
         self._query(f'drop database if exists "{database}" with (force)')
+
+    def dump(self, database: str) -> str:
+        """What `pg_dump` writes of a database: statements that make it anew."""
+        return self._run("pg_dump", "--dbname", self.url(database))
+
+    def restore(self, database: str, dump: str) -> None:
+        """Carry out the statements of a dump in an empty database."""
+        script = self._home / "dump"
+        script.write_text(dump)
+        give(script, self._uid)
+        self._run(
+            "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-f", str(script)
+        )
+        script.unlink()
+
+    def put_back(self, copy: Path) -> None:
+        """Replace the data of the server, which is stopped, by a copy of it."""
+        shutil.rmtree(self.data)
+        shutil.copytree(copy, self.data, symlinks=True)
+        for path in (self.data, *self.data.rglob("*")):
+            give(path, self._uid)
 
     def wear_in(self, segments: int = 64) -> None:
         """Have the log's files made and used once, as on a server that is not new.
@@ -236,16 +292,27 @@ class PostgresServer:
 
     def _initialise(self) -> None:
         self._make_readable()
+        if self._primary is not None:
+            self._copy(self._primary)
+            return
         secret = self._home / "password"
         secret.touch(mode=0o600)
         secret.write_text(self._password)
         give(secret, self._uid)
         self._run(
-            "initdb", "--pgdata", str(self._home / "data"), "--username", "postgres",
+            "initdb", "--pgdata", str(self.data), "--username", "postgres",
             "--encoding", "UTF8", "--locale", "C", "--no-sync", "--pwfile", str(secret),
             "--auth-local", "trust", "--auth-host", "scram-sha-256",
         )  # fmt: skip
         secret.unlink()
+
+    def _copy(self, primary: "PostgresServer") -> None:
+        whence = f"host={primary.socket} port={primary.port} user=postgres"
+        self._run(
+            "pg_basebackup", "--pgdata", str(self.data), "--no-sync",
+            "--checkpoint", "fast", "--write-recovery-conf",
+            "--dbname", f"{whence} application_name=standby",
+        )  # fmt: skip
 
     def _make_readable(self) -> None:
         """Copy the programs where the server's user can run them, if they are not there."""
@@ -292,18 +359,19 @@ class PostgresServer:
             "unix_socket_directories": str(self._home),
             **self._settings,
         }
-        command = [str(self._binaries / "postgres"), "-D", str(self._home / "data")]
+        command = [str(self._binaries / "postgres"), "-D", str(self.data)]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         return command
 
     def _is_ready(self) -> bool:
         try:
-            lines = (self._home / "data" / "postmaster.pid").read_text().splitlines()
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
         # A server that was killed leaves its file behind.
-        return len(lines) > 7 and lines[0] == str(self._pid) and lines[7].strip() == "ready"
+        is_up = len(lines) > 7 and lines[7].strip() in ("ready", "standby")
+        return is_up and lines[0] == str(self._pid)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._guard is None or self._guard.stdin is None:
@@ -311,10 +379,14 @@ class PostgresServer:
         with suppress(BrokenPipeError):  # it ended by itself
             self._guard.stdin.write(b"%d\n" % number)
 
+    def ask(self, statement: str, database: str = "postgres") -> str:
+        """What `psql` prints for a statement, without its table."""
+        return self._run("psql", "-qXAtd", self.url(database), "-c", statement).strip()
+
     def _query(self, statement: str) -> None:
         self._run("psql", "-qXd", self.url(), "-c", statement)
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def _run(self, program: str, *arguments: str) -> str:
         done = subprocess.run(
             [str(self._binaries / program), *arguments],
             stdin=subprocess.DEVNULL,
@@ -329,6 +401,7 @@ class PostgresServer:
         if done.returncode:
             said = (done.stdout + done.stderr).decode(errors="replace")
             raise ServerError(f"{program} failed\n{said[-2000:]}")
+        return done.stdout.decode(errors="replace")
 
 
 def unprivileged() -> int | None:

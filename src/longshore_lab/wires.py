@@ -9,17 +9,23 @@ from that moment on, and `heal` makes the wire whole again.
 """
 
 import asyncio
+import re
 import socket
 import struct
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Wire"]
+__all__ = ["Trips", "Wire"]
 
 _ROOM = 65_536
 _ABORT = struct.pack("ii", 1, 0)
+_NAME = re.compile(rb"application_name\0([^\0]*)\0")
+_MOST_UNDER_WAY = 256
+_GOODBYE = b"X\0\0\0\4"
+"""What a client of PostgreSQL sends before it closes, without waiting for an answer."""
 
 
 class _Strand:
@@ -32,6 +38,29 @@ class _Strand:
         """Answers are lost, and with the first of them the connection."""
         self.is_half_open = False
         """The server's side is gone, and the client's does not know."""
+        self.trips = Trips()
+
+
+class Trips:
+    """Counts the round trips of one connection, that of opening it included."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        """What the client calls itself, if it speaks PostgreSQL's protocol in the clear."""
+        self.count = 1
+        self._is_answered = True
+
+    def asked(self, some: bytes) -> None:
+        """The client sent this."""
+        if not self.name and (found := _NAME.search(some)):
+            self.name = found[1].decode()
+        if self._is_answered and some != _GOODBYE:
+            self.count += 1
+            self._is_answered = False
+
+    def answered(self) -> None:
+        """The server sent something."""
+        self._is_answered = True
 
 
 class Wire:
@@ -40,12 +69,17 @@ class Wire:
     def __init__(self, server: tuple[str, int] | Path) -> None:
         self._server = server
         self._strands: set[_Strand] = set()
+        self._arriving: set[asyncio.StreamWriter] = set()
+        """Clients whose connection is on its way."""
+        self._is_closed = False
         self._pumps: set[asyncio.Task[None]] = set()
         self._flows = asyncio.Event()
         self._flows.set()
         self._delay = 0.0
         self._refuses = False
         self.port = 0
+        self.trips: list[Trips] = []
+        """Of each connection that there was, in the order in which they were opened."""
 
     async def __aenter__(self) -> Self:
         self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -58,15 +92,26 @@ class Wire:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_closed = True
         self._listener.close()
+        for client in self._arriving:
+            _abort(client)
         for strand in list(self._strands):
             self._reset(strand)
         for pump in list(self._pumps):
             pump.cancel()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
+    def lead_to(self, server: tuple[str, int] | Path) -> None:
+        """New connections go to another server; those that there are stay as they are."""
+        self._server = server
+
     def delay(self, seconds: float) -> None:
-        """Whatever is sent arrives so much later, in both directions."""
+        """Whatever is sent arrives so much later, in both directions.
+
+        As on a long cable: much can be on its way at once, and opening a connection takes a
+        round trip before anything can be sent.
+        """
         self._delay = seconds
 
     def reset(self) -> None:
@@ -109,43 +154,86 @@ class Wire:
         if self._refuses:
             _abort(writer)
             return
-        await self._flows.wait()
+        self._arriving.add(writer)
         try:
+            await asyncio.sleep(2 * self._delay)
+            await self._flows.wait()
+            if self._is_closed:
+                return
             theirs, server = await self._reach()
         except OSError:
             _abort(writer)
             return
+        finally:
+            self._arriving.discard(writer)
+        if self._is_closed:
+            _abort(writer)
+            server.transport.abort()
+            return
         strand = _Strand(writer, server)
         self._strands.add(strand)
+        self.trips.append(strand.trips)
         for pump in (self._ask(strand, reader), self._answer(strand, theirs)):
             task = asyncio.create_task(pump)
             self._pumps.add(task)
             task.add_done_callback(self._pumps.discard)
 
     async def _ask(self, strand: _Strand, reader: asyncio.StreamReader) -> None:
+        async def arrive(some: bytes) -> bool:
+            if not strand.is_half_open:
+                strand.server.write(some)
+                await strand.server.drain()
+            return True
+
         with suppress(OSError):
-            while some := await reader.read(_ROOM):
-                await self._travel()
-                if not strand.is_half_open:
-                    strand.server.write(some)
-                    await strand.server.drain()
+            await self._carry(reader, strand.trips.asked, arrive)
         self._reset(strand)
 
     async def _answer(self, strand: _Strand, reader: asyncio.StreamReader) -> None:
+        async def arrive(some: bytes) -> bool:
+            if strand.is_deaf:
+                return False
+            strand.client.write(some)
+            await strand.client.drain()
+            return True
+
         with suppress(OSError):
-            while some := await reader.read(_ROOM):
-                await self._travel()
-                if strand.is_deaf:
-                    break
-                strand.client.write(some)
-                await strand.client.drain()
+            await self._carry(reader, lambda some: strand.trips.answered(), arrive)
         if not strand.is_half_open:
             self._reset(strand)
 
-    async def _travel(self) -> None:
-        if self._delay:
-            await asyncio.sleep(self._delay)
-        await self._flows.wait()
+    async def _carry(
+        self,
+        reader: asyncio.StreamReader,
+        note: Callable[[bytes], None],
+        arrive: Callable[[bytes], Awaitable[bool]],
+    ) -> None:
+        """Let everything arrive after the delay, in its order, until an end or a refusal."""
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_MOST_UNDER_WAY)
+        loop = asyncio.get_running_loop()
+
+        async def send() -> None:
+            some = b"."
+            while some:
+                try:
+                    some = await reader.read(_ROOM)
+                except OSError:
+                    some = b""
+                if some:
+                    note(some)
+                await under_way.put((loop.time() + self._delay, some))
+
+        sending = asyncio.create_task(send())
+        try:
+            while True:
+                due, some = await under_way.get()
+                await asyncio.sleep(due - loop.time())
+                await self._flows.wait()
+                if not some or not await arrive(some):
+                    return
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._server, Path):

@@ -261,9 +261,10 @@ async def test_large_payloads_are_handed_out_and_pruned_in_parts() -> None:
     """Read as one text they would pass SQLite's limit, and whoever asked ask for ever."""
     engine = open_engine("sqlite://:memory:")
     await engine.migrate()
-    large = b'{"x":"' + b"x" * (1 << 20) + b'"}'
+    large = b'{"x":"' + b"x" * (1_000_000) + b'"}'
     jobs = [NewJob(id=ids.make(), type="t", payload=large) for _ in range(70)]
-    await engine.submit(jobs)
+    small = [NewJob(id=ids.make(), type="unserved") for _ in range(10)]
+    await engine.submit([*small, *jobs])
     session = await engine.open_session(
         worker="w", queues=["default"], types=["t"], lease=60_000_000
     )
@@ -280,5 +281,6 @@ async def test_large_payloads_are_handed_out_and_pruned_in_parts() -> None:
     assert [claim.id for claim in [*first, *second]] == [job.id for job in jobs]
     assert sum(len(claim.payload) for claim in first) < 64 << 20
     assert (sum(pruned), min(pruned) > 0) == (70, True)
-    assert await engine.counts() == []
+    (counts,) = await engine.counts()
+    assert (counts.ready, counts.running, counts.dead) == (10, 0, 0)
     await engine.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.core.job import Claim, NewJob, Verdict
+from longshore.core.job import CheckedJob, Claim, NewJob, Verdict
 from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import SchemaError
@@ -32,7 +32,7 @@ async def test_jobs_in_runs_of_any_length_keep_their_order_and_their_attributes(
             id=ids.make(),
             type="ab"[number // run % 2],
             timeout=None if number // run % 2 else 5,
-            trace=f"trace-{number // run}",
+            trace=f"00-{number // run + 1:032x}-{1:016x}-01",
             tags=("x",) if number // run % 3 else (),
         )
         for number in range(601)
@@ -83,7 +83,7 @@ async def test_jobs_without_keys_that_are_sent_again_are_stored_once(engine: Eng
 async def test_a_payload_of_any_bytes_comes_back_as_it_went_in(engine: Engine) -> None:
     """They travel strung together, as if they were texts."""
     payloads = [b"", b"\x00", b"\xff\xfe\x00a", b"{}", bytes(range(256)) * 40, b"", b"\xc3"]
-    await engine.submit([NewJob(id=ids.make(), type="a", payload=one) for one in payloads])
+    await engine.submit([CheckedJob(id=ids.make(), type="a", payload=one) for one in payloads])
 
     claims = await _claims(engine)
 

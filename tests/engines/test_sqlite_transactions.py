@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from longshore.core.flow import Layer, QueueSettings
-from longshore.core.job import NewJob, Verdict
+from longshore.core.job import CheckedJob, NewJob, Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines.sqlite import SqliteEngine
@@ -82,7 +82,7 @@ async def test_a_full_queue_takes_nothing_in_ones_own_transaction(
         again = _submit_on(engine, db, kept)
         by_key = _submit_on(engine, db, a_job("k"))
 
-    assert error.value.retry_after == 1.0
+    assert 1.0 <= error.value.retry_after <= 30.0  # more than 1 where counting was slow
     assert (again, by_key) == (Verdict.REPEATED, Verdict.REPEATED)
     assert [one.ready for one in await engine.counts()] == [2]
 
@@ -190,7 +190,7 @@ async def test_a_refused_batch_leaves_nothing_in_the_callers_transaction(
     """Half a batch, and no event of it, would be committed with the caller's data."""
     assert isinstance(engine, SqliteEngine)
     good = NewJob(id=ids.make(), type="t", unique_key=key)
-    bad = [NewJob(id=ids.make(), type="\ud800") for _ in range(300)]
+    bad = [CheckedJob(id=ids.make(), type="\ud800") for _ in range(300)]
     db = sqlite3.connect(path)
     db.execute("create table orders (id integer primary key)")
     db.execute("insert into orders values (1)")

@@ -60,7 +60,6 @@ class Depths:
         self._monotonic = monotonic
         self._known: dict[tuple[str, str | None], Depth] = {}
         self._queues: set[str] = set()
-        self._age = _AGE
         self._until = 0.0
 
     async def admit(self, jobs: Sequence[NewJob], *, apart: bool = False) -> Sequence[NewJob]:
@@ -94,15 +93,16 @@ class Depths:
         self._known = {(it.queue, it.tenant): it for it in found}
         self._queues = {queue for queue, _ in self._known}
         now = self._monotonic()
-        self._age = min(max(_AGE, _REST * (now - since)), _LONGEST_AGE)
-        self._until = now + self._age
+        self._until = now + min(max(_AGE, _REST * (now - since)), _LONGEST_AGE)
 
     def crowd(self, jobs: Sequence[NewJob]) -> Crowd:
         """Those of the jobs for which there is no room."""
         full: dict[tuple[str, str], QueueFullError] = {}
+        # Before the next count nobody would be let in.
+        retry_after = max(_AGE, self._until - self._monotonic())
         for it, place, _ in self._concerned(jobs):
             if it.jobs >= it.most:
-                full.setdefault(place, QueueFullError(it.queue, self._age, tenant=it.tenant))
+                full.setdefault(place, QueueFullError(it.queue, retry_after, tenant=it.tenant))
         if not full:
             return []
         places = [(job, full.get((job.queue, job.tenant))) for job in jobs]

@@ -134,7 +134,7 @@ async def test_what_is_purged_out_of_a_span_that_is_still_held_does_not_come_bac
     first, second, *rest = await worker.claim(4)
     await _succeed(worker, first, second)
 
-    assert await engine.purge([jobs[0]], who="ann") == 1
+    assert await engine.purge([jobs[0]]) == 1
 
     with pytest.raises(JobNotFoundError):
         await engine.get(jobs[0])
@@ -159,7 +159,7 @@ async def test_nothing_is_left_of_a_segment_whose_last_job_was_purged(
     await engine.cancel(jobs, reason="changed my mind")
 
     for job in jobs:
-        await engine.purge([job], who="ann")
+        await engine.purge([job])
 
     for table in ("segment", "locator", "finished"):
         assert await db.fetchval(f"select count(*) from longshore.{table}") == 0

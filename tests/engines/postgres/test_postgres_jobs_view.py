@@ -5,7 +5,7 @@ import pytest
 from longshore.core import ids, settle
 from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
-from longshore.testing.factories import a_job
+from longshore.testing.factories import a_job, an_unchecked_job
 from longshore.testing.manual import a_worker
 
 EVERY_BYTE = bytes(range(256))
@@ -24,7 +24,7 @@ NAMES = ["object", "empty", "unicode", "every byte", "a zero", "half of a pair"]
 async def test_whatever_a_job_carries_people_can_read_all_of_them(
     engine: Engine, db: Connection, stored: bytes, shown: str
 ) -> None:
-    other, strange = a_job(), a_job(payload=stored)
+    other, strange = a_job(), an_unchecked_job(payload=stored)
     await engine.submit([other, strange])
 
     rows = await db.fetch("select * from longshore.jobs")
@@ -54,7 +54,7 @@ async def test_whatever_a_job_returns_people_can_read_it(
 async def test_text_that_looks_like_bytes_is_shown_as_it_is(
     engine: Engine, db: Connection
 ) -> None:
-    job = a_job(payload=rb"\xff")
+    job = an_unchecked_job(payload=rb"\xff")
     await engine.submit([job])
 
     shown = await db.fetchval(
@@ -68,7 +68,9 @@ async def test_the_latest_of_times_and_the_longest_of_spans_are_shown(
     engine: Engine, db: Connection
 ) -> None:
     last = 2**63 - 1
-    await engine.submit([a_job(), a_job(run_at=last), a_job(timeout=last)])
+    await engine.submit(
+        [a_job(), an_unchecked_job(run_at=last), an_unchecked_job(timeout=last)]
+    )
 
     rows = await db.fetch(
         "select run_at::text as due, timeout::text from longshore.jobs order by id"

@@ -80,7 +80,7 @@ async def test_a_job_that_was_deleted_since_its_handlers_transaction_leaves_its_
     async with worker.session.transaction(reference(claim), started_at=1):
         pass
 
-    await engine.purge([claim.id], who="somebody")
+    await engine.purge([claim.id])
     if is_buried:
         await engine.bury(worker.session.token, [])
         worker = await a_worker(engine)
@@ -98,7 +98,7 @@ async def test_a_span_whose_first_job_was_deleted_leaves_its_lines(
     worker = await a_worker(engine)
     first, *others = sorted(await worker.claim(9), key=lambda one: one.id)
     await worker.succeed(first)
-    await engine.purge([first.id], who="somebody")
+    await engine.purge([first.id])
 
     ends = [settle.succeeded(one, started_at=1, finished_at=2) for one in others]
     await engine.bury(worker.session.token, ends)

@@ -73,7 +73,7 @@ async def open_session(connection: Connection) -> tuple[int, int]:
     """Its token, and the era."""
     lease = 60_000_000
     row = await connection.fetchrow(
-        SQL.session_open, "w", ["default"], ["noop", "rare"], lease, None, ""
+        SQL.session_open, "w", ["default"], ["noop", "rare"], lease, None, "", 0
     )
     assert row is not None
     return row["token"], row["era"]

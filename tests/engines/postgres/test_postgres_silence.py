@@ -86,7 +86,6 @@ async def test_a_listener_that_the_server_has_left_is_replaced(
     wire: Wire, database: Database, observer: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshore.engines.postgres.wake.PULSE_SECONDS", 0.1)
-    monkeypatch.setattr("longshore.engines.postgres.wake.DOUBT_SECONDS", 0.2)
     waker: Waker = database.waker
     await _listening(waker)
 

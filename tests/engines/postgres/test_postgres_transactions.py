@@ -14,7 +14,7 @@ from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
 from longshore.core.flow import Layer, QueueSettings
-from longshore.core.job import NewJob, Verdict
+from longshore.core.job import CheckedJob, NewJob, Verdict
 from longshore.core.state import State
 from longshore.engine import JobFilter, Reference
 from longshore.engines.postgres.engine import PostgresEngine
@@ -140,7 +140,8 @@ async def test_a_full_queue_takes_nothing_in_the_callers_transaction_and_leaves_
         await way.submit(engine, [a_job(tenant="other")])
         await way.commit()
 
-    assert (refused.value.tenant, refused.value.retry_after) == ("default", 1.0)
+    assert refused.value.tenant == "default"
+    assert 1.0 <= refused.value.retry_after <= 30.0  # more than 1 where counting was slow
     assert (
         (again.id, again.verdict) == (by_key.id, by_key.verdict) == (kept.id, Verdict.REPEATED)
     )
@@ -257,7 +258,9 @@ async def test_what_cannot_be_stored_is_refused_before_it_costs_the_transaction(
     good = a_job()
     async with by_asyncpg(url) as way:
         with pytest.raises(ConfigError):
-            await way.submit(engine, [a_job(), a_job(**fields)])
+            await way.submit(
+                engine, [a_job(), CheckedJob(id=ids.make(), **({"type": "t"} | fields))]
+            )
         await way.submit(engine, [good])
         await way.commit()
 
@@ -278,7 +281,7 @@ async def test_the_encoding_of_a_connection_does_not_matter(
 
 @pytest.mark.slow
 async def test_many_and_heavy_jobs_travel_in_parts(engine: PostgresEngine, url: str) -> None:
-    jobs = [a_job(payload=b"[%s]" % (b"1" * 1_000_000)) for _ in range(20)]
+    jobs = [a_job(payload=b'{"x":"%s"}' % (b"1" * 1_000_000)) for _ in range(20)]
     jobs += [a_job(queue=f"q{n % 3}", delay=n % 2, priority=1 + n % 9) for n in range(1_000)]
     with psycopg.connect(url) as one:
         answers = engine.submit_on(one, jobs)

@@ -8,16 +8,20 @@ import msgspec
 from longshore.core import account, bucket
 from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
+from longshore.core.view import BrokenRecord
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
-__all__ = ["PostgresAccounts"]
+__all__ = ["PostgresAccounts", "stored_tenants"]
 
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Tenant)
+_HAD_KEYS = ("had_keys", "yes")
+"""What `had_keys` reads: it stays when the last key goes with its tenant."""
 
 
 class PostgresAccounts:
@@ -38,8 +42,7 @@ class PostgresAccounts:
 
     async def tenants(self) -> list[Tenant]:
         """Every tenant, by name."""
-        found = await self._open.fetch(SQL.tenants)
-        return account.with_default([_tenant(row) for row in found])
+        return account.with_default(await stored_tenants(self._open))
 
     async def delete_tenant(self, name: str) -> None:
         """Remove a tenant without jobs."""
@@ -55,6 +58,11 @@ class PostgresAccounts:
     async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
         """Every key, oldest first."""
         return [_key(row) for row in await self._open.fetch(SQL.keys, tenant)]
+
+    async def had_keys(self) -> bool:
+        """Whether there ever was a key."""
+        (row,) = await self._open.fetch(SQL.had_keys)
+        return row["had_keys"]
 
     async def find_access(self, key_id: str) -> Access | None:
         """A key with its tenant."""
@@ -87,12 +95,21 @@ class PostgresAccounts:
         return await database.transact(partial(_borrow, database.now(), name, limit, want))
 
 
+async def stored_tenants(
+    database: Database, broken: list[BrokenRecord] | None = None
+) -> list[Tenant]:
+    """Every tenant that was put."""
+    return decode_each(await database.fetch(SQL.tenants), _tenant, _tenant_name, broken)
+
+
 async def _put_tenant(
     clock: int | None, tenant: Tenant, seen: Tenant | None, connection: Connection
 ) -> bool:
     row = await connection.fetchrow(SQL.tenant_lock, tenant.name)
     now: int = await connection.fetchval(SQL.clock, clock)
-    standing = account.unstored(tenant.name) if row is None else _tenant(row)
+    standing = account.unstored(tenant.name)
+    if row is not None:
+        standing = decode_or(None, partial(_tenant, row), _tenant_name(row))
     wanted = account.put(tenant, standing=standing, seen=seen, now=now)
     if wanted is None:
         return False
@@ -114,6 +131,8 @@ async def _delete_tenant(name: str, connection: Connection) -> None:
     schedules = await connection.fetch(SQL.schedules, name)
     if jobs or schedules:
         raise TenantInUseError(name, jobs, len(schedules))
+    if await connection.fetch(SQL.keys, name):
+        await connection.execute(SQL.fact_put, *_HAD_KEYS)
     await connection.execute(SQL.tenant_delete, name)
 
 
@@ -124,6 +143,7 @@ async def _add_key(clock: int | None, new: NewKey, connection: Connection) -> Ap
     scopes = " ".join(key.scopes)
     facts = (key.id, key.digest, key.tenant, scopes, key.label, key.created_at, key.expires_at)
     await connection.execute(SQL.key_add, *facts)
+    await connection.execute(SQL.fact_put, *_HAD_KEYS)
     row = await connection.fetchrow(SQL.key_lock, key.id)
     if row is None:
         raise KeyNotFoundError(key.id)
@@ -153,7 +173,9 @@ async def _borrow(
 
 
 def _existing(name: str, found: Sequence[Row]) -> Tenant:
-    standing = _tenant(found[0]) if found else account.unstored(name)
+    standing = account.unstored(name)
+    if found:
+        standing = decode_one(partial(_tenant, found[0]), RecordName("tenant", name, name))
     if standing is None:
         raise TenantNotFoundError(name)
     return standing
@@ -165,8 +187,13 @@ def _access(row: Row) -> Access:
         return Access(key, None)
     if row["definition"] is None:
         return Access(key, account.unstored(key.tenant))
-    tenant = _definition.decode(row["definition"])
+    name = RecordName("tenant", key.tenant, key.tenant)
+    tenant = decode_one(partial(_definition.decode, row["definition"]), name)
     return Access(key, msgspec.structs.replace(tenant, created_at=row["tenant_since"]))
+
+
+def _tenant_name(row: Row) -> RecordName:
+    return RecordName("tenant", row["name"], row["name"])
 
 
 def _tenant(row: Row) -> Tenant:

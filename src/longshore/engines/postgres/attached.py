@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from longshore.core import breaker
+from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Exchanged, Reference, Renewed
@@ -53,10 +54,10 @@ class AttachedSession:
         self._token = token
         self._lease: int = opened["lease"]
         self._worker: str = opened["worker"]
-        self._queues: list[str] = opened["queues"]
+        self._queues: dict[str, None] = dict.fromkeys(opened["queues"])
         self._types: list[str] = opened["types"]
         self._era: int | None = None
-        """Between two crashes of the server: the one in which the session was last heard of."""
+        """The era of the store in which the session was last heard of."""
         self._is_waiting = False
         """Its last exchange through here found nothing, and looks again if need be."""
 
@@ -85,9 +86,9 @@ class AttachedSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
+        wanted = queues_to_claim(queues, self._queues)
         for one in settlements:
             after(State.RUNNING, one.verb)
-        wanted = list(dict.fromkeys(queues or self._queues))
         tells = await self._database.muting.lets_through(progress)
 
         async def body(connection: Connection) -> Exchanged | None:

@@ -16,6 +16,8 @@ from longshore.engines.postgres.outbox import PostgresOutbox
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
+from longshore.runtime.acting import actor
+from longshore.runtime.decoding import RecordName, decode_each
 
 __all__ = ["PostgresAudit", "cut"]
 
@@ -48,13 +50,28 @@ class PostgresAudit(PostgresOutbox):
 
     async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
         """Entries behind a number, oldest first."""
-        return [_entry(row) for row in await self._open.fetch(SQL.audit_after, after, limit)]
+        found: list[Entry] = []
+        while True:
+            asked = limit - len(found)
+            rows = await self._open.fetch(SQL.audit_after, after, asked)
+            found += decode_each(rows, _entry, _name)
+            # Fewer would say that there are no more.
+            if len(rows) < asked or len(found) == limit:
+                return found
+            after = rows[-1]["number"]
 
     async def latest_entries(
         self, *, before: int, limit: int, kind: Kind | None = None
     ) -> list[Entry]:
         """Entries before a number, newest first."""
-        return [_entry(row) for row in await self._open.fetch(_BEFORE[kind], before, limit)]
+        found: list[Entry] = []
+        while True:
+            asked = limit - len(found)
+            rows = await self._open.fetch(_BEFORE[kind], before, asked)
+            found += decode_each(rows, _entry, _name)
+            if len(rows) < asked or len(found) == limit:
+                return found
+            before = rows[-1]["number"]
 
     async def audit_standing(self) -> Standing:
         """Where the log begins and ends."""
@@ -76,7 +93,8 @@ async def cut(connection: Connection, *, now: int, before: int, limit: int) -> i
     if found is None:
         return 0
     anchor = Mark(found["number"], found["hash"])
-    await _append(connection, Standing(anchor, standing.head), [audit.cut(anchor, at=now)])
+    told = audit.cut(anchor, at=now, before=before, actor=actor())
+    await _append(connection, Standing(anchor, standing.head), [told])
     ends = (standing.anchor.number, anchor.number)
     return await connection.fetchval(SQL.audit_cut, *ends)
 
@@ -126,6 +144,10 @@ def _standing(row: Row | None) -> Standing:
     return Standing(
         Mark(row["anchor"], row["anchor_hash"]), Mark(row["head"], row["head_hash"])
     )
+
+
+def _name(row: Row) -> RecordName:
+    return RecordName("audit entry", str(row["number"]), row["tenant"])
 
 
 def _entry(row: Row) -> Entry:

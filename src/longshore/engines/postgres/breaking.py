@@ -16,6 +16,7 @@ from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.planning import Plan
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineError
+from longshore.runtime.decoding import RecordName, decode_or
 
 __all__ = ["Hearing", "configured", "observe", "reset", "standings"]
 
@@ -81,7 +82,8 @@ async def observe(said: Mapping[str, Sequence[bool]], now: int, connection: Conn
     """Jobs of these types ended so."""
     changes: list[event.Group] = []
     for row in await connection.fetch(SQL.breakers_hold, list(said)):
-        held = breaker.rules(msgspec.json.decode(row["settings"], type=BreakerSettings))
+        read = partial(msgspec.json.decode, row["settings"], type=BreakerSettings)
+        held = breaker.rules(decode_or(BreakerSettings(), read, _name(row)))
         if held is None:
             continue
         before = _standing(row)
@@ -96,8 +98,9 @@ async def reset(type_name: str, clock: int | None, connection: Connection) -> No
     """Close a breaker, and forget what it has counted."""
     now: int = await connection.fetchval(SQL.clock, clock)
     for row in await connection.fetch(SQL.breakers_hold, [type_name]):
-        before, after = _standing(row), Standing(since=now)
-        if before == Standing():
+        before = _standing(row)
+        after = breaker.reset(before, now)
+        if before == after:
             continue
         await _move(connection, type_name, after)
         if before.phase is not Phase.CLOSED:
@@ -127,5 +130,11 @@ async def _announce(connection: Connection, now: int, groups: Sequence[event.Gro
         await connection.execute(SQL.wake)
 
 
+def _name(row: Row) -> RecordName:
+    return RecordName("breaker", row["type"])
+
+
 def _standing(row: Row) -> Standing:
-    return msgspec.json.decode(row["standing"], type=Standing)
+    """How a type's breaker stands; closed, where that cannot be decoded."""
+    read = partial(msgspec.json.decode, row["standing"], type=Standing)
+    return decode_or(Standing(), read, _name(row))

@@ -15,7 +15,7 @@ import asyncpg
 from longshore.core.job import NewJob, Submitted
 from longshore.engines.postgres.connecting import CALL_SECONDS
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.dialogue import Call, Dialogue, submission
+from longshore.engines.postgres.dialogue import Call, Dialogue, OtherStoreError, submission
 from longshore.engines.postgres.faults import DRIVER_ERRORS, of_state, translate
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import (
@@ -139,27 +139,52 @@ class Callers:
         self, jobs: Sequence[NewJob], ask: Callable[[Call], Awaitable[str | None]]
     ) -> list[Submitted]:
         with self._faults():
-            talk = self._talk(self._store or await self._learn(), jobs)
+            known = self._store
             try:
-                call = next(talk)
-                while True:
-                    call = talk.send(await ask(call))
-            except StopIteration as end:
-                return end.value
+                return await self._talk(known or await self._learn(), jobs, ask)
+            except OtherStoreError:
+                # The server has restarted, or a standby took over: it is the same store anew.
+                if known is None or await self._learn() == known:
+                    raise
+                with _older_snapshot():
+                    return await self._talk(self._store or "", jobs, ask)
 
     def _converse_here(
         self, jobs: Sequence[NewJob], ask: Callable[[Call], str | None]
     ) -> list[Submitted]:
         with self._faults():
-            talk = self._talk(self._store or self._learn_here(), jobs)
+            known = self._store
             try:
-                call = next(talk)
-                while True:
-                    call = talk.send(ask(call))
-            except StopIteration as end:
-                return end.value
+                return self._talk_here(known or self._learn_here(), jobs, ask)
+            except OtherStoreError:
+                if known is None or self._learn_here() == known:
+                    raise
+                with _older_snapshot():
+                    return self._talk_here(self._store or "", jobs, ask)
 
-    def _talk(self, store: str, jobs: Sequence[NewJob]) -> Dialogue:
+    async def _talk(
+        self, store: str, jobs: Sequence[NewJob], ask: Callable[[Call], Awaitable[str | None]]
+    ) -> list[Submitted]:
+        talk = self._submission(store, jobs)
+        try:
+            call = next(talk)
+            while True:
+                call = talk.send(await ask(call))
+        except StopIteration as end:
+            return end.value
+
+    def _talk_here(
+        self, store: str, jobs: Sequence[NewJob], ask: Callable[[Call], str | None]
+    ) -> list[Submitted]:
+        talk = self._submission(store, jobs)
+        try:
+            call = next(talk)
+            while True:
+                call = talk.send(ask(call))
+        except StopIteration as end:
+            return end.value
+
+    def _submission(self, store: str, jobs: Sequence[NewJob]) -> Dialogue:
         return submission(store, self._database.now(), jobs, self._depths)
 
     async def _learn(self) -> str:
@@ -202,6 +227,17 @@ class Callers:
         if isinstance(error, _foreign_errors()):
             return EngineUnavailableError(f"the connection cannot be used: {cause}")
         return translate(error, self._place)
+
+
+@contextmanager
+def _older_snapshot() -> Generator[None]:
+    """A transaction that sees the store as it was before the server started cannot go on."""
+    try:
+        yield
+    except OtherStoreError as error:
+        raise EngineBusyError(
+            "the server has just started; roll the transaction back and begin it again"
+        ) from error
 
 
 def _check_psycopg(connection: Any) -> None:

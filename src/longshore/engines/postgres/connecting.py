@@ -8,19 +8,27 @@ from typing import TypeAlias
 import asyncpg
 
 from longshore.engines.postgres.address import without_password
+from longshore.engines.postgres.driver import LinkedConnection
 from longshore.engines.postgres.faults import DRIVER_ERRORS, is_loss
 from longshore.errors import ConfigError
+from longshore.runtime.deadline import uncounted
+from longshore.runtime.link import Link
 
 __all__ = ["CALL_SECONDS", "Connection", "Connector", "Record"]
 
 Record: TypeAlias = asyncpg.Record
-Connection: TypeAlias = asyncpg.Connection
+Connection: TypeAlias = LinkedConnection
 
 CALL_SECONDS = 30.0
 """No call takes longer; the server gives up on a statement at the same time."""
 CONNECT_SECONDS = 5.0
+"""How long a try to connect lasts at first. Each that ends so gives the next twice the time: a
+server that is gone is asked again soon, and one behind a slow link is reached in the end."""
+_LONGEST_CONNECT = 60.0
 DOUBT_SECONDS = 3.0
-"""No answer for so long, and the server is asked what became of the call."""
+"""No answer for so long, and the server is asked what became of the call; on a slow link some
+round trips more."""
+_DOUBT_TRIPS = 4
 _CLOSE_SECONDS = 2.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
@@ -44,33 +52,49 @@ class Connector:
         """The database, as messages name it."""
         self.is_pooled = is_pooled
         """Each transaction may meet another session of the server, as behind PgBouncer."""
-        self.doubt_seconds = DOUBT_SECONDS
+        self.link = Link(self.place)
+        self._doubt_seconds = DOUBT_SECONDS
         self._dsn = dsn
+        self._connect_seconds = CONNECT_SECONDS
         self._rng = rng or random.Random()
         self._failures = 0
         self._not_before = 0.0
         self._leaving: set[asyncio.Task[None]] = set()
 
+    @property
+    def doubt_seconds(self) -> float:
+        """How long a call may be without an answer before the server is asked about it."""
+        return self._doubt_seconds + _DOUBT_TRIPS * self.link.round_trip
+
+    @doubt_seconds.setter
+    def doubt_seconds(self, seconds: float) -> None:
+        self._doubt_seconds = seconds
+
     async def open(self, *, role: str = "", is_plain: bool = False) -> Connection:
-        """A new connection, soon or not at all. Raises the driver's errors.
+        """A new connection. Raises the driver's errors.
 
         A plain one reads ids as the driver likes it, for whoever uses it besides us.
         While the server is away each try waits for its turn, at most a second: a thousand
-        processes do not knock at the same moment.
+        processes do not knock at the same moment. No deadline of a caller counts the time that
+        connecting takes; it has a limit of its own.
         """
-        await self._wait_for_turn()
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                connection = await self._connect(f"longshore {role}".strip())
-                if not is_plain:
-                    await _set_codecs(connection)
-        except ValueError as error:
-            # The driver reads its part of the URL only now.
-            raise ConfigError(f"{self.place}: {error}") from error
-        except DRIVER_ERRORS:
-            self._failures = min(self._failures + 1, 10)
-            self._pause(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures))
-            raise
+        with uncounted():
+            await self._wait_for_turn()
+            try:
+                async with asyncio.timeout(self._connect_seconds):
+                    connection = await self._connect(f"longshore {role}".strip())
+                    if not is_plain:
+                        await _set_codecs(connection)
+            except ValueError as error:
+                # The driver reads its part of the URL only now.
+                raise ConfigError(f"{self.place}: {error}") from error
+            except DRIVER_ERRORS as error:
+                if isinstance(error, TimeoutError):
+                    longer = min(self._connect_seconds * 2, _LONGEST_CONNECT)
+                    self._connect_seconds = longer
+                self._failures = min(self._failures + 1, 10)
+                self._pause(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._failures))
+                raise
         self._failures = 0
         return connection
 
@@ -110,12 +134,19 @@ class Connector:
 
     async def _connect(self, name: str) -> Connection:
         settings = {"application_name": name}
-        connection: Connection = await asyncpg.connect(
+        began = asyncio.get_running_loop().time()
+        connection = await asyncpg.connect(
             self._dsn,
+            timeout=_LONGEST_CONNECT,
+            connection_class=LinkedConnection,
             statement_cache_size=0 if self.is_pooled else 200,
             max_cached_statement_lifetime=0,
             server_settings=settings if self.is_pooled else {**settings, **_SETTINGS},
         )
+        took = asyncio.get_running_loop().time() - began
+        connection.link, connection.connect_seconds = self.link, took
+        # A slow link is known from now on; a fast one gets the short limit back.
+        self._connect_seconds = min(max(CONNECT_SECONDS, 4 * took), _LONGEST_CONNECT)
         return connection
 
     def _pause(self, seconds: float) -> None:

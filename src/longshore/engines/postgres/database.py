@@ -26,6 +26,7 @@ from longshore.engines.postgres.pool import Pool
 from longshore.engines.postgres.transaction import fetch_on, transact_on
 from longshore.engines.postgres.wake import Waker
 from longshore.runtime.clock import Clock
+from longshore.runtime.deadline import TurnLock, uncounted
 
 __all__ = ["Connection", "Database", "Lane", "Record"]
 
@@ -148,7 +149,7 @@ class _Pools:
 
 
 class Lane:
-    """A connection of its own, opened at the first call and again after a loss.
+    """A connection of its own, opened at the first call or ahead of it, and again after a loss.
 
     One call at a time: the others wait. Belongs to the event loop of its first call.
     """
@@ -156,8 +157,14 @@ class Lane:
     def __init__(self, connector: Connector, seconds: float) -> None:
         self._connector = connector
         self._seconds = seconds
-        self._turn = asyncio.Lock()
+        self._turn = TurnLock()
         self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+
+    def open_ahead(self, statement: str) -> None:
+        """Begin to connect and to prepare the statement. The first call waits for that."""
+        self._opening = asyncio.create_task(self._open_and_prepare(statement))
+        self._opening.add_done_callback(_opened)
 
     async def fetch(self, statement: str, *args: object) -> list[Record]:
         """The rows of one statement, which is a transaction of its own."""
@@ -174,10 +181,18 @@ class Lane:
     async def close(self) -> None:
         """Let the call in flight end, then the connection. Safe to call twice."""
         async with self._turn:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                self._connector.discard(connection)
+            self.drop()
         await self._connector.close()
+
+    def drop(self) -> None:
+        """Let go of the connection, or of the try to get one, without waiting for anything."""
+        opening, self._opening = self._opening, None
+        connection, self._connection = self._connection, None
+        if opening is not None:
+            opening.cancel()
+            connection = _opened(opening)
+        if connection is not None:
+            self._connector.discard(connection)
 
     async def _call(self, call: Callable[[Connection], Awaitable[T]]) -> T:
         async def once() -> T:
@@ -195,10 +210,34 @@ class Lane:
         return await _bounded(self._connector, once, self._seconds)
 
     async def _open(self) -> Connection:
+        if self._opening is not None:
+            with uncounted():
+                # Whoever is cancelled meanwhile leaves it to the next call.
+                await asyncio.wait([self._opening])
+            opening, self._opening = self._opening, None
+            self._connection = _opened(opening)
         if self._connection is None or self._connection.is_closed():
             self._connection = None
             self._connection = await self._connector.open(role="lane")
         return self._connection
+
+    async def _open_and_prepare(self, statement: str) -> Connection:
+        connection = await self._connector.open(role="lane")
+        if not self._connector.is_pooled:
+            try:
+                with doubted(self._connector, connection):
+                    await connection.remember(statement)
+            except BaseException as error:
+                self._connector.discard(connection, error)
+                raise
+        return connection
+
+
+def _opened(opening: "asyncio.Task[Connection]") -> Connection | None:
+    """The connection, if there is one. A failure is not lost: the next try meets it too."""
+    if not opening.done() or opening.cancelled() or opening.exception() is not None:
+        return None
+    return opening.result()
 
 
 async def _bounded(connector: Connector, once: Callable[[], Awaitable[T]], seconds: float) -> T:

@@ -15,7 +15,11 @@ from longshore.engines.postgres import batch
 from longshore.errors import ConfigError
 from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["Call", "Dialogue", "submission"]
+__all__ = ["Call", "Dialogue", "OtherStoreError", "submission"]
+
+
+class OtherStoreError(ConfigError):
+    """The connection leads to another store than the engine's, or to one in a new era."""
 
 
 class Call(NamedTuple):
@@ -58,8 +62,8 @@ _counted = msgspec.json.Decoder(_Counted)
 def submission(store: str, now: int | None, jobs: Sequence[NewJob], depths: Depths) -> Dialogue:
     """Ask for the jobs and store those that may come in.
 
-    A ConfigError is raised before anything is sent, or when the server is not `store`; a
-    QueueFullError before anything is written.
+    A ConfigError is raised before anything is sent, an OtherStoreError when the server is not
+    `store`, a QueueFullError before anything is written.
     """
     for job in jobs:
         _check(job)
@@ -107,7 +111,7 @@ def _store(store: str, now: int | None, jobs: list[NewJob]) -> Dialogue:
 
 def _here(answer: str | None) -> str:
     if answer is None:
-        raise ConfigError("the connection leads to another database than the engine's")
+        raise OtherStoreError("the connection leads to another database than the engine's")
     return answer
 
 

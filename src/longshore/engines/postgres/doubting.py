@@ -13,10 +13,16 @@ from contextlib import contextmanager, suppress
 from longshore.engines.postgres.connecting import Connection, Connector
 from longshore.engines.postgres.faults import DRIVER_ERRORS
 from longshore.engines.postgres.sql import SQL
+from longshore.runtime.deadline import Deadline
 
 __all__ = ["doubted"]
 
+_IDLE_SECONDS = 2.0
+"""A session that has had nothing to do for so long, and on a slow link for some round trips
+more, has not got what was sent to it."""
+_IDLE_TRIPS = 4
 _ASK_SECONDS = 2.0
+"""Beside what setting the asking connection up takes."""
 
 
 @contextmanager
@@ -61,8 +67,11 @@ async def _is_forgotten(connector: Connector, connection: Connection) -> bool:
     """
     other = await connector.open(role="doubt")
     try:
-        async with asyncio.timeout(_ASK_SECONDS):
-            ((own, is_known),) = await other.fetch(SQL.doubted, connection.get_server_pid())
+        trips = _IDLE_TRIPS * connector.link.round_trip
+        async with Deadline(_ASK_SECONDS + trips):
+            ((own, is_known),) = await other.fetch(
+                SQL.doubted, connection.get_server_pid(), _IDLE_SECONDS + trips
+            )
         # A pooler of which nobody told us gives its own numbers to sessions.
         return own == other.get_server_pid() and not is_known
     finally:

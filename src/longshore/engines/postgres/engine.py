@@ -3,9 +3,13 @@
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
+from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import validate as validate_schedule
+from longshore.core.submission import check
 from longshore.engine import (
+    BrokenRecord,
     JobFilter,
     Lapsed,
     Losses,
@@ -18,7 +22,16 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
-from longshore.engines.postgres import counting, inspecting, migrating, scheduling, stewarding
+from longshore.engines.postgres import (
+    accounting,
+    counting,
+    flowing,
+    inspecting,
+    migrating,
+    scheduling,
+    stewarding,
+    webhooks,
+)
 from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.auditing import PostgresAudit
@@ -81,6 +94,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
+        check(jobs)
         admitted = jobs
         if not self._depths.is_idle:
             admitted = await self._depths.admit(jobs, apart=apart)
@@ -94,6 +108,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
     ) -> list[Submitted] | Awaitable[list[Submitted]]:
         """Submit in the transaction of a caller's connection, of any driver."""
         _ = self._open
+        check(jobs)
         return self._callers.submit(connection, jobs)
 
     # Worker
@@ -112,21 +127,23 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
             raise ConfigError(
                 "a session needs a lease longer than nothing and at least one queue"
             )
-        arguments = (worker, list(queues), list(types), lease, self._open.now(), owner)
-        rows = await self._open.fetch(SQL.session_open, *arguments)
-        session = PostgresSession(
-            self._database,
-            token=rows[0]["token"],
-            era=rows[0]["era"],
-            lease=lease,
-            worker=worker,
-            offer=(tuple(queues), tuple(types)),
-        )
+        database, offer = self._open, (tuple(queues), tuple(types))
+        # Two connections are set up at the same time: on a slow link that takes a while.
+        lane = database.lane()
+        lane.open_ahead(SQL.exchange)
         try:
-            await migrating.enter(self._open, session.token)
-        except SchemaError:
-            with suppress(LongshoreError):
-                await session.close()
+            rows = await database.fetch(
+                SQL.session_open,
+                *(worker, list(queues), list(types), lease, database.now(), owner),
+                migrating.LEVEL,
+            )
+            session = PostgresSession(
+                database, lane, rows[0], lease=lease, worker=worker, offer=offer
+            )
+            # The session is there first, and then looks whether a migration was announced.
+            await self._admit(session)
+        except BaseException:
+            lane.drop()
             raise
         self._sessions = {one for one in self._sessions if one.is_open} | {session}
         return session
@@ -177,6 +194,7 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
         _ = self._open
+        check_firing(firing)
         await self._depths.admit(firing.jobs)
         return await scheduling.fire(self._open, firing)
 
@@ -234,13 +252,11 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         database = recording(self._open, "retry_now", job_ids=job_ids, tenant=tenant)
         return await inspecting.retry_now(database, job_ids, tenant=tenant)
 
-    async def purge(
-        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-    ) -> int:
+    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
         """Delete finished jobs."""
-        order = {"job_ids": job_ids, "who": who, "tenant": tenant}
+        order = {"job_ids": job_ids, "tenant": tenant}
         database = recording(self._open, "purge", **order)
-        return await inspecting.purge(database, job_ids, who=who, tenant=tenant)
+        return await inspecting.purge(database, job_ids, tenant=tenant)
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Stop handing out."""
@@ -256,12 +272,23 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         """What is not handed out."""
         return await inspecting.pauses(self._open)
 
+    async def broken_records(self) -> list[BrokenRecord]:
+        """What is stored and cannot be decoded."""
+        database, found = self._open, list[BrokenRecord]()
+        await scheduling.every(database, tenant=None, broken=found)
+        await flowing.stored_settings(database, QueueSettings, found)
+        await flowing.stored_settings(database, BreakerSettings, found)
+        await accounting.stored_tenants(database, found)
+        await webhooks.stored_webhooks(database, None, found)
+        return found
+
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
         await inspecting.quiet(recording(self._open, "quiet", token=token), token)
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
+        validate_schedule(schedule)
         database = recording(self._open, "put_schedule", schedule=schedule)
         return await scheduling.put(database, schedule, seen=seen)
 
@@ -298,6 +325,15 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         for session in list(self._sessions):
             await session.let_go()
         await self._database.close()
+
+    async def _admit(self, session: PostgresSession) -> None:
+        """Return if the session may work on this schema; if not, it is ended."""
+        try:
+            await migrating.verify(self._open)
+        except SchemaError:
+            with suppress(LongshoreError):
+                await session.close()
+            raise
 
     @property
     def _open(self) -> Database:

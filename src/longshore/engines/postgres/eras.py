@@ -1,18 +1,22 @@
-"""What a session does when the server has crashed: it claims again what the crash took back.
+"""What a session does when the server has restarted, crashed or was replaced by a standby.
 
 A claim that did not wait for the disk may be lost although the session heard of it. Until each
-such session has checked in, nobody claims, so the jobs are ready as they were before.
+such session has checked in, nobody claims, so the jobs are ready as they were before, and the
+session claims them again. A standby that lags may lack more: the jobs themselves. The session
+knows the ids of what it holds, and never takes another job for one of them.
 """
 
 from collections.abc import Iterable
 
+from longshore.core.job import JobId
+from longshore.engine import Reference
 from longshore.engines.postgres.database import Connection
 from longshore.engines.postgres.holding import Book, HeldSpan
 from longshore.engines.postgres.spans import mask_between, mask_bytes, read_mask, stored_mask
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import LeaseLostError
 
-__all__ = ["check_in"]
+__all__ = ["check_in", "gone"]
 
 
 async def check_in(
@@ -21,7 +25,8 @@ async def check_in(
     """The number of this era, in which the store has what the session's book has.
 
     `era` is the last one that the session knows, and `book` what it heard of. What has changed
-    hands since (someone cancelled it) is left out. Raises LeaseLostError.
+    hands since (someone cancelled it), or is not there any more, is left out. Raises
+    LeaseLostError.
     """
     row = await connection.fetchrow(SQL.check_in, token, clock, era)
     if row is None:
@@ -35,8 +40,11 @@ async def check_in(
 
 async def _claim_again(connection: Connection, token: int, lost: Iterable[HeldSpan]) -> None:
     for span in lost:
-        wanted = read_mask(span.stored_mask, span.lo, span.hi)
-        found = await _take(connection, span, wanted)
+        ids = await connection.fetchval(SQL.segment_ids, span.segment, span.lo, span.hi)
+        found = 0
+        if ids == span.ids:
+            wanted = read_mask(span.stored_mask, span.lo, span.hi)
+            found = await _take(connection, span, wanted)
         if found:
             await connection.execute(
                 SQL.claim_add, token, span.number, span.part, span.segment, span.lo, span.hi,
@@ -59,3 +67,17 @@ async def _take(connection: Connection, span: HeldSpan, wanted: int) -> int:
             await connection.execute(SQL.take_ready, row["span"], mask, rest.bit_count())
             found |= there & wanted
     return found
+
+
+def gone(before: Book, after: Book) -> set[Reference]:
+    """References that named jobs before, and do not name the same jobs any more."""
+    return {
+        (handle, span.delivery)
+        for handle, span in before.held.items()
+        if _job(after, handle, span.delivery) != before.job_id(handle)
+    }
+
+
+def _job(book: Book, handle: int, delivery: int) -> JobId | None:
+    span = book.held.get(handle)
+    return book.job_id(handle) if span is not None and span.delivery == delivery else None

@@ -18,6 +18,7 @@ from longshore.errors import (
 __all__ = [
     "AGAIN",
     "DRIVER_ERRORS",
+    "NO_ERA",
     "is_loss",
     "is_unsent",
     "of_state",
@@ -42,11 +43,14 @@ DRIVER_ERRORS = (
     OSError,  # TimeoutError too
 )
 
+NO_ERA = "LS004"
+"""Nobody has called `current_era` since the server started."""
 _BUSY = {
     "40001": "other transactions were in the way",
     "40P01": "other transactions were in the way",
     "55P03": "another transaction holds a lock",
     "LS002": "a session's claims were not as it knew them, and it has to read them",
+    NO_ERA: "the server has just started",
 }
 _UNAVAILABLE = {
     "25006": "it is read-only",

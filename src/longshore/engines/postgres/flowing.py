@@ -17,13 +17,16 @@ from longshore.core.flow import (
 )
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line
+from longshore.core.view import BrokenRecord
 from longshore.engines.postgres import breaking, keying, lining
 from longshore.engines.postgres.database import Connection, Database
+from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
+from longshore.runtime.decoding import RecordName, decode_each
 from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["PostgresFlow"]
+__all__ = ["PostgresFlow", "stored_settings"]
 
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
 
@@ -59,7 +62,7 @@ class PostgresFlow:
 
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
-        flows = flow.queues(await _all(self._open, QueueSettings))
+        flows = flow.queues(await stored_settings(self._open, QueueSettings))
         buckets = {row["queue"]: row["empty_at"] for row in await self._open.fetch(SQL.flows)}
         (row,) = await self._open.fetch(SQL.clock, self._open.now())
         return flow.paced(flows, buckets, row["clock"])
@@ -80,7 +83,7 @@ class PostgresFlow:
 
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
-        flows = flow.breakers(await _all(self._open, BreakerSettings))
+        flows = flow.breakers(await stored_settings(self._open, BreakerSettings))
         standings = await breaking.standings(self._open)
         (row,) = await self._open.fetch(SQL.clock, self._open.now())
         return breaker.shown(flows, standings, row["clock"])
@@ -195,13 +198,22 @@ async def _layers(
     connection: Connection, name: str, kind: type[Settings]
 ) -> dict[Layer, Settings]:
     rows = await connection.fetch(SQL.settings_of, _KINDS[kind], name)
-    return {
-        Layer(row["layer"]): msgspec.json.decode(row["settings"], type=kind) for row in rows
-    }
+    return dict(
+        decode_each(rows, partial(_layer, kind), lambda _: RecordName(_KINDS[kind], name))
+    )
 
 
-async def _all(database: Database, kind: type[Settings]) -> list[tuple[str, Layer, Settings]]:
-    return [
-        (row["name"], Layer(row["layer"]), msgspec.json.decode(row["settings"], type=kind))
-        for row in await database.fetch(SQL.settings, _KINDS[kind])
-    ]
+async def stored_settings(
+    database: Database, kind: type[Settings], broken: list[BrokenRecord] | None = None
+) -> list[tuple[str, Layer, Settings]]:
+    """All layers of all that is said of one kind."""
+
+    def read(row: Row) -> tuple[str, Layer, Settings]:
+        return row["name"], *_layer(kind, row)
+
+    rows = await database.fetch(SQL.settings, _KINDS[kind])
+    return decode_each(rows, read, lambda row: RecordName(_KINDS[kind], row["name"]), broken)
+
+
+def _layer(kind: type[Settings], row: Row) -> tuple[Layer, Settings]:
+    return Layer(row["layer"]), msgspec.json.decode(row["settings"], type=kind)

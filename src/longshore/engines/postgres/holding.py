@@ -133,6 +133,8 @@ class Book:
         """How many spans each journal entry tells of."""
         self.forgettable: list[int] = []
         """Journal entries that tell of no span any more."""
+        self.gone: set[Reference] = set()
+        """References of jobs that the store has lost: no other job may get one of them."""
 
     def add(self, number: int, rows: Sequence[Row], since: float) -> list[Claim]:
         """Take over what exchange `number` claimed: its claims, in order."""
@@ -155,6 +157,22 @@ class Book:
             names = [base + place for place in span.members()]
         self.held.update(zip(names, repeat(span)))
         return span
+
+    def job_id(self, handle: int) -> JobId:
+        """The id of a held job."""
+        span = self.held[handle]
+        return span.id(handle - (span.segment << ORDINAL_BITS))
+
+    @property
+    def is_mistaken(self) -> bool:
+        """Whether a reference of a job that is gone names one that is held.
+
+        Its worker may still run the former one, and would settle this one with its outcome.
+        """
+        return any(
+            (span := self.held.get(handle)) is not None and span.delivery == delivery
+            for handle, delivery in self.gone
+        )
 
     def recall(self, journal: Sequence[Row]) -> None:
         """Bring in what the journal of a session tells, oldest entry first."""
@@ -191,6 +209,7 @@ class Book:
         """Go on where a book ended that was not read back from the store."""
         self.completions = other.completions
         self.entry = max(self.entry, other.entry)
+        self.gone |= other.gone
 
     def land(self) -> None:
         """Enter the jobs that were completed since, but for those that were read back."""

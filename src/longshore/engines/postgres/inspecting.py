@@ -15,6 +15,7 @@ from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.securing import Part, parts, secure, take
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.runtime.acting import actor
 from longshore.runtime.cursor import read_cursor, write_cursor
 
 __all__ = [
@@ -139,10 +140,9 @@ async def retry_now(
     return await _make_ready(database, job_ids, tenant, Verb.RETRY_NOW)
 
 
-async def purge(
-    database: Calls, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-) -> int:
-    """Delete finished jobs, leaving events that hold their payloads."""
+async def purge(database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
+    """Delete finished jobs, leaving events that hold their payloads and say who it was."""
+    who = actor()
 
     async def body(connection: Connection) -> int:
         jobs, spans = await secure(connection, job_ids, tenant)

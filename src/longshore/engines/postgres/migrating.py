@@ -33,9 +33,11 @@ from longshore.runtime.migrate import (
     read_migrations,
 )
 
-__all__ = ["MIGRATIONS", "enter", "migrate", "verify"]
+__all__ = ["LEVEL", "MIGRATIONS", "migrate", "verify"]
 
 MIGRATIONS = read_migrations("longshore.engines.postgres.migrations")
+LEVEL = level(MIGRATIONS)
+"""Up to which migration this code knows them."""
 PATIENCE = 60.0
 """Seconds to wait for another migrator, for older workers, or for a transaction that holds a
 lock; for each migration anew."""
@@ -92,14 +94,6 @@ async def verify(database: Database, *, migrations: Sequence[Migration] = MIGRAT
     check(migrations, _remembered(rows))
     if rows[0]["is_read_only"]:
         raise EngineUnavailableError(f"{database.connector.place}: it is read-only")
-
-
-async def enter(
-    database: Database, token: int, *, migrations: Sequence[Migration] = MIGRATIONS
-) -> None:
-    """Return if a session that was just opened may work here, else SchemaError."""
-    await database.fetch(SQL.migration_level, token, level(migrations))
-    await verify(database, migrations=migrations)
 
 
 class _Run:

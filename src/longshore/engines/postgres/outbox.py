@@ -7,13 +7,14 @@ to what they see: nothing can appear before what someone has read.
 from collections.abc import Sequence
 
 from longshore.core.consumer import Consumer, Cursor, Quarantined
-from longshore.core.event import EventBatch, Name, Span, decode
+from longshore.core.event import EventBatch, Name, Span
 from longshore.core.job import JobId
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
+from longshore.runtime.decoding import RecordName, decode_each, decoded_groups
 
 __all__ = ["PostgresOutbox"]
 
@@ -34,12 +35,12 @@ class PostgresOutbox:
     async def span(self) -> Span:
         """Which positions are kept, once all that was committed before has one."""
         database = self._open
-        ((low, high),) = await database.fetch(SQL.outbox_fresh)
+        ((low, high, _era),) = await database.fetch(SQL.outbox_fresh)
         for _ in range(_MOST_ROUNDS):
             if low is None or low > high:
                 break
             await database.fetch(SQL.outbox_stamp, _AT_ONCE)
-            ((low, _newest),) = await database.fetch(SQL.outbox_fresh)
+            ((low, _newest, _era),) = await database.fetch(SQL.outbox_fresh)
         (row,) = await database.fetch(SQL.outbox_span)
         return Span(row["first"], row["last"])
 
@@ -106,22 +107,30 @@ class PostgresOutbox:
 
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
         """What was set aside, newest first."""
-        return [
-            Quarantined(
-                row["consumer"],
-                row["event_id"],
-                Name(row["name"]),
-                JobId(row["job_id"]),
-                row["reason"],
-                row["body"],
-                row["at"],
-            )
-            for row in await self._open.fetch(SQL.quarantined, limit)
-        ]
+        return decode_each(
+            await self._open.fetch(SQL.quarantined, limit),
+            _quarantined,
+            lambda row: RecordName("quarantined event", row["event_id"]),
+        )
 
 
 def _batches(rows: Sequence[Row]) -> list[EventBatch]:
-    return [EventBatch(row["place"], row["told_at"], decode(row["groups"])) for row in rows]
+    return [
+        EventBatch(row["place"], row["told_at"], decoded_groups(row["place"], row["groups"]))
+        for row in rows
+    ]
+
+
+def _quarantined(row: Row) -> Quarantined:
+    return Quarantined(
+        row["consumer"],
+        row["event_id"],
+        Name(row["name"]),
+        JobId(row["job_id"]),
+        row["reason"],
+        row["body"],
+        row["at"],
+    )
 
 
 def _columns(found: Sequence[Quarantined]) -> list[list[object]]:

@@ -3,16 +3,15 @@
 import msgspec
 
 from longshore.core.answer import Reference, Renewed, Share
-from longshore.core.job import Attempt, Failure, Job, Progress
+from longshore.core.job import Attempt, Job, Progress
 from longshore.core.line import PARKED
 from longshore.core.state import State
 from longshore.engines.postgres.database import Record
+from longshore.runtime.decoding import decoded_failure, decoded_tags
 
 __all__ = ["attempt", "job", "renewed"]
 
-_failure = msgspec.json.Decoder(Failure)
 _shares = msgspec.json.Decoder(list[Share])
-_tags = msgspec.json.Decoder(tuple[str, ...])
 _MADE = {"state", "failure", "parked", "tags", "progress"}
 _AS_STORED = [name for name in Job.__struct_fields__ if name not in _MADE]
 
@@ -20,12 +19,13 @@ _AS_STORED = [name for name in Job.__struct_fields__ if name not in _MADE]
 def job(row: Record) -> Job:
     """A job from a row of `longshore.known`."""
     fields = {name: row[name] for name in _AS_STORED}
+    tags, flaw = decoded_tags(row["tags"], row["id"])
     return Job(
         **fields,
         state=State(row["state"]),
-        failure=_read_failure(row["failure"]),
+        failure=decoded_failure(row["failure"], row["id"]) or flaw,
         parked=PARKED if row["home"] == "parked" else None,
-        tags=_tags.decode(row["tags"]) if row["tags"] else (),
+        tags=tags,
         progress=_read_progress(row),
     )
 
@@ -39,7 +39,7 @@ def attempt(row: Record) -> Attempt:
         worker=row["worker"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
-        failure=_read_failure(row["failure"]),
+        failure=decoded_failure(row["failure"]),
     )
 
 
@@ -59,7 +59,3 @@ def renewed(
 def _read_progress(row: Record) -> Progress | None:
     at = row["progress_at"]
     return None if at is None else Progress(row["progress"], row["progress_message"], at)
-
-
-def _read_failure(text: str | None) -> Failure | None:
-    return _failure.decode(text) if text is not None else None

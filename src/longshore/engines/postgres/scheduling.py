@@ -1,18 +1,21 @@
 """Schedules: keep them, list what is due, fire."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot
+from longshore.core.view import BrokenRecord
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import submit_in
 from longshore.errors import ScheduleNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_or
 
 __all__ = ["delete", "due", "every", "fire", "put"]
 
@@ -25,7 +28,9 @@ async def put(database: Calls, schedule: Schedule, *, seen: Schedule | None) -> 
 
     async def replaced(connection: Connection) -> bool:
         row = await connection.fetchrow(SQL.schedule_lock, schedule.tenant, schedule.name)
-        if row is None or _read(row) != seen:
+        where = RecordName("schedule", schedule.name, schedule.tenant)
+        stored = None if row is None else decode_or(None, partial(_read, row), where)
+        if stored != seen:
             return False
         await connection.execute(SQL.schedule_put, *_facts(schedule))
         return True
@@ -36,9 +41,11 @@ async def put(database: Calls, schedule: Schedule, *, seen: Schedule | None) -> 
     return True
 
 
-async def every(database: Database, *, tenant: str | None) -> list[Schedule]:
+async def every(
+    database: Database, *, tenant: str | None, broken: list[BrokenRecord] | None = None
+) -> list[Schedule]:
     """All schedules, by name."""
-    return [_read(row) for row in await database.fetch(SQL.schedules, tenant)]
+    return decode_each(await database.fetch(SQL.schedules, tenant), _read, _name, broken)
 
 
 async def delete(database: Calls, name: str, *, tenant: str) -> None:
@@ -49,10 +56,19 @@ async def delete(database: Calls, name: str, *, tenant: str) -> None:
 
 async def due(database: Database, *, limit: int) -> list[DueSchedule]:
     """What has come due."""
-    return [
-        DueSchedule(_read(row), row["now"], row["is_last_job_live"])
-        for row in await database.fetch(SQL.schedule_due, database.now(), limit)
-    ]
+
+    def read(row: Row) -> DueSchedule:
+        return DueSchedule(_read(row), row["now"], row["is_last_job_live"])
+
+    asked = limit
+    while True:
+        rows = await database.fetch(SQL.schedule_due, database.now(), asked)
+        broken: list[BrokenRecord] = []
+        found = decode_each(rows, read, _name, broken)
+        if len(rows) < asked or len(found) >= limit:
+            return found
+        # Those that cannot be decoded stay due, and must not crowd out the others.
+        asked = limit + len(broken)
 
 
 async def fire(database: Database, firing: Firing) -> list[Submitted]:
@@ -100,6 +116,10 @@ def _told(firing: Firing, shot: Shot) -> Group:
     job = shot.job
     where = (job.queue, job.type, firing.tenant, job.id)
     return Group(Name.SCHEDULE_FIRED, *where, [details], trace=job.trace)
+
+
+def _name(row: Row) -> RecordName:
+    return RecordName("schedule", row["name"], row["tenant"])
 
 
 def _read(row: Row) -> Schedule:

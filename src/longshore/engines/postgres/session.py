@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import msgspec
 
+from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
 from longshore.engine import Completion, Exchanged, Reference, Renewed
@@ -13,8 +14,8 @@ from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import Hearing
 from longshore.engines.postgres.completing import Completer
-from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.eras import check_in
+from longshore.engines.postgres.database import Connection, Database, Lane
+from longshore.engines.postgres.eras import check_in, gone
 from longshore.engines.postgres.exchanging import Meta, Told, read_meta, turns
 from longshore.engines.postgres.holding import Book, Row
 from longshore.engines.postgres.planning import Plan
@@ -22,6 +23,7 @@ from longshore.engines.postgres.rows import renewed
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.wake import Vigil
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
+from longshore.runtime.deadline import TurnLock, uncounted
 
 __all__ = ["PostgresSession"]
 
@@ -33,6 +35,7 @@ _NEXT_LOOK = 0.1
 
 
 _references = msgspec.json.Decoder(list[Reference])
+_requests = msgspec.json.Decoder(list[tuple[int, int, str]])
 
 
 class PostgresSession:
@@ -45,29 +48,31 @@ class PostgresSession:
     def __init__(
         self,
         database: Database,
+        lane: Lane,
+        opened: Row,
         *,
-        token: int,
-        era: int,
         lease: int,
         worker: str,
         offer: tuple[tuple[str, ...], tuple[str, ...]],
     ) -> None:
+        """`opened` has the token and the era. The session closes its lane."""
         self._database = database
         self._waker = database.waker
-        self._lane = database.lane()
-        self._token = token
-        self._era = era
-        """Between two crashes of the server: in which the book was last known to be right."""
+        self._lane = lane
+        self._token: int = opened["token"]
+        self._era: int = opened["era"]
+        """The era of the store in which the book was last known to be right."""
         self._lease = lease
         self._worker = worker
-        self._queues, self._types = offer
+        queues, self._types = offer
+        self._queues = dict.fromkeys(queues)
         self._book = Book()
         self._completions = self._book.completions
         self._completer = Completer(
-            database, self._completions, token=token, lease=lease, read=self._read
+            database, self._completions, token=self._token, lease=lease, read=self._read
         )
-        self._turn = asyncio.Lock()
-        self._is_doubtful = False
+        self._turn = TurnLock()
+        self._is_doubtful: bool = False
         self._is_waiting = False
         self._vigil = Vigil(self._waker, self)
         self._last = 0
@@ -101,9 +106,9 @@ class PostgresSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
+        wanted = queues_to_claim(queues, self._queues)
         for verb in {one.verb for one in settlements}:
             after(State.RUNNING, verb)
-        wanted = list(dict.fromkeys(queues or self._queues))
         tells = await self._database.muting.lets_through(progress)
         if want:
             self._vigil.look()
@@ -134,6 +139,7 @@ class PostgresSession:
         self, number: int, *, want: int, queues: Sequence[str] | None, seconds: float
     ) -> Exchanged | None:
         """Claim when work arrives. See the contract."""
+        queues_to_claim(queues, self._queues)  # refused before it waits
         began, vigil = _moment(), self._vigil
         if not await vigil.keep(seconds):
             return None
@@ -168,6 +174,10 @@ class PostgresSession:
         async with self._turn:
             while True:
                 await self._be_sure()
+                if not started and (told := await self._renew_only(number, known)) is not None:
+                    return told
+                if self._is_doubtful:
+                    continue
                 with self._doubt():
                     plan = Plan(self._book, _moment())
 
@@ -198,13 +208,21 @@ class PostgresSession:
         async with self._turn:
             await self._be_sure()
             with self._doubt():
-                await self._database.transact(
-                    lambda connection: end(
-                        connection, self._token, self._worker, self._database.now()
+                if not await self._leave_empty_handed():
+                    await self._database.transact(
+                        lambda connection: end(
+                            connection, self._token, self._worker, self._database.now()
+                        )
                     )
-                )
             self._is_ended = True
             await self.let_go()
+
+    async def _leave_empty_handed(self) -> bool:
+        """End the lease in one round trip; False when there is anything to give back."""
+        if self._book.held:
+            return False
+        leaving = SQL.session_leave, self._token, self._database.now()
+        return bool(await self._lane.fetch(*leaving))
 
     async def let_go(self) -> None:
         """Make no more calls. A lease that was not ended runs on."""
@@ -233,6 +251,7 @@ class PostgresSession:
         self._was_idle = meta.status == "idle"
         plan.commit(meta.now)
         claims = book.add(number, rows[1:], _moment())
+        await self._refuse_mistakes()
         self._told.note(meta, holds, claims)
         self._hearing.note(meta)
         if want:
@@ -284,6 +303,7 @@ class PostgresSession:
         self._is_doubtful = True
         await self._be_sure()
         claims = self._book.add(number, rows, _moment())
+        await self._refuse_mistakes()
         stale = _references.decode(meta.refused or "[]")
         return Exchanged(meta.now, claims, stale, self._unwanted(), meta.paused)
 
@@ -295,6 +315,30 @@ class PostgresSession:
 
     def _look_again(self, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._waker.wake, self)
+
+    async def _renew_only(
+        self, number: int, known: frozenset[Reference] | None
+    ) -> Renewed | None:
+        """A renewal in one round trip; None where more is to be done.
+
+        That is so when the book may not be right any more, or both sides hold different jobs.
+        """
+        rows = await self._database.fetch(SQL.session_renew, self._token, self._database.now())
+        if not rows:
+            raise LeaseLostError(self._token)
+        row, book = rows[0], self._book
+        if row["era"] != self._era:
+            self._is_doubtful = True
+            return None
+        requests = _requests.decode(row["requests"] or "[]")
+        book.requests = {(handle, delivery): reason for handle, delivery, reason in requests}
+        if known is None:
+            return renewed(row, self._unwanted(), lost=[], released=0)
+        spans = _references.decode(row["spans"] or "[]")
+        is_met = all(one[0] > number or one in book.spans for one in spans)
+        if not is_met or self._strange(number, known):
+            return None
+        return renewed(row, self._unwanted(), lost=self._lost(known), released=0)
 
     async def _renew(
         self,
@@ -318,10 +362,7 @@ class PostgresSession:
         strange: list[Settlement] = []
         if known is not None:
             await self._meet(connection, number)
-            lost = sorted(
-                ref for ref in known if not self._holds(ref) and ref not in self._completions
-            )
-            strange = self._strange(number, known)
+            lost, strange = self._lost(known), self._strange(number, known)
         plan.settle(strange)
         plan.finish()
         await apply(connection, self._token, self._worker, plan, row["now"])
@@ -334,6 +375,11 @@ class PostgresSession:
         for row in await connection.fetch(SQL.claims_of, self._token):
             if row["number"] <= number and (row["number"], row["part"]) not in self._book.spans:
                 self._book.enter(row["number"], row, _moment())
+
+    def _lost(self, known: frozenset[Reference]) -> list[Reference]:
+        return sorted(
+            ref for ref in known if not self._holds(ref) and ref not in self._completions
+        )
 
     def _strange(self, number: int, known: frozenset[Reference]) -> list[Settlement]:
         return [
@@ -355,14 +401,35 @@ class PostgresSession:
             raise LeaseLostError(self._token)
         if not self.is_open:
             raise EngineUnavailableError("the engine is closed")
+        await self._refuse_mistakes()
         if self._is_doubtful:
-            era, book = await self._database.transact(self._check_in)
+            # As much a part of coming back after a loss as connecting is.
+            with uncounted():
+                era, book = await self._database.transact(self._check_in)
             book.take_over(self._book)
+            if era != self._era:
+                book.gone |= gone(self._book, book)
             self._era, self._book = era, book
             self._told.forget()
             self._is_doubtful = False
+            await self._refuse_mistakes()
         if self._completions.landed:
             self._book.land()
+
+    async def _refuse_mistakes(self) -> None:
+        """End the session if it would settle one job with the outcome of another.
+
+        What it holds goes back, uncharged, before its worker can settle any of it.
+        """
+        if self._book.gone and self._book.is_mistaken:
+            await self._database.transact(
+                lambda connection: end(
+                    connection, self._token, self._worker, self._database.now()
+                )
+            )
+            self._is_ended = True
+            await self.let_go()
+            raise LeaseLostError(self._token)
 
     async def _check_in(self, connection: Connection) -> tuple[int, Book]:
         era = await check_in(

@@ -42,6 +42,9 @@ MOST_BYTES = 64 << 20
 _LOST = ("lost.workers", "lost.jobs")
 """Facts of the store."""
 
+_READING = (SQL.session_lock, SQL.claims_of, SQL.journal_of, SQL.requests)
+"""What it takes to read a session's book."""
+
 _Prune = Callable[[int], Awaitable[int]]
 """Deletes up to so many, and tells how many."""
 
@@ -115,6 +118,10 @@ async def held(database: Database, token: int) -> list[Held] | None:
     """What a session holds; None when it has ended."""
 
     async def body(connection: Connection) -> list[Held] | None:
+        if not database.connector.is_pooled:
+            # Not behind the lock, which a worker that lives would have to wait for.
+            for statement in _READING:
+                await connection.remember(statement)
         if await connection.fetchval(SQL.session_lock, token) is None:
             return None
         book = await read_book(connection, token)

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from longshore.engines.postgres.connecting import (
     CONNECT_SECONDS,
-    DOUBT_SECONDS,
     Connection,
     Connector,
 )
@@ -147,11 +146,11 @@ class Waker:
         connection: Connection | None = None
         try:
             connection = await self._connector.open(role="listener")
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(CONNECT_SECONDS + self._connector.doubt_seconds):
                 await connection.add_listener(CHANNEL, self._heard)
             connection.add_termination_listener(self._lost)
             self._connection = connection
-            self._pulse = asyncio.create_task(_pulse(connection))
+            self._pulse = asyncio.create_task(_pulse(connection, self._connector))
         except BaseException as error:
             if connection is not None:
                 self._connector.discard(connection, error)
@@ -175,12 +174,12 @@ class Waker:
             self._wake_all()
 
 
-async def _pulse(connection: Connection) -> None:
+async def _pulse(connection: Connection, connector: Connector) -> None:
     """Ends the connection when it does not answer; whoever waits hears of it then."""
     while not connection.is_closed():
         await asyncio.sleep(PULSE_SECONDS)
         try:
-            await connection.execute("select 1", timeout=DOUBT_SECONDS)
+            await connection.execute("select 1", timeout=connector.doubt_seconds)
         except DRIVER_ERRORS:
             connection.terminate()
 

@@ -6,14 +6,16 @@ import msgspec
 
 from longshore.core import account, door, webhook
 from longshore.core.door import Door, Refusal
+from longshore.core.view import BrokenRecord
 from longshore.core.webhook import Endpoint
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
-__all__ = ["PostgresEndpoints"]
+__all__ = ["PostgresEndpoints", "stored_webhooks"]
 
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Endpoint)
@@ -39,11 +41,11 @@ class PostgresEndpoints:
         found = await self._open.fetch(SQL.webhook_get, endpoint_id, tenant)
         if not found:
             raise WebhookNotFoundError(endpoint_id)
-        return _endpoint(found[0])
+        return decode_one(partial(_endpoint, found[0]), _name(found[0]))
 
     async def webhooks(self, *, tenant: str | None = None) -> list[Endpoint]:
         """Every endpoint, oldest first."""
-        return [_endpoint(row) for row in await self._open.fetch(SQL.webhooks, tenant)]
+        return await stored_webhooks(self._open, tenant)
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove an endpoint."""
@@ -58,7 +60,7 @@ class PostgresEndpoints:
         """Let a delivery go to an endpoint."""
         for _ in range(_TRIES):
             seen, now = await self._door(endpoint_id)
-            standing = _door.decode(seen)
+            standing = _decoded_door(endpoint_id, seen)
             behind, refusal = door.enter(standing, holder, most=most, lease=lease, now=now)
             if refusal is not None:
                 return refusal
@@ -75,7 +77,7 @@ class PostgresEndpoints:
                 seen, now = await self._door(endpoint_id)
             except WebhookNotFoundError:
                 return
-            standing = _door.decode(seen)
+            standing = _decoded_door(endpoint_id, seen)
             behind = door.leave(standing, holder, is_success=is_success, now=now)
             if await self._put_door(endpoint_id, behind, seen):
                 return
@@ -91,6 +93,13 @@ class PostgresEndpoints:
         return bool(await self._open.fetch(SQL.webhook_door_set, endpoint_id, text, seen))
 
 
+async def stored_webhooks(
+    database: Database, tenant: str | None, broken: list[BrokenRecord] | None = None
+) -> list[Endpoint]:
+    """Every endpoint, oldest first."""
+    return decode_each(await database.fetch(SQL.webhooks, tenant), _endpoint, _name, broken)
+
+
 async def _put(
     clock: int | None, endpoint: Endpoint, seen: Endpoint | None, connection: Connection
 ) -> bool:
@@ -100,12 +109,14 @@ async def _put(
         raise TenantNotFoundError(endpoint.tenant)
     row = await connection.fetchrow(SQL.webhook_lock, endpoint.id)
     now: int = await connection.fetchval(SQL.clock, clock)
-    standing = None if row is None else _endpoint(row)
+    standing = None
+    if row is not None:
+        standing = decode_or(None, partial(_endpoint, row), _name(row))
     wanted = webhook.put(endpoint, standing=standing, seen=seen, now=now)
     if wanted is None:
         return False
     definition = _json.encode(wanted).decode()
-    if standing is not None:
+    if row is not None:
         await connection.execute(SQL.webhook_set, wanted.id, definition)
         return True
     facts = (wanted.id, wanted.tenant, wanted.created_at, definition)
@@ -113,6 +124,16 @@ async def _put(
         # Someone else was first, and is to be seen by now.
         return await _put(clock, endpoint, seen, connection)
     return True
+
+
+def _decoded_door(endpoint_id: str, text: str) -> Door:
+    """How the door stands; open, where that cannot be decoded."""
+    name = RecordName("webhook's door", endpoint_id)
+    return decode_or(Door(), partial(_door.decode, text), name)
+
+
+def _name(row: Row) -> RecordName:
+    return RecordName("webhook", row["id"], row["tenant"])
 
 
 def _endpoint(row: Row) -> Endpoint:

@@ -9,9 +9,12 @@ from longshore.core import ids
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import validate as validate_schedule
 from longshore.core.state import State, after
+from longshore.core.submission import check
 from longshore.engine import (
+    BrokenRecord,
     JobFilter,
     Lapsed,
     Losses,
@@ -84,6 +87,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
+        check(jobs)
         if not jobs:
             return []
         return await self._ask("submit", jobs=list(jobs), apart=apart, patience=patience)
@@ -164,6 +168,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
+        check_firing(firing)
         return await self._ask("fire", firing=firing)
 
     async def prune(self, retention: Retention, *, limit: int) -> int:
@@ -214,11 +219,9 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         """Make scheduled jobs ready."""
         return await self._ask("retry_now", job_ids=list(job_ids), tenant=tenant)
 
-    async def purge(
-        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-    ) -> int:
+    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
         """Delete finished jobs."""
-        return await self._ask("purge", job_ids=list(job_ids), who=who, tenant=tenant)
+        return await self._ask("purge", job_ids=list(job_ids), tenant=tenant)
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
         """Stop handing out."""
@@ -232,12 +235,17 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         """What is not handed out."""
         return await self._ask("pauses")
 
+    async def broken_records(self) -> list[BrokenRecord]:
+        """What is stored and cannot be decoded."""
+        return await self._ask("broken_records")
+
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
         await self._ask("quiet", token=token)
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
+        validate_schedule(schedule)
         return await self._ask("put_schedule", schedule=schedule, seen=seen)
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
@@ -278,6 +286,10 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
     async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
         """Every key."""
         return await self._ask("keys", tenant=tenant)
+
+    async def had_keys(self) -> bool:
+        """Whether there ever was a key."""
+        return await self._ask("had_keys")
 
     async def find_access(self, key_id: str) -> Access | None:
         """A key and its tenant."""

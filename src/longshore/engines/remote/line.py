@@ -3,14 +3,17 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from time import monotonic
 
 import httpx
 import msgspec
 
 from longshore.errors import EngineUnavailableError, LongshoreError
+from longshore.runtime.deadline import uncounted
 from longshore.streaming.telling import JobEvent
 from longshore.wire import errors, following
+from longshore.wire.plain_http import PlainHttpGuard
 from longshore.wire.problems import error_of_problem
 from longshore.wire.streams import Trail
 
@@ -23,6 +26,8 @@ _IDLE_SECONDS = 30.0
 _MOST_CONNECTIONS = 64
 _TRIES = 4
 _FIRST_PAUSE = 0.02
+_SET_UP = {"connection.connect_tcp", "connection.start_tls"}
+_TURNED_AWAY = frozenset({"overloaded", "body_budget"})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -42,10 +47,17 @@ class Line:
     """Connections to one service, kept for the next request."""
 
     def __init__(
-        self, base: str, *, key: str = "", transport: httpx.AsyncBaseTransport | None = None
+        self,
+        base: str,
+        *,
+        key: str = "",
+        plain_http: bool = False,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """`plain_http` lets the key go to a public address in the clear."""
         self.url = base
         self.authorization = f"Bearer {key}".encode("ascii") if key else b""
+        self._guard = PlainHttpGuard(base, has_key=bool(key), is_allowed=plain_http)
         self._transport = transport
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
         self._is_closed = False
@@ -101,8 +113,11 @@ class Line:
     ) -> httpx.Response | None:
         """The answer; None where asking again may bring one."""
         is_last = tries == _TRIES - 1
+        connecting = _Connecting()
         try:
-            answer = await self._client().request(method, path, content=body)
+            answer = await self._client().request(
+                method, path, content=body, extensions={"trace": connecting.note}
+            )
         except _NOT_SENT as error:
             if is_last:
                 raise self._away(error) from error
@@ -111,6 +126,8 @@ class Line:
             if is_last or not again:
                 raise self._away(error) from error
             return None
+        finally:
+            connecting.close()
         if answer.status_code == 503 and not is_last and _is_overload(answer):
             return None
         return answer
@@ -144,6 +161,7 @@ class Line:
             base_url=self.url,
             headers=headers,
             transport=self._transport,
+            event_hooks={"request": [self._guard.check]},
             timeout=httpx.Timeout(CALL_SECONDS, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(
                 max_connections=_MOST_CONNECTIONS,
@@ -151,6 +169,21 @@ class Line:
                 keepalive_expiry=_IDLE_SECONDS,
             ),
         )
+
+
+class _Connecting(ExitStack):
+    """Keeps the time in which a connection is made from being counted by a caller's deadline.
+
+    On a slow link that is several round trips, and a try that were cut off would be in vain.
+    """
+
+    async def note(self, event: str, _: object) -> None:
+        """The HTTP library tells of each step of a request by such events."""
+        step, _, what = event.rpartition(".")
+        if step in _SET_UP and what == "started":
+            self.enter_context(uncounted())
+        elif step in _SET_UP:
+            self.close()
 
 
 def error_of(answer: httpx.Response, place: str) -> LongshoreError:
@@ -171,4 +204,4 @@ def _problem(answer: httpx.Response) -> _Problem:
 
 def _is_overload(answer: httpx.Response) -> bool:
     """Whether the request was turned away at the door."""
-    return _problem(answer).code == "overloaded"
+    return _problem(answer).code in _TURNED_AWAY

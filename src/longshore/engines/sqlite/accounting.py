@@ -10,19 +10,23 @@ import msgspec
 from longshore.core import account, bucket
 from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
+from longshore.core.view import BrokenRecord
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
-__all__ = ["SqliteAccounts"]
+__all__ = ["SqliteAccounts", "stored_tenants"]
 
 T = TypeVar("T")
 
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Tenant)
 _Row = tuple[Any, ...]
+_HAD_KEYS = {"name": "had_keys", "value": "yes"}
+"""What `had_keys` reads: it stays when the last key goes with its tenant."""
 
 
 class SqliteAccounts:
@@ -43,8 +47,7 @@ class SqliteAccounts:
 
     async def tenants(self) -> list[Tenant]:
         """Every tenant, by name."""
-        stored = await self._read(lambda db: [_tenant(row) for row in db.execute(SQL.tenants)])
-        return account.with_default(stored)
+        return account.with_default(await self._read(stored_tenants))
 
     async def delete_tenant(self, name: str) -> None:
         """Remove a tenant without jobs."""
@@ -60,6 +63,10 @@ class SqliteAccounts:
         """Every key, oldest first."""
         scope = {"tenant": tenant}
         return await self._read(lambda db: [_key(row) for row in db.execute(SQL.keys, scope)])
+
+    async def had_keys(self) -> bool:
+        """Whether there ever was a key."""
+        return await self._read(lambda db: bool(db.execute(SQL.had_keys).fetchone()[0]))
 
     async def find_access(self, key_id: str) -> Access | None:
         """A key with its tenant."""
@@ -86,9 +93,19 @@ class SqliteAccounts:
         return await self._writer.call(partial(_borrow, name, limit, want), durable=False)
 
 
+def stored_tenants(
+    db: sqlite3.Connection, broken: list[BrokenRecord] | None = None
+) -> list[Tenant]:
+    """Every tenant that was put."""
+    return decode_each(db.execute(SQL.tenants), _tenant, _tenant_name, broken)
+
+
 def _put_tenant(tenant: Tenant, seen: Tenant | None, transaction: Transaction) -> bool:
     db = transaction.db
-    standing = _standing(db, tenant.name)
+    row = db.execute(SQL.tenant_get, {"name": tenant.name}).fetchone()
+    standing = account.unstored(tenant.name)
+    if row is not None:
+        standing = decode_or(None, partial(_tenant, row), _tenant_name(row))
     wanted = account.put(tenant, standing=standing, seen=seen, now=transaction.now)
     if wanted is None:
         return False
@@ -106,6 +123,8 @@ def _delete_tenant(name: str, transaction: Transaction) -> None:
     jobs = sum(line[2] for line in lines)
     if jobs or schedules:
         raise TenantInUseError(name, jobs, len(schedules))
+    if db.execute(SQL.keys, {"tenant": name}).fetchone() is not None:
+        db.execute(SQL.fact_put, _HAD_KEYS)
     db.execute(SQL.tenant_keys_delete, scope)
     db.execute(SQL.tenant_webhooks_delete, scope)
     db.execute(SQL.tenant_delete, scope)
@@ -120,6 +139,7 @@ def _add_key(new: NewKey, transaction: Transaction) -> ApiKey:
         return account.known(new, known.key)
     key = account.stored(new, now=transaction.now)
     _store(db, key)
+    db.execute(SQL.fact_put, _HAD_KEYS)
     return key
 
 
@@ -150,7 +170,9 @@ def _borrow(name: str, limit: Limit, want: int, transaction: Transaction) -> Bor
 
 def _standing(db: sqlite3.Connection, name: str) -> Tenant | None:
     row = db.execute(SQL.tenant_get, {"name": name}).fetchone()
-    return _tenant(row) if row else account.unstored(name)
+    if row is None:
+        return account.unstored(name)
+    return decode_one(partial(_tenant, row), _tenant_name(row))
 
 
 def _existing(db: sqlite3.Connection, name: str) -> Tenant:
@@ -168,10 +190,10 @@ def _access(db: sqlite3.Connection, key_id: str) -> Access | None:
     key = _key(tuple(facts))
     if key.tenant is None:
         return Access(key, None)
-    tenant = (
-        account.unstored(key.tenant) if definition is None else _tenant((definition, since))
-    )
-    return Access(key, tenant)
+    if definition is None:
+        return Access(key, account.unstored(key.tenant))
+    stored = (definition, since, key.tenant)
+    return Access(key, decode_one(partial(_tenant, stored), _tenant_name(stored)))
 
 
 def _store(db: sqlite3.Connection, key: ApiKey) -> None:
@@ -179,8 +201,12 @@ def _store(db: sqlite3.Connection, key: ApiKey) -> None:
     db.execute(SQL.key_put, scope)
 
 
+def _tenant_name(row: _Row) -> RecordName:
+    return RecordName("tenant", row[2], row[2])
+
+
 def _tenant(row: _Row) -> Tenant:
-    definition, created_at = row
+    definition, created_at, _ = row
     return msgspec.structs.replace(_definition.decode(definition), created_at=created_at)
 
 

@@ -15,6 +15,7 @@ from longshore.engines.sqlite.outbox import SqliteOutbox, advance
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
+from longshore.runtime.decoding import RecordName, decode_each
 
 __all__ = ["SqliteAudit", "cut"]
 
@@ -41,27 +42,20 @@ class SqliteAudit(SqliteOutbox):
 
     async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
         """Entries behind a number, oldest first."""
-        scope = {"after": after, "limit": limit}
-        return await self._read(
-            lambda db: [_entry(row) for row in db.execute(SQL.audit_after, scope)]
-        )
+        return await self._read(partial(_after, after, limit))
 
     async def latest_entries(
         self, *, before: int, limit: int, kind: Kind | None = None
     ) -> list[Entry]:
         """Entries before a number, newest first."""
-        scope = {"before": before, "limit": limit, "kind": kind}
-        statement = SQL.audit_before if kind is None else SQL.audit_before_of_kind
-        return await self._read(
-            lambda db: [_entry(row) for row in db.execute(statement, scope)]
-        )
+        return await self._read(partial(_before, before, limit, kind))
 
     async def audit_standing(self) -> Standing:
         """Where the log begins and ends."""
         return await self._read(_standing)
 
 
-def cut(transaction: Transaction, *, before: int, limit: int) -> int:
+def cut(transaction: Transaction, actor: str, *, before: int, limit: int) -> int:
     """Forget entries that are all old enough, from the beginning; how many those were."""
     db, standing = transaction.db, _standing(transaction.db)
     scope = {"anchor": standing.anchor.number, "before": before, "limit": limit}
@@ -69,7 +63,8 @@ def cut(transaction: Transaction, *, before: int, limit: int) -> int:
     if row is None:
         return 0
     anchor = Mark(*row)
-    _append(db, Standing(anchor, standing.head), [audit.cut(anchor, at=transaction.now)])
+    told = audit.cut(anchor, at=transaction.now, before=before, actor=actor)
+    _append(db, Standing(anchor, standing.head), [told])
     return db.execute(SQL.audit_cut, {"number": anchor.number}).rowcount
 
 
@@ -115,6 +110,36 @@ def _standing(db: sqlite3.Connection) -> Standing:
     if row is None:
         return Standing(GENESIS, GENESIS)
     return Standing(Mark(*row[:2]), Mark(*row[2:]))
+
+
+def _after(after: int, limit: int, db: sqlite3.Connection) -> list[Entry]:
+    found: list[Entry] = []
+    while True:
+        asked = limit - len(found)
+        scope = {"after": after, "limit": asked}
+        rows = db.execute(SQL.audit_after, scope).fetchall()
+        found += decode_each(rows, _entry, _name)
+        # Fewer would say that there are no more.
+        if len(rows) < asked or len(found) == limit:
+            return found
+        after = rows[-1][0]
+
+
+def _before(before: int, limit: int, kind: Kind | None, db: sqlite3.Connection) -> list[Entry]:
+    statement = SQL.audit_before if kind is None else SQL.audit_before_of_kind
+    found: list[Entry] = []
+    while True:
+        asked = limit - len(found)
+        scope = {"before": before, "limit": asked, "kind": kind}
+        rows = db.execute(statement, scope).fetchall()
+        found += decode_each(rows, _entry, _name)
+        if len(rows) < asked or len(found) == limit:
+            return found
+        before = rows[-1][0]
+
+
+def _name(row: _Row) -> RecordName:
+    return RecordName("audit entry", str(row[0]), row[3])
 
 
 def _entry(row: _Row) -> Entry:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -12,6 +12,7 @@ from longshore.core.flow import BreakerSettings
 from longshore.core.job import Settlement
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
+from longshore.runtime.decoding import RecordName, decode_or
 
 __all__ = ["Gate", "observe", "reset", "standings"]
 
@@ -30,7 +31,7 @@ class Gate:
         """When it pays to ask again for what is held back."""
         db, now = transaction.db, transaction.now
         for type_name, settings, stored in _rows(transaction):
-            standing, held = _standing(stored), _rules(settings)
+            standing, held = _standing(type_name, stored), _rules(type_name, settings)
             if held is None or type_name not in types:
                 continue
             standing = _observed(transaction, type_name, standing, held, ())
@@ -53,24 +54,26 @@ def observe(transaction: Transaction, settled: Iterable[tuple[str, Settlement]])
         return
     said = breaker.verdicts(settled, {row[0] for row in rows})
     for type_name, settings, stored in rows:
-        held = _rules(settings)
+        held = _rules(type_name, settings)
         if held is not None and type_name in said:
-            _observed(transaction, type_name, _standing(stored), held, said[type_name])
+            before = _standing(type_name, stored)
+            _observed(transaction, type_name, before, held, said[type_name])
 
 
 def reset(type_name: str, transaction: Transaction) -> None:
     """Close a breaker, and forget what it has counted."""
     before = standings(transaction.db).get(type_name, Standing())
-    if before == Standing():
+    after = breaker.reset(before, transaction.now)
+    if before == after:
         return
-    after = Standing(since=transaction.now)
     is_news = before.phase is not after.phase
     _move(transaction, type_name, after, [after] if is_news else [])
 
 
 def standings(db: sqlite3.Connection) -> dict[str, Standing]:
     """How every breaker stands."""
-    return {type_name: _standing(stored) for type_name, _, stored in db.execute(SQL.breakers)}
+    rows = db.execute(SQL.breakers)
+    return {type_name: _standing(type_name, stored) for type_name, _, stored in rows}
 
 
 def _rows(transaction: Transaction) -> list[tuple[str, str, str]]:
@@ -103,9 +106,14 @@ def _move(
 
 
 @lru_cache(maxsize=1_024)
-def _rules(settings: str) -> Rules | None:
-    return breaker.rules(msgspec.json.decode(settings, type=BreakerSettings))
+def _rules(type_name: str, settings: str) -> Rules | None:
+    """The rules of a type's breaker; None, too, where they cannot be decoded."""
+    read = partial(msgspec.json.decode, settings, type=BreakerSettings)
+    name = RecordName("breaker", type_name)
+    return breaker.rules(decode_or(BreakerSettings(), read, name))
 
 
-def _standing(stored: str) -> Standing:
-    return msgspec.json.decode(stored, type=Standing)
+def _standing(type_name: str, stored: str) -> Standing:
+    """How a type's breaker stands; closed, where that cannot be decoded."""
+    read = partial(msgspec.json.decode, stored, type=Standing)
+    return decode_or(Standing(), read, RecordName("breaker", type_name))

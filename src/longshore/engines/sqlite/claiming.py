@@ -14,12 +14,12 @@ from longshore.engines.sqlite.breaking import Gate
 from longshore.engines.sqlite.limiting import Limits
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
+from longshore.runtime.decoding import decoded_tags
 
 __all__ = ["Taken", "claim", "claimed", "handed_out", "held_by"]
 
 _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(list[str])
-_tags = msgspec.json.Decoder(tuple[str, ...])
 _FEW_TYPES = 8
 """Up to here it costs less to look for jobs of each than to ask first which have any."""
 _MOST_TYPES = 400
@@ -291,7 +291,7 @@ def claimed(db: sqlite3.Connection, taken: Taken) -> list[Claim]:
                 row.created_at,
                 taken.run_ats[seq],
                 row.trace,
-                _tags.decode(row.tags) if row.tags else (),
+                decoded_tags(row.tags)[0] if row.tags else (),
             )
         )
         at = end

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import threading
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +19,7 @@ C = TypeVar("C", bound=sqlite3.Connection)
 _FIRST_WAIT = 0.000_02
 """Short: a worker that was woken for a commit stands at the lock moments before it is free."""
 _LONGEST_WAIT = 0.002
+_creating = threading.Lock()
 
 
 class Synchronous(StrEnum):
@@ -38,6 +40,8 @@ class Store:
     synchronous: Synchronous = Synchronous.FULL
     busy_timeout: float = 5.0
     """Seconds to wait for the write lock before EngineBusyError."""
+    mode: int = 0o600
+    """Who may read and write a file that is created; SQLite makes its log likewise."""
     process: int = field(default_factory=os.getpid)
     """Who opened it. A fork inherits neither the threads nor the locks."""
 
@@ -65,6 +69,8 @@ class Store:
 
     def connect_as(self, kind: type[C], *, waits: bool) -> C:
         """The same, of this kind."""
+        if not self.is_memory:
+            self._create()
         db = sqlite3.connect(
             self.path,
             factory=kind,
@@ -84,6 +90,24 @@ class Store:
         if not waits:
             db.execute("pragma busy_timeout = 0")
         return db
+
+    def _create(self) -> None:
+        """Make an empty file with the right permissions, if there is none.
+
+        One thread at a time, and before any of them opens it: closing a file ends the locks
+        that other threads of the process have on it.
+        """
+        with _creating:
+            try:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, self.mode)
+            except OSError:
+                # It exists, or cannot be made: then SQLite says why.
+                return
+            try:
+                # What the umask took away was asked for.
+                os.fchmod(file, self.mode)
+            finally:
+                os.close(file)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute(f"pragma synchronous = {self.synchronous}")

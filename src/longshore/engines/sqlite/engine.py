@@ -8,10 +8,14 @@ from typing import TypeVar
 
 import msgspec
 
+from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import validate as validate_schedule
 from longshore.core.state import Verb
+from longshore.core.submission import check
 from longshore.engine import (
+    BrokenRecord,
     JobFilter,
     Lapsed,
     Losses,
@@ -25,13 +29,16 @@ from longshore.engine import (
     Traits,
 )
 from longshore.engines.sqlite import (
+    accounting,
     callers,
     counting,
+    flowing,
     inspecting,
     migrating,
     scheduling,
     stewarding,
     submitting,
+    webhooks,
 )
 from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.auditing import SqliteAudit
@@ -47,6 +54,8 @@ from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.webhooks import SqliteEndpoints
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
+from longshore.runtime.acting import actor
+from longshore.runtime.decoding import RecordName, decode_one
 from longshore.runtime.depth import Depths, told_apart
 
 __all__ = ["SqliteEngine"]
@@ -54,6 +63,7 @@ __all__ = ["SqliteEngine"]
 T = TypeVar("T")
 
 _json = msgspec.json.Encoder()
+_texts = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
@@ -92,15 +102,18 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
+        check(jobs)
         admitted = await self._depths.admit(jobs, apart=apart)
         answers = await self._writer.submit(admitted, patience=patience)
         return told_apart(jobs, admitted, answers)
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""
+        check(jobs)
         with translated(self._store.path), callers.transaction(self._store, connection) as db:
             admit(self._depths, db, jobs)
             transaction = Transaction(db, self._store.clock.now())
+            self._writer.numbers.move_ahead(transaction)
             answers = submitting.submit(transaction, jobs)
             transaction.finish()
             return answers
@@ -151,14 +164,16 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         row = await self._read(lambda db: db.execute(SQL.session_of, scope).fetchone())
         if row is None:
             raise LeaseLostError(token)
-        worker, queues, types, lease = row
+        worker, *offer, lease = row
+        name = RecordName("session", str(token))
+        queues, types = decode_one(lambda: [_texts.decode(one) for one in offer], name)
         return AttachedSession(
             self._writer,
             self._waker,
             token=token,
             lease=lease,
             worker=worker,
-            offer=(tuple(msgspec.json.decode(queues)), frozenset(msgspec.json.decode(types))),
+            offer=(queues, frozenset(types)),
         )
 
     async def owner_of(self, token: int) -> str | None:
@@ -211,12 +226,13 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
+        check_firing(firing)
         await self._depths.admit(firing.jobs)
         return await self._writer.call(partial(scheduling.fire, firing))
 
     async def prune(self, retention: Retention, *, limit: int) -> int:
         """Delete what is past its retention."""
-        return await self._writer.call(partial(stewarding.prune, retention, limit))
+        return await self._writer.call(partial(stewarding.prune, retention, limit, actor()))
 
     # Inspector
 
@@ -270,12 +286,10 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         order = {"job_ids": job_ids, "tenant": tenant}
         return await self._writer.call(recorded("retry_now", body, **order))
 
-    async def purge(
-        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-    ) -> int:
+    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
         """Delete finished jobs."""
-        body = partial(inspecting.purge, job_ids, who, tenant)
-        order = {"job_ids": job_ids, "who": who, "tenant": tenant}
+        body = partial(inspecting.purge, job_ids, actor(), tenant)
+        order = {"job_ids": job_ids, "tenant": tenant}
         return await self._writer.call(recorded("purge", body, **order))
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
@@ -292,6 +306,10 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         """What is not handed out."""
         return await self._read(inspecting.pauses)
 
+    async def broken_records(self) -> list[BrokenRecord]:
+        """What is stored and cannot be decoded."""
+        return await self._read(_broken_records)
+
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
 
@@ -302,6 +320,7 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
         """Create a schedule, or replace its definition."""
+        validate_schedule(schedule)
         body = partial(scheduling.put, schedule, seen)
         return await self._writer.call(recorded("put_schedule", body, schedule=schedule))
 
@@ -346,3 +365,13 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         if self._store.is_memory:
             return await self._writer.call(lambda transaction: body(transaction.db))
         return await self._reader.call(body)
+
+
+def _broken_records(db: sqlite3.Connection) -> list[BrokenRecord]:
+    found: list[BrokenRecord] = []
+    scheduling.every(db, None, found)
+    flowing.stored_settings(db, QueueSettings, found)
+    flowing.stored_settings(db, BreakerSettings, found)
+    accounting.stored_tenants(db, found)
+    webhooks.stored_webhooks(db, None, found)
+    return found

@@ -1,7 +1,7 @@
 """What is said of queues and of the breakers of types."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -18,15 +18,17 @@ from longshore.core.flow import (
 )
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line, LineName
+from longshore.core.view import BrokenRecord
 from longshore.engines.sqlite import breaking, lining, submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.decoding import RecordName, decode_each
 from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["SqliteFlow", "admit"]
+__all__ = ["SqliteFlow", "admit", "stored_settings"]
 
 T = TypeVar("T")
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
@@ -89,7 +91,7 @@ class SqliteFlow:
     async def queue_settings(self) -> list[QueueFlow]:
         """All that is said of queues."""
         rows, flows = await self._read(
-            lambda db: (_all(db, QueueSettings), db.execute(SQL.flows).fetchall())
+            lambda db: (stored_settings(db, QueueSettings), db.execute(SQL.flows).fetchall())
         )
         buckets = {queue: empty_at for queue, _, _, empty_at, _ in flows}
         return flow.paced(flow.queues(rows), buckets, self._store.clock.now())
@@ -111,7 +113,7 @@ class SqliteFlow:
     async def breaker_settings(self) -> list[BreakerFlow]:
         """All that is said of breakers."""
         rows, standings = await self._read(
-            lambda db: (_all(db, BreakerSettings), breaking.standings(db))
+            lambda db: (stored_settings(db, BreakerSettings), breaking.standings(db))
         )
         return breaker.shown(flow.breakers(rows), standings, self._store.clock.now())
 
@@ -244,11 +246,24 @@ def _put(
 
 def _layers(db: sqlite3.Connection, name: str, kind: type[Settings]) -> dict[Layer, Settings]:
     rows = db.execute(SQL.settings_of, {"kind": _KINDS[kind], "name": name})
-    return {Layer(layer): msgspec.json.decode(body, type=kind) for layer, body in rows}
+    found = _decoded([(name, *row) for row in rows], kind)
+    return {layer: settings for _, layer, settings in found}
 
 
-def _all(db: sqlite3.Connection, kind: type[Settings]) -> list[tuple[str, Layer, Settings]]:
-    return [
-        (name, Layer(layer), msgspec.json.decode(body, type=kind))
-        for name, layer, body in db.execute(SQL.settings, {"kind": _KINDS[kind]})
-    ]
+def stored_settings(
+    db: sqlite3.Connection, kind: type[Settings], broken: list[BrokenRecord] | None = None
+) -> list[tuple[str, Layer, Settings]]:
+    """All layers of all that is said of one kind."""
+    return _decoded(db.execute(SQL.settings, {"kind": _KINDS[kind]}), kind, broken)
+
+
+def _decoded(
+    rows: Iterable[tuple[str, str, str]],
+    kind: type[Settings],
+    broken: list[BrokenRecord] | None = None,
+) -> list[tuple[str, Layer, Settings]]:
+    def read(row: tuple[str, str, str]) -> tuple[str, Layer, Settings]:
+        name, layer, body = row
+        return name, Layer(layer), msgspec.json.decode(body, type=kind)
+
+    return decode_each(rows, read, lambda row: RecordName(_KINDS[kind], row[0]), broken)

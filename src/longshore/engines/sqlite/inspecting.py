@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -16,6 +17,7 @@ from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
 from longshore.runtime.cursor import read_cursor, write_cursor
+from longshore.runtime.decoding import RecordName, decode_each
 
 __all__ = [
     "attempts",
@@ -81,20 +83,8 @@ def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[
 
 def sessions(db: sqlite3.Connection, now: int) -> list[SessionView]:
     """Live leases."""
-    return [
-        SessionView(
-            token=row[0],
-            worker=row[1],
-            queues=_texts.decode(row[2]),
-            types=_texts.decode(row[3]),
-            opened_at=row[4],
-            renewed_at=row[5],
-            expires_at=row[6],
-            is_quiet=bool(row[7]),
-            holding=row[8],
-        )
-        for row in db.execute(SQL.sessions, {"now": now})
-    ]
+    rows = db.execute(SQL.sessions, {"now": now})
+    return decode_each(rows, _session, lambda row: RecordName("session", str(row[0])))
 
 
 def cancel(
@@ -180,6 +170,20 @@ def pauses(db: sqlite3.Connection) -> list[Pause]:
     """What is not handed out."""
     standing = sorted(db.execute(SQL.pauses))
     return [Pause(queue or None, type_name or None) for queue, type_name in standing]
+
+
+def _session(row: tuple[Any, ...]) -> SessionView:
+    return SessionView(
+        token=row[0],
+        worker=row[1],
+        queues=_texts.decode(row[2]),
+        types=_texts.decode(row[3]),
+        opened_at=row[4],
+        renewed_at=row[5],
+        expires_at=row[6],
+        is_quiet=bool(row[7]),
+        holding=row[8],
+    )
 
 
 def _numbered(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> _Numbered:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -10,6 +10,7 @@ from longshore.core import flow
 from longshore.core.flow import Order, QueueSettings
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
+from longshore.runtime.decoding import RecordName, decode_or
 
 __all__ = ["Limits", "free", "said"]
 
@@ -28,7 +29,7 @@ class Limits:
         self._db = transaction.db
         self._now = transaction.now
         self._queues = {
-            queue: _Limited(_read(settings), running, empty_at, vtime)
+            queue: _Limited(_read(queue, settings), running, empty_at, vtime)
             for queue, settings, running, empty_at, vtime in _flows(transaction)
         }
         self.look_in: int | None = None
@@ -78,7 +79,7 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
     limited = {
         queue: (most, running)
         for queue, settings, running, *_ in _flows(transaction)
-        if (most := _read(settings).max_running) is not None
+        if (most := _read(queue, settings).max_running) is not None
     }
     if not limited:
         return
@@ -92,7 +93,7 @@ def free(transaction: Transaction, queues: Iterable[str]) -> None:
 
 def said(transaction: Transaction) -> dict[str, QueueSettings]:
     """What holds for queues of which something is said."""
-    return {queue: _read(settings) for queue, settings, *_ in _flows(transaction)}
+    return {queue: _read(queue, settings) for queue, settings, *_ in _flows(transaction)}
 
 
 def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None, int]]:
@@ -102,5 +103,7 @@ def _flows(transaction: Transaction) -> list[tuple[str, str, int, int | None, in
 
 
 @lru_cache(maxsize=1_024)
-def _read(settings: str) -> QueueSettings:
-    return msgspec.json.decode(settings, type=QueueSettings)
+def _read(queue: str, settings: str) -> QueueSettings:
+    """What holds for a queue. Nothing of it is handed out while that cannot be decoded."""
+    read = partial(msgspec.json.decode, settings, type=QueueSettings)
+    return decode_or(QueueSettings(max_running=0), read, RecordName("queue", queue))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from longshore.core.consumer import Consumer, Cursor, Quarantined
-from longshore.core.event import EventBatch, Name, Span, decode
+from longshore.core.event import EventBatch, Name, Span
 from longshore.core.job import JobId
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
@@ -14,6 +14,7 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
+from longshore.runtime.decoding import RecordName, decode_each, decoded_groups
 
 __all__ = ["SqliteOutbox", "advance", "is_muted"]
 
@@ -96,13 +97,19 @@ class SqliteOutbox:
         """What was set aside, newest first."""
         scope = {"limit": limit}
         return await self._read(
-            lambda db: [_quarantined(row) for row in db.execute(SQL.quarantined, scope)]
+            lambda db: decode_each(
+                db.execute(SQL.quarantined, scope),
+                _quarantined,
+                lambda row: RecordName("quarantined event", row[1]),
+            )
         )
 
 
 def _after(after: int, limit: int, db: sqlite3.Connection) -> list[EventBatch]:
     found = db.execute(SQL.outbox_after, {"after": after, "limit": limit})
-    return [EventBatch(position, at, decode(body)) for position, at, body in found]
+    return [
+        EventBatch(position, at, decoded_groups(position, body)) for position, at, body in found
+    ]
 
 
 def _take(name: str, holder: str, lease: int, transaction: Transaction) -> Cursor | None:

@@ -2,18 +2,14 @@
 
 from typing import cast
 
-import msgspec
-
-from longshore.core.job import Attempt, Failure, Job, Progress
+from longshore.core.job import Attempt, Job, JobId, Progress
 from longshore.core.state import State
+from longshore.runtime.decoding import decoded_failure, decoded_tags
 
 __all__ = ["attempt", "job"]
 
 Row = tuple[object, ...]
 _Said = tuple[float, str | None, int]
-
-_failure = msgspec.json.Decoder(Failure)
-_tags = msgspec.json.Decoder(tuple[str, ...])
 
 
 def job(row: Row) -> Job:
@@ -21,8 +17,10 @@ def job(row: Row) -> Job:
     *facts, fraction, message, at = row[1:]
     said = None if at is None else Progress(*cast("_Said", (fraction, message, at)))
     fields = dict(zip(Job.__struct_fields__, [*facts, said], strict=True))
-    fields["failure"] = _read_failure(fields["failure"])
-    fields["tags"] = _tags.decode(fields["tags"]) if fields["tags"] else ()  # pyright: ignore[reportArgumentType]  # text by schema
+    job_id = cast("JobId", fields["id"])
+    fields["failure"] = decoded_failure(cast("str | None", fields["failure"]), job_id)
+    fields["tags"], flaw = decoded_tags(cast("str | None", fields["tags"]), job_id)
+    fields["failure"] = fields["failure"] or flaw
     fields["state"] = State(fields["state"])
     fields["cancel_requested"] = bool(fields["cancel_requested"])
     return Job(**fields)  # pyright: ignore[reportArgumentType]  # the statement's columns are the struct's fields
@@ -31,9 +29,5 @@ def job(row: Row) -> Job:
 def attempt(row: Row) -> Attempt:
     """A delivery from a row of `attempts`."""
     fields = dict(zip(Attempt.__struct_fields__, row, strict=True))
-    fields["failure"] = _read_failure(fields["failure"])
+    fields["failure"] = decoded_failure(cast("str | None", fields["failure"]))
     return Attempt(**fields)  # pyright: ignore[reportArgumentType]  # the statement's columns are the struct's fields
-
-
-def _read_failure(text: object) -> Failure | None:
-    return _failure.decode(text) if isinstance(text, str) else None

@@ -1,16 +1,20 @@
 """Schedules: keep them, list what is due, fire."""
 
 import sqlite3
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.view import BrokenRecord
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.submitting import submit
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import ScheduleNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_or
 
 __all__ = ["delete", "due", "every", "fire", "put"]
 
@@ -33,15 +37,19 @@ def put(schedule: Schedule, seen: Schedule | None, transaction: Transaction) -> 
     if seen is not None:
         where = {"tenant": schedule.tenant, "name": schedule.name}
         row = transaction.db.execute(SQL.schedule_get, where).fetchone()
-        if row is None or _read(row) != seen:
+        stored = None if row is None else decode_or(None, partial(_read, row), _name(row))
+        if stored != seen:
             return False
     transaction.db.execute(SQL.schedule_put, scope)
     return True
 
 
-def every(db: sqlite3.Connection, tenant: str | None) -> list[Schedule]:
+def every(
+    db: sqlite3.Connection, tenant: str | None, broken: list[BrokenRecord] | None = None
+) -> list[Schedule]:
     """All schedules, by name."""
-    return [_read(row) for row in db.execute(SQL.schedules, {"tenant": tenant})]
+    found = db.execute(SQL.schedules, {"tenant": tenant})
+    return decode_each(found, _read, _name, broken)
 
 
 def delete(name: str, tenant: str, transaction: Transaction) -> None:
@@ -53,8 +61,19 @@ def delete(name: str, tenant: str, transaction: Transaction) -> None:
 
 def due(db: sqlite3.Connection, now: int, limit: int) -> list[DueSchedule]:
     """What has come due."""
-    found = db.execute(SQL.schedule_due, {"now": now, "limit": limit})
-    return [DueSchedule(_read(row[:7]), now, bool(row[7])) for row in found]
+
+    def read(row: tuple[Any, ...]) -> DueSchedule:
+        return DueSchedule(_read(row[:7]), now, bool(row[7]))
+
+    asked = limit
+    while True:
+        rows = db.execute(SQL.schedule_due, {"now": now, "limit": asked}).fetchall()
+        broken: list[BrokenRecord] = []
+        found = decode_each(rows, read, _name, broken)
+        if len(rows) < asked or len(found) >= limit:
+            return found
+        # Those that cannot be decoded stay due, and must not crowd out the others.
+        asked = limit + len(broken)
 
 
 def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
@@ -82,6 +101,10 @@ def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
                 Group(name, *where, firing.tenant, job_id or bytes(16), [details], trace=trace)
             )
     return answers
+
+
+def _name(row: tuple[Any, ...]) -> RecordName:
+    return RecordName("schedule", row[1], row[0])
 
 
 def _read(row: _Row) -> Schedule:

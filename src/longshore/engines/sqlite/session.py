@@ -12,6 +12,7 @@ import msgspec
 from longshore.core import event, settle
 from longshore.core.answer import Share
 from longshore.core.event import Group, Name
+from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
 from longshore.engine import Completion, Exchanged, Reference, Renewed
@@ -61,7 +62,8 @@ class SqliteSession:
         self._token = token
         self._lease = lease
         self._worker = worker
-        self._queues, self._types = offer
+        queues, self._types = offer
+        self._queues = dict.fromkeys(queues)
         self._held: dict[Reference, Known] = {}
         self._started: set[Reference] = set()
         self._mark = -1
@@ -92,7 +94,7 @@ class SqliteSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         """Record starts, settle and claim in one commit. See the contract."""
-        wanted = tuple(dict.fromkeys(queues or self._queues))
+        wanted = queues_to_claim(queues, self._queues)
         if progress:
             started = [*started, *((one.handle, one.delivery) for one in progress)]
         told = started, progress
@@ -106,7 +108,7 @@ class SqliteSession:
         self, number: int, *, want: int, queues: Sequence[str] | None, seconds: float
     ) -> Exchanged | None:
         """Claim when work arrives. See the contract."""
-        wanted = tuple(dict.fromkeys(queues or self._queues))
+        wanted = queues_to_claim(queues, self._queues)
         body = partial(self._exchange, number, ((), ()), (), want, wanted)
         loop = asyncio.get_running_loop()
         began, self._waiter = loop.time(), loop.create_future()

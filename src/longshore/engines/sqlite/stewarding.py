@@ -178,7 +178,7 @@ def losses(db: sqlite3.Connection) -> Losses:
     return Losses(*db.execute(SQL.losses, names).fetchone())
 
 
-def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
+def prune(retention: Retention, limit: int, who: str, transaction: Transaction) -> int:
     """Delete what is past its retention."""
     db, now = transaction.db, transaction.now
     count = 0
@@ -205,7 +205,8 @@ def prune(retention: Retention, limit: int, transaction: Transaction) -> int:
             scope = {"before": now - keep, "limit": limit - count, "floor": floor}
             count += db.execute(statement, scope).rowcount
     if count < limit:
-        count += auditing.cut(transaction, before=now - retention.audit, limit=limit - count)
+        before = now - retention.audit
+        count += auditing.cut(transaction, who, before=before, limit=limit - count)
     db.execute(SQL.count_prune, {"limit": limit})
     _count_pruned(db, gone)
     return count

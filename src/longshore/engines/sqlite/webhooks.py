@@ -9,17 +9,20 @@ import msgspec
 
 from longshore.core import account, door, webhook
 from longshore.core.door import Door, Refusal
+from longshore.core.view import BrokenRecord
 from longshore.core.webhook import Endpoint
 from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import TenantNotFoundError, WebhookNotFoundError
+from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
-__all__ = ["SqliteEndpoints"]
+__all__ = ["SqliteEndpoints", "stored_webhooks"]
 
 T = TypeVar("T")
 
+_Row = tuple[str, int, str, str]
 _json = msgspec.json.Encoder()
 _definition = msgspec.json.Decoder(Endpoint)
 _door = msgspec.json.Decoder(Door)
@@ -48,10 +51,7 @@ class SqliteEndpoints:
 
     async def webhooks(self, *, tenant: str | None = None) -> list[Endpoint]:
         """Every endpoint, oldest first."""
-        scope = {"tenant": tenant}
-        return await self._read(
-            lambda db: [_endpoint(*row) for row in db.execute(SQL.webhooks, scope)]
-        )
+        return await self._read(lambda db: stored_webhooks(db, tenant))
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
         """Remove an endpoint."""
@@ -74,9 +74,20 @@ class SqliteEndpoints:
         await self._writer.call(body, durable=False)
 
 
+def stored_webhooks(
+    db: sqlite3.Connection, tenant: str | None, broken: list[BrokenRecord] | None = None
+) -> list[Endpoint]:
+    """Every endpoint, oldest first."""
+    found = db.execute(SQL.webhooks, {"tenant": tenant})
+    return decode_each(found, _endpoint, _name, broken)
+
+
 def _put(endpoint: Endpoint, seen: Endpoint | None, transaction: Transaction) -> bool:
     db = transaction.db
-    standing = _get(db, endpoint.id, None)
+    stored = db.execute(SQL.webhook_get, {"id": endpoint.id, "tenant": None}).fetchone()
+    standing = None
+    if stored is not None:
+        standing = decode_or(None, partial(_endpoint, stored), _name(stored))
     wanted = webhook.put(endpoint, standing=standing, seen=seen, now=transaction.now)
     if wanted is None:
         return False
@@ -122,7 +133,10 @@ def _leave(
 
 def _door_of(db: sqlite3.Connection, endpoint_id: str) -> Door | None:
     row = db.execute(SQL.webhook_door, {"id": endpoint_id}).fetchone()
-    return None if row is None else _door.decode(row[0])
+    if row is None:
+        return None
+    name = RecordName("webhook's door", endpoint_id)
+    return decode_or(Door(), partial(_door.decode, row[0]), name)
 
 
 def _put_door(db: sqlite3.Connection, endpoint_id: str, behind: Door) -> None:
@@ -132,9 +146,14 @@ def _put_door(db: sqlite3.Connection, endpoint_id: str, behind: Door) -> None:
 
 def _get(db: sqlite3.Connection, endpoint_id: str, tenant: str | None) -> Endpoint | None:
     row = db.execute(SQL.webhook_get, {"id": endpoint_id, "tenant": tenant}).fetchone()
-    return None if row is None else _endpoint(*row)
+    return None if row is None else decode_one(partial(_endpoint, row), _name(row))
 
 
-def _endpoint(definition: str, created_at: int) -> Endpoint:
+def _name(row: _Row) -> RecordName:
+    return RecordName("webhook", row[2], row[3])
+
+
+def _endpoint(row: _Row) -> Endpoint:
+    definition, created_at, *_ = row
     found = _definition.decode(definition)
     return msgspec.structs.replace(found, created_at=created_at)

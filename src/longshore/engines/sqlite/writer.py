@@ -23,6 +23,7 @@ from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import busy, translated
 from longshore.engines.sqlite.herald import CANCEL, WORK
 from longshore.engines.sqlite.log import Log
+from longshore.engines.sqlite.numbers import Numbers
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
 from longshore.errors import EngineUnavailableError, LongshoreError
 
@@ -70,6 +71,7 @@ class Writer:
         """Held by the thread that uses the connection."""
         self._lock = threading.Lock()
         self._is_closed = False
+        self.numbers = Numbers(store)
         self._synchronous = store.synchronous
         self._log = Log(store)
 
@@ -247,11 +249,13 @@ class Writer:
     ) -> None:
         transaction = Transaction(db, self._store.clock.now())
         try:
+            self.numbers.move_ahead(transaction)
             self._apply(transaction, calls)
             transaction.finish()
             if not syncs_apart:
                 self.tell(transaction)  # they get up while the disk is busy
             db.execute("commit")
+            self.numbers.committed()
         except BaseException:
             transaction.roll_back()
             if db.in_transaction:

@@ -72,6 +72,7 @@ class Statements:
     flows: str
     forget: str
     forget_session: str
+    had_keys: str
     hold: str
     hold_tellers: str
     job_find: str
@@ -103,7 +104,6 @@ class Statements:
     migration_announce: str
     migration_behind: str
     migration_home: str
-    migration_level: str
     migration_lock: str
     migration_rest: str
     migration_schema: str
@@ -146,10 +146,12 @@ class Statements:
     schedule_move: str
     schedule_put: str
     schedules: str
+    segment_ids: str
     session_ahead: str
     session_await: str
     session_bury: str
     session_end: str
+    session_leave: str
     session_lock: str
     session_of: str
     session_open: str

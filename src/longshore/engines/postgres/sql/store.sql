@@ -1,2 +1,2 @@
--- store: what tells this store from all others.
-select longshore.store()
+-- store: what tells this store, in this era, from all others.
+select longshore.this_store()

@@ -1,2 +1,2 @@
 -- tenants: every tenant that was stored.
-select definition, created_at from longshore.tenant
+select definition, created_at, name from longshore.tenant

@@ -1,2 +1,2 @@
 -- webhook_lock: one endpoint, which stays as it is until the transaction ends. id
-select definition, created_at from longshore.webhook where id = $1 for update
+select definition, created_at, id, tenant from longshore.webhook where id = $1 for update

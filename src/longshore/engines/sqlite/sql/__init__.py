@@ -80,6 +80,7 @@ class Statements:
     flow_took: str
     flows: str
     front: str
+    had_keys: str
     handed_out: str
     held: str
     idempotency_get: str
@@ -139,6 +140,10 @@ class Statements:
     migration_withdraw: str
     migrations_applied: str
     next_due: str
+    numbers_can_move: str
+    numbers_first_session: str
+    numbers_leave_out: str
+    numbers_move_ahead: str
     outbox_add: str
     outbox_after: str
     outbox_span: str
@@ -148,6 +153,7 @@ class Statements:
     parked_next: str
     pause: str
     pauses: str
+    position_gaps_prune: str
     promote: str
     prune_idempotency: str
     prune_outbox: str

@@ -1,3 +1,3 @@
 -- tenant_get: one tenant.
 -- :name
-select definition, created_at from longshore_tenant where name = :name
+select definition, created_at, name from longshore_tenant where name = :name

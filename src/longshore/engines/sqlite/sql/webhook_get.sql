@@ -1,4 +1,4 @@
 -- webhook_get: one endpoint.
 -- :id :tenant
-select definition, created_at from longshore_webhook
+select definition, created_at, id, tenant from longshore_webhook
  where id = :id and (:tenant is null or tenant = :tenant)

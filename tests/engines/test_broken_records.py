@@ -1,0 +1,397 @@
+"""One record that cannot be decoded is set aside and named, and the others are read as ever."""
+
+import asyncio
+import json
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+
+from longshore.api.application import Application
+from longshore.api.service import Service
+from longshore.core import ids, webhook
+from longshore.core.account import NewKey, Scope, Tenant
+from longshore.core.consumer import Quarantined
+from longshore.core.event import Name
+from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.webhook import Endpoint, Secret, secret_text
+from longshore.engine import Engine, JobFilter
+from longshore.engines import open_engine
+from longshore.errors import BrokenRecordError
+from longshore.runtime.ids import IdSource
+from longshore.runtime.keys import mint
+from longshore.scheduler.fire import Firer
+from longshore.scheduler.notify import Notifier
+from longshore.testing.factories import MINUTE, a_job, a_schedule, an_unchecked_job
+from longshore.testing.manual import a_worker
+
+Plant = Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("empty_postgres_url")
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture
+async def engine(url: str) -> AsyncIterator[Engine]:
+    engine = open_engine(url)
+    await engine.migrate()
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+def plant(url: str) -> Plant:
+    """Change the store behind the engine's back; `{}` before a table's name is its schema."""
+
+    async def on_sqlite(statement: str) -> None:
+        def change() -> int:
+            path = url.removeprefix("sqlite:///")
+            with closing(sqlite3.connect(path, timeout=30)) as db, db:
+                return db.execute(statement.replace("{}", "longshore_")).rowcount
+
+        assert await asyncio.to_thread(change)
+
+    async def on_postgres(statement: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            assert await connection.execute(statement.replace("{}", "longshore.")) != "UPDATE 0"
+        finally:
+            await connection.close()
+
+    return on_sqlite if url.startswith("sqlite") else on_postgres
+
+
+BAD, GOOD = (f"wh_{number:024x}" for number in (1, 2))
+
+
+def an_endpoint(name: str, *, tenant: str) -> Endpoint:
+    secret = Secret(secret_text(bytes(range(32))), until=None)
+    return Endpoint(id=name, tenant=tenant, url="https://example.com/", secrets=(secret,))
+
+
+def warnings_of(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [
+        (one.__dict__["kind"], one.__dict__["record"])
+        for one in log.records
+        if one.name == "longshore.store" and one.levelno == logging.WARNING
+    ]
+
+
+async def broken(engine: Engine) -> list[tuple[str, str, str | None]]:
+    return [(one.kind, one.name, one.tenant) for one in await engine.broken_records()]
+
+
+@pytest.mark.parametrize("definition", ["no json", '{"name": 1}', "[]", '{"type": "t"}'])
+async def test_a_schedule_that_cannot_be_decoded_keeps_no_other_from_firing(
+    engine: Engine, plant: Plant, definition: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = await engine.now()
+    for number, name in enumerate(["bad-1", "bad-2", "good"]):
+        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE + number))
+    await plant(f"update {{}}schedule set definition = '{definition}' where name like 'bad%'")
+
+    due = await engine.due_schedules(limit=1)
+    listed = await engine.schedules()
+    await Firer(engine, IdSource()).tick()
+
+    assert [one.schedule.name for one in due] == ["good"]
+    assert [one.name for one in listed] == ["good"]
+    assert [one.type for one in (await engine.find(JobFilter(), limit=9)).jobs] == ["noop"]
+    assert await broken(engine) == [
+        ("schedule", "bad-1", "default"),
+        ("schedule", "bad-2", "default"),
+    ]
+    told = [name for kind, name in warnings_of(caplog) if kind == "schedule"]
+    assert len(told) == len(set(told))
+
+
+async def test_a_record_is_warned_of_once_with_its_name_and_what_is_wrong(
+    engine: Engine, plant: Plant, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"told once by {engine.url[:8]}"
+    await engine.put_schedule(a_schedule(name=name))
+    await plant("update {}schedule set definition = '[1]'")
+
+    for _ in range(3):
+        await engine.schedules()
+
+    (warning,) = [one for one in caplog.records if one.name == "longshore.store"]
+    assert warning.__dict__["record"] == name
+    assert warning.__dict__["tenant"] == "default"
+    assert "Expected `object`, got `array`" in warning.__dict__["error"]
+
+
+async def test_a_schedule_that_can_be_decoded_and_not_fired_keeps_no_other_from_firing(
+    engine: Engine, plant: Plant
+) -> None:
+    now = await engine.now()
+    for name in ("zero", "good"):
+        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE))
+    zero = json.dumps({"name": "zero", "type": "t", "every": 0})
+    await plant(f"update {{}}schedule set definition = '{zero}' where name = 'zero'")
+
+    await Firer(engine, IdSource()).tick()
+
+    assert len((await engine.find(JobFilter(), limit=9)).jobs) == 1
+
+
+async def test_settings_that_cannot_be_decoded_leave_those_of_others_in_force(
+    engine: Engine, plant: Plant
+) -> None:
+    for name in ("bad", "good"):
+        await engine.put_queue(name, Layer.OVERRIDDEN, QueueSettings(max_running=1))
+        await engine.put_breaker(name, Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await plant("update {}setting set settings = '[]' where name = 'bad'")
+
+    queues, breakers = await engine.queue_settings(), await engine.breaker_settings()
+    found = await broken(engine)
+    await engine.put_queue("bad", Layer.OVERRIDDEN, QueueSettings(max_running=2))
+    await engine.put_breaker("bad", Layer.OVERRIDDEN, BreakerSettings(failures=4))
+
+    assert [one.queue for one in queues] == ["good"]
+    assert [one.type for one in breakers] == ["good"]
+    assert found == [("queue", "bad", None), ("breaker", "bad", None)]
+    assert await broken(engine) == []
+    assert [one.queue for one in await engine.queue_settings()] == ["bad", "good"]
+
+
+async def test_a_breaker_whose_count_cannot_be_decoded_is_closed_and_holds_up_nobody(
+    engine: Engine, plant: Plant
+) -> None:
+    await engine.put_breaker("noop", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await plant("update {}breaker set standing = '[]'")
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+
+    first, second = await worker.claim(2)
+    await worker.fail(first)
+    await worker.succeed(second)
+
+    assert [one.phase for one in await engine.breaker_settings()] == ["closed"]
+    assert len((await engine.find(JobFilter(), limit=9)).jobs) == 2
+
+
+async def test_tenants_and_webhooks_that_cannot_be_decoded_are_left_out_and_can_be_put_anew(
+    engine: Engine, plant: Plant
+) -> None:
+    key = mint()
+    for name, endpoint_id in (("bad", BAD), ("good", GOOD)):
+        await engine.put_tenant(Tenant(name=name))
+        await engine.put_webhook(an_endpoint(endpoint_id, tenant=name))
+    await engine.add_key(
+        NewKey(id=key.id, digest=key.digest, tenant="bad", scopes=(Scope.READ,), label="")
+    )
+    await plant("update {}tenant set definition = '[]' where name = 'bad'")
+    await plant("update {}webhook set definition = '[]' where tenant = 'bad'")
+
+    tenants, webhooks = await engine.tenants(), await engine.webhooks()
+    found = await broken(engine)
+    for call in (
+        lambda: engine.get_tenant("bad"),
+        lambda: engine.get_webhook(BAD),
+        lambda: engine.find_access(key.id),
+    ):
+        with pytest.raises(BrokenRecordError, match="cannot be decoded"):
+            await call()
+    await Notifier(engine, IdSource()).tick()
+    await engine.put_tenant(Tenant(name="bad"))
+    await engine.put_webhook(an_endpoint(BAD, tenant="bad"))
+
+    assert [one.name for one in tenants] == ["default", "good"]
+    assert [one.id for one in webhooks] == [GOOD]
+    assert found == [("tenant", "bad", "bad"), ("webhook", BAD, "bad")]
+    assert await broken(engine) == []
+    assert await engine.find_access(key.id) is not None
+
+
+async def test_a_webhooks_door_that_cannot_be_decoded_is_open(
+    engine: Engine, plant: Plant
+) -> None:
+    await engine.put_webhook(an_endpoint(BAD, tenant="default"))
+    await plant("update {}webhook set door = '[]'")
+
+    refusal = await engine.enter_webhook(BAD, "holder", most=1, lease=MINUTE)
+    await engine.leave_webhook(BAD, "holder", is_success=True)
+
+    assert refusal is None
+
+
+async def test_a_job_whose_failure_cannot_be_decoded_is_listed_and_says_so(
+    engine: Engine, plant: Plant
+) -> None:
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    for claim in await worker.claim(2):
+        await worker.fail(claim)
+    (_, bad) = (await engine.find(JobFilter(), limit=9)).jobs
+    where = "seq = 1" if "sqlite" in engine.url else "ordinal = 0"
+    await plant(f"update {{}}attempt set failure = '[1]' where {where}")
+
+    jobs = (await engine.find(JobFilter(), limit=9)).jobs
+    (attempt,) = await engine.attempts(bad.id)
+
+    kinds = {one.id: one.failure.kind for one in jobs if one.failure}
+    assert kinds.pop(bad.id) == "undecodable"
+    assert list(kinds.values()) == ["ValueError"]
+    assert attempt.failure is not None
+    assert "Expected `object`, got `array`" in attempt.failure.message
+
+
+async def test_a_job_whose_tags_cannot_be_decoded_is_listed_by_the_api_and_claimed(
+    engine: Engine, plant: Plant
+) -> None:
+    if "sqlite" not in engine.url:
+        pytest.skip("PostgreSQL stores tags as JSON that its own type checks")
+    await engine.submit(
+        [a_job(tags=("red",)), an_unchecked_job(tags=("red",), payload=b"\xff{")]
+    )
+    await plant("update {}job set tags = 'no json' where seq = 1")
+    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        listed = (await http.get("/v1/jobs")).json()["jobs"]
+        red = (await http.get("/v1/jobs", params={"tag": "red"})).json()["jobs"]
+    worker = await a_worker(engine)
+
+    claims = await worker.claim(9)
+
+    assert [one["tags"] for one in listed] == [["red"], []]
+    assert [one["id"] for one in red] == [listed[0]["id"]]
+    assert [one.tags for one in claims] == [(), ("red",)]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b"\xff{",
+        b"",
+        b"[1]",
+        b'{"a": 1, "a": 2}',
+    ],
+    ids=["deep", "no text", "empty", "no object", "key twice"],
+)
+async def test_jobs_are_listed_and_told_whatever_payload_one_of_them_has(
+    engine: Engine, payload: bytes
+) -> None:
+    bad = an_unchecked_job(payload=payload)
+    await engine.submit([a_job(), bad])
+    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        listed = await http.get("/v1/jobs")
+        told = await http.get(f"/v1/jobs/{ids.text(bad.id)}")
+        dead = await http.get("/v1/dead")
+
+    assert (listed.status_code, told.status_code, dead.status_code) == (200, 200, 200)
+    assert len(listed.json()["jobs"]) == 2
+
+
+@pytest.mark.parametrize("due", [-(2**60), -1])
+async def test_a_schedule_due_outside_of_the_calendar_keeps_no_other_from_firing(
+    engine: Engine, plant: Plant, due: int
+) -> None:
+    now = await engine.now()
+    for name in ("far", "good"):
+        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE))
+    await plant(f"update {{}}schedule set next_due = {due} where name = 'far'")
+
+    await Firer(engine, IdSource()).tick()
+
+    assert len((await engine.find(JobFilter(), limit=9)).jobs) == 1
+
+
+async def test_an_event_that_makes_no_delivery_keeps_no_other_webhook_from_its_own(
+    engine: Engine,
+) -> None:
+    for name, tenant in ((BAD, "bad"), (GOOD, "good")):
+        await engine.put_tenant(Tenant(name=tenant))
+        await engine.put_webhook(an_endpoint(name, tenant=tenant))
+    notifier = Notifier(engine, IdSource())
+    await notifier.tick()
+    await engine.submit(
+        [an_unchecked_job(tenant="bad", trace="no trace"), a_job(tenant="good")],
+    )
+
+    await notifier.tick()
+
+    found = (await engine.find(JobFilter(queue=webhook.QUEUE), limit=9)).jobs
+    assert [one.tenant for one in found] == ["good"]
+
+
+async def test_a_session_that_cannot_be_decoded_keeps_no_other_from_being_listed(
+    engine: Engine, plant: Plant
+) -> None:
+    if "sqlite" not in engine.url:
+        pytest.skip("PostgreSQL stores queues and types as arrays")
+    good, bad = await a_worker(engine, name="good"), await a_worker(engine, name="bad")
+    await plant("update {}session set queues = 'no json' where worker = 'bad'")
+
+    listed = await engine.sessions()
+
+    assert [one.worker for one in listed] == ["good"]
+    with pytest.raises(BrokenRecordError, match="session"):
+        await engine.attach_session(bad.session.token)
+    assert await engine.attach_session(good.session.token)
+
+
+async def test_a_quarantined_event_of_an_unknown_name_keeps_no_other_from_being_listed(
+    engine: Engine, plant: Plant
+) -> None:
+    cursor = await engine.take_cursor("bus", holder="h", lease=MINUTE)
+    assert cursor is not None
+    aside = [
+        Quarantined("bus", f"1.{place}", Name.DEAD, a_job().id, "too large", b"")
+        for place in range(2)
+    ]
+    await engine.advance(cursor, position=0, quarantined=aside)
+    await plant("update {}quarantine set name = 'job.unheard_of' where event_id = '1.1'")
+
+    assert [one.event_id for one in await engine.quarantined(limit=9)] == ["1.0"]
+
+
+async def test_a_batch_of_events_that_cannot_be_decoded_holds_no_consumer_up(
+    engine: Engine, plant: Plant
+) -> None:
+    for _ in range(3):
+        await engine.submit([a_job()])
+    before = await engine.events(after=0, limit=9)
+    which = "position = 2" if "sqlite" in engine.url else "number = 2"
+    await plant(f"update {{}}outbox set body = {_bytes(engine)} where {which}")
+
+    after = await engine.events(after=0, limit=9)
+    cursor = await engine.take_cursor("bus", holder="h", lease=MINUTE)
+    assert cursor is not None
+    read = await engine.unread(cursor, after=0, limit=9)
+    chained = await engine.chain(limit=9)
+
+    assert [one.count for one in before] == [1, 1, 1]
+    assert [one.position for one in after] == [one.position for one in before]
+    assert [one.count for one in after] == [one.count for one in read] == [1, 0, 1]
+    assert chained.entries == 0
+
+
+async def test_an_audit_entry_of_an_unknown_kind_keeps_no_other_from_being_listed(
+    engine: Engine, plant: Plant
+) -> None:
+    for name in ("a", "b", "c"):
+        await engine.pause(queue=name)
+    await engine.chain(limit=9)
+    await plant("update {}audit set kind = 'rumour' where number = 2")
+
+    newest = await engine.latest_entries(before=99, limit=2)
+    oldest = await engine.audit_entries(after=0, limit=2)
+
+    assert [one.number for one in newest] == [3, 1]
+    assert [one.number for one in oldest] == [1, 3]
+
+
+def _bytes(engine: Engine) -> str:
+    return "x'00ff'" if "sqlite" in engine.url else "'\\x00ff'"
