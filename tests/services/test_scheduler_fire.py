@@ -3,8 +3,11 @@
 import asyncio
 import logging
 import random
+import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +35,7 @@ from longshore.testing.factories import (
 from longshore.testing.flaky import FlakyEngine
 from longshore.testing.manual import a_worker
 
+Forget = Callable[[], None]
 START = 1_767_225_600_000_000
 
 
@@ -45,6 +49,24 @@ async def engine(clock: ManualClock) -> AsyncIterator[Engine]:
     engine = open_engine("sqlite://:memory:", clock=clock)
     await engine.migrate()
     yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def on_mars(clock: ManualClock, tmp_path: Path) -> AsyncIterator[tuple[Engine, Forget]]:
+    """An engine, and a call after which the time zone of its schedules in Berlin is unknown.
+
+    As it is to a process with an older time zone database than that of who stored them.
+    """
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db", clock=clock)
+    await engine.migrate()
+
+    def forget() -> None:
+        with closing(sqlite3.connect(tmp_path / "jobs.db")) as db, db:
+            words = "replace(definition, 'Europe/Berlin', 'Mars/Base')"
+            assert db.execute(f"update longshore_schedule set definition = {words}").rowcount
+
+    yield engine, forget
     await engine.close()
 
 
@@ -306,10 +328,12 @@ async def test_jitter_delays_the_job_and_not_the_firing(engine: Engine, clock: M
 
 
 async def test_a_schedule_that_cannot_fire_does_not_hold_up_the_others(
-    engine: Engine, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    on_mars: tuple[Engine, Forget], clock: ManualClock, caplog: pytest.LogCaptureFixture
 ):
-    unknown = a_schedule(name="a", every=None, cron="@daily", timezone="Mars/Base")
+    engine, forget = on_mars
+    unknown = a_schedule(name="a", every=None, cron="@daily", timezone="Europe/Berlin")
     await engine.put_schedule(replace(unknown, next_due=START))
+    forget()
     await declare(engine, name="b")
     firer = a_firer(engine, clock)
 
@@ -323,11 +347,13 @@ async def test_a_schedule_that_cannot_fire_does_not_hold_up_the_others(
 
 
 async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others(
-    engine: Engine, clock: ManualClock
+    on_mars: tuple[Engine, Forget], clock: ManualClock
 ):
-    unknown = a_schedule(every=None, cron="@daily", timezone="Mars/Base")
+    engine, forget = on_mars
+    unknown = a_schedule(every=None, cron="@daily", timezone="Europe/Berlin")
     for number in range(250):
         await engine.put_schedule(replace(unknown, name=f"a{number}", next_due=START))
+    forget()
     await declare(engine, name="b")
     firer = a_firer(engine, clock)
     clock.advance(MINUTE)

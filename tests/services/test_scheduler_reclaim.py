@@ -7,11 +7,11 @@ import pytest
 
 from longshore.core.job import NewJob, Settlement
 from longshore.core.state import State
-from longshore.engine import Engine
+from longshore.engine import Engine, Lapsed
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import ManualClock
-from longshore.scheduler.reclaim import Reclaimer
+from longshore.scheduler.reclaim import Reclaimer, TimedSteward
 from longshore.testing.factories import HOUR, SECOND, a_job
 from longshore.testing.flaky import FlakyEngine
 from longshore.testing.manual import LEASE, ManualWorker, a_worker
@@ -214,3 +214,60 @@ async def test_a_slow_tick_of_the_beat_is_no_pause(engine: Engine, clock: Manual
     await reclaimer.tick()
 
     assert (await engine.get(job.id)).state is State.READY
+
+
+class FarSteward:
+    """An engine at the end of a link on which each round trip takes half a second."""
+
+    def __init__(self, engine: Engine, clock: ManualClock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self.limits: list[int] = []
+
+    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+        self.limits.append(limit)
+        found = await self._engine.lapsed(grace=grace, limit=limit)
+        self._travel(2 + 8 * len(found))
+        return found
+
+    async def now(self) -> int:
+        self._travel(1)
+        return await self._engine.now()
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        self._travel(8)
+        return await self._engine.reclaim(token, settlements, grace=grace)
+
+    def _travel(self, trips: int) -> None:
+        self._clock.advance(trips * SECOND // 2)
+
+
+async def test_an_engine_whose_every_answer_takes_long_does_not_stand_still(
+    engine: Engine, clock: ManualClock
+):
+    """The jobs of each vanished worker run again, though a look at it takes seconds."""
+    jobs = [(await a_running_job(engine))[1] for _ in range(3)]
+    far = FarSteward(engine, clock)
+    reclaimer = Reclaimer(cast("TimedSteward", far), lease=LEASE, clock=clock)
+
+    await tick_for(reclaimer, clock, LEASE + GRACE)
+    await tick_for(reclaimer, clock, 5 * SECOND)
+
+    assert [(await engine.get(job.id)).state for job in jobs] == [State.READY] * 3
+    assert far.limits[-1] == 1
+
+
+async def test_an_engine_whose_every_answer_takes_long_can_stand_still_all_the_same(
+    engine: Engine, clock: ManualClock
+):
+    _, job = await a_running_job(engine)
+    far = FarSteward(engine, clock)
+    reclaimer = Reclaimer(cast("TimedSteward", far), lease=LEASE, clock=clock)
+    await tick_for(reclaimer, clock, 2 * SECOND)
+
+    clock.advance(LEASE + GRACE)
+    await reclaimer.tick()
+
+    assert (await engine.get(job.id)).state is State.RUNNING

@@ -45,7 +45,7 @@ async def withheld(shop: Workshop, worker: Worker, type_name: str = "mail") -> N
     session: Any = worker._standing._session
 
     def empty_handed(call: Any) -> Any:
-        return lambda number, **options: call(number, **{**options, "queues": ("elsewhere",)})
+        return lambda number, **options: call(number, **{**options, "want": 0})
 
     session.exchange = empty_handed(session.exchange)
     session.claim_at_wakeup = empty_handed(session.claim_at_wakeup)

@@ -1,9 +1,12 @@
 """Leases: what a worker may do while it holds one, and what it does when it does not."""
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker, reclaim_lapsed
+from longshore.worker.worker import Worker
 
 
 @pytest.fixture
@@ -110,6 +114,25 @@ async def test_a_short_outage_is_waited_out_and_nothing_runs_twice(shop: Worksho
 
     job = await shop.job(job_id)
     assert (job.state, job.delivery, gate.runs) == (State.SUCCEEDED, 1, 1)
+
+
+async def test_a_worker_whose_store_went_back_in_time_opens_a_new_session(tmp_path: Path):
+    """An older copy of the file knows the session, and not its last exchanges."""
+    path, gate = tmp_path / "jobs.db", Gate()
+    async with open_workshop(url=f"sqlite:///{path}") as shop:
+        shop.task("wait", gate.wait)
+        job_id = await shop.submit("wait")
+        async with shop.working() as worker:
+            await within(gate.entered.wait())
+            with closing(sqlite3.connect(path, timeout=10.0)) as older:
+                older.execute("update longshore_session set exchange = 0")
+                older.commit()
+            gate.open.set()
+            await eventually(lambda: worker.stats.lost_leases == 1)
+            await take_over(shop)
+            await eventually(lambda: worker.stats.succeeded == 1)
+
+        assert (await shop.job(job_id)).delivery == 2
 
 
 @pytest.mark.parametrize("says", ["its own clock", "the engine"])
@@ -380,3 +403,149 @@ async def test_a_busy_engine_is_asked_again(shop: Workshop):
     await shop.work()
 
     assert (await shop.job(job_id)).state is State.SUCCEEDED
+
+
+async def outlast(shop: Workshop, worker: Worker) -> None:
+    """Let the store be away for longer than the lease, and nobody reclaim anything."""
+    shop.flaky.go_down()
+    shop.clock.advance(60 * SECOND)
+    await worker._sweep.tick()
+    await eventually(lambda: worker.stats.lost_leases == 1)
+
+
+async def test_jobs_that_an_outage_stopped_run_again_without_waiting_for_reclaim(
+    shop: Workshop,
+):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        await outlast(shop, worker)
+        await within(gate.was_cancelled.wait())
+        gate.entered.clear()
+        gate.open.set()
+        shop.flaky.come_back()
+        await within(gate.entered.wait())
+        await eventually(lambda: worker.stats.succeeded == 1)
+
+    job = await shop.job(job_id)
+    assert (job.state, job.delivery, gate.runs) == (State.SUCCEEDED, 2, 2)
+    # It did not crash, so it is no suspect for it.
+    assert (job.failures, job.crashes, job.lapses) == (0, 0, 0)
+    ends = [(one.outcome, one.started_at is None) for one in await shop.engine.attempts(job_id)]
+    assert ends == [("released", False), ("succeeded", False)]
+
+
+async def test_what_ended_before_the_lease_was_over_is_settled_after_the_outage(
+    shop: Workshop,
+):
+    sent, unsent, failing = Gate(), Gate(), Gate()
+
+    async def fail(_: Any) -> None:
+        await failing.wait(_)
+        raise ValueError("no")
+
+    shop.task("sent", sent.wait)
+    shop.task("unsent", unsent.wait)
+    shop.task("fail", fail)
+    kinds = ("sent", "unsent", "fail")
+    jobs = [await shop.submit(name, max_attempts=1) for name in kinds]
+
+    async with shop.working() as worker:
+        await within(asyncio.gather(*(one.entered.wait() for one in (sent, unsent, failing))))
+        shop.flaky.go_down()
+        sent.open.set()
+        await eventually(lambda: worker.stats.resent)
+        unsent.open.set()
+        failing.open.set()
+        await eventually(lambda: len(worker._settler) == 2)
+        await outlast(shop, worker)
+        shop.flaky.come_back()
+        await eventually(lambda: worker.stats.succeeded == 2)
+
+    ended = [await shop.job(one) for one in jobs]
+    states = [State.SUCCEEDED, State.SUCCEEDED, State.DEAD]
+    assert [one.state for one in ended] == states
+    assert [one.delivery for one in ended] == [1, 1, 1]
+    assert (sent.runs, unsent.runs, failing.runs) == (1, 1, 1)
+    assert (worker.stats.failed, worker.stats.stale) == (1, 0)
+
+
+async def test_what_was_settled_although_no_answer_came_is_not_settled_again(shop: Workshop):
+    """The exchange is applied, its answer is lost, and then the store is away."""
+    gate, other = Gate(), Gate()
+    shop.task("gate", gate.wait)
+    shop.task("other", other.wait)
+    done = await shop.submit("gate")
+    stopped = await shop.submit("other")
+
+    async with shop.working() as worker:
+        await within(asyncio.gather(gate.entered.wait(), other.entered.wait()))
+        shop.flaky.lose_answers(1_000)
+        gate.open.set()
+        await eventually(lambda: worker.stats.resent)
+        await outlast(shop, worker)
+        was_settled = (await shop.job(done)).state
+        other.open.set()
+        shop.flaky.come_back()
+        await eventually(lambda: worker.stats.succeeded == 1)
+
+    assert was_settled is State.SUCCEEDED
+    ended = [await shop.job(one) for one in (done, stopped)]
+    assert [(one.state, one.delivery) for one in ended] == [
+        (State.SUCCEEDED, 1),
+        (State.SUCCEEDED, 2),
+    ]
+
+
+async def test_jobs_of_a_lost_session_wait_as_long_as_one_of_its_handlers_runs(shop: Workshop):
+    entered, go_on = threading.Event(), threading.Event()
+    gate = Gate()
+
+    def stubborn(_: Any) -> None:
+        entered.set()
+        go_on.wait(10)
+
+    shop.task("stubborn", stubborn)
+    shop.task("wait", gate.wait)
+    jobs = [await shop.submit(name) for name in ("stubborn", "wait")]
+
+    async with shop.working() as worker:
+        await eventually(lambda: entered.is_set() and gate.entered.is_set())
+        await outlast(shop, worker)
+        shop.flaky.come_back()
+        await eventually(lambda: worker.is_live)
+        for _ in range(3):
+            await worker._fetcher.lost.tick()
+        meanwhile = [await shop.job(one) for one in jobs]
+        gate.open.set()
+        go_on.set()
+        await eventually(lambda: worker.stats.succeeded == 2)
+
+    assert [(one.state, one.delivery) for one in meanwhile] == [(State.RUNNING, 1)] * 2
+    ended = [await shop.job(one) for one in jobs]
+    assert [(one.state, one.delivery) for one in ended] == [(State.SUCCEEDED, 2)] * 2
+
+
+async def test_a_cancel_that_came_during_the_outage_ends_a_job_that_was_stopped_for_it(
+    shop: Workshop,
+):
+    gate = Gate()
+    shop.task("wait", gate.wait)
+    job_id = await shop.submit("wait")
+
+    async with shop.working() as worker:
+        await within(gate.entered.wait())
+        await outlast(shop, worker)
+        await shop.engine.cancel([job_id], reason="enough")
+        shop.flaky.come_back()
+        await eventually(lambda: worker.is_live)
+
+        async def is_cancelled() -> bool:
+            return (await shop.job(job_id)).state is State.CANCELLED
+
+        await eventually(is_cancelled)
+
+    assert gate.runs == 1

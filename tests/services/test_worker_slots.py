@@ -383,3 +383,49 @@ async def test_a_fault_of_the_worker_itself_is_loud(
         await within(shop.worker().run())
 
     assert (await shop.job(job_id)).state is State.READY
+
+
+async def test_what_a_job_has_left_behind_cannot_cancel_the_next_job_in_its_slot(
+    shop: Workshop,
+):
+    async def leave_a_timer(_: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_later(0.02, task.cancel)
+
+    async def stay(_: Any) -> None:
+        await asyncio.sleep(0.1)
+
+    shop.task("leave_a_timer", leave_a_timer)
+    shop.task("stay", stay)
+    await shop.submit("leave_a_timer")
+    held = await shop.submit("stay", max_attempts=1)
+
+    await shop.work(concurrency=1)
+
+    assert (await shop.engine.get(held)).state is State.SUCCEEDED
+
+
+async def test_a_job_that_cancels_another_is_charged_a_crash_and_the_other_succeeds(
+    shop: Workshop,
+):
+    victim: list[asyncio.Task[Any] | None] = []
+
+    async def stay(_: Any) -> None:
+        victim.append(asyncio.current_task())
+        await asyncio.sleep(0.1)
+
+    async def meddle(_: Any) -> None:
+        assert victim[0] is not None
+        victim[0].cancel()
+
+    shop.task("stay", stay)
+    shop.task("meddle", meddle, max_crashes=1)
+    stayed, meddled = await shop.submit("stay"), await shop.submit("meddle")
+
+    await shop.work(concurrency=2)
+
+    assert (await shop.engine.get(stayed)).state is State.SUCCEEDED
+    guilty = await shop.engine.get(meddled)
+    assert (guilty.state, guilty.reason) == (State.DEAD, "poison")
+    assert (guilty.failures, guilty.crashes) == (0, 1)

@@ -1,16 +1,20 @@
 """Suspects where no child process can take them: alone in their worker, and only for a time."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from workshop import Workshop, open_workshop, within
 
+from longshore import Longshore, Settings
 from longshore.core.job import Death, JobId
 from longshore.core.poison import unreported
 from longshore.core.state import State
+from longshore.handle import JobHandle
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker
@@ -258,3 +262,39 @@ async def test_a_job_that_waits_to_be_alone_can_be_cancelled(shop: Workshop):
 
     assert (await shop.job(suspect)).state is State.CANCELLED
     assert [n for n, _ in hall.began] == [1]
+
+
+async def test_a_program_runs_suspects_of_built_in_tasks_in_children_and_its_own_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """A child can import the built-in tasks; what the program itself has set up it cannot."""
+    app = Longshore(f"sqlite:///{tmp_path}/jobs.db", settings=Settings())
+    ran: list[int] = []
+
+    @app.task
+    async def mine() -> None:
+        ran.append(os.getpid())
+
+    async with app:
+        own, builtin = await mine.submit(), await app.submit("noop")
+        for job in (own, builtin):
+            await crashed_alone(app, job, 2)
+        with caplog.at_level("INFO", logger="longshore.worker"):
+            await app.work(until_idle=True)
+        ended = [await one.get() for one in (own, builtin)]
+
+    assert [(one.state, one.crashes) for one in ended] == [(State.SUCCEEDED, 2)] * 2
+    assert ran == [os.getpid()]
+    alone = [vars(one) for one in caplog.records if one.message == "job waits to run alone"]
+    assert [one["type"] for one in alone] == ["mine"]
+
+
+async def crashed_alone(app: Longshore, job: JobHandle[Any], times: int) -> None:
+    """So many workers vanish while they run this job and nothing else."""
+    it = await job.get()
+    for _ in range(times):
+        worker = await a_worker(app.engine, types=[it.type])
+        (claim,) = await worker.claim()
+        await worker.start(claim)
+        held = await app.engine.held(worker.session.token)
+        await app.engine.bury(worker.session.token, unreported(held or []))

@@ -14,7 +14,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import PayloadError
 from longshore.runtime.clock import Clock, ManualClock
-from longshore.testing.factories import a_job
+from longshore.testing.factories import a_job, an_unchecked_job
 from longshore.testing.flaky import FlakyEngine
 from longshore.worker.departure import Ending
 from longshore.worker.registry import Execution, Handler, Registry
@@ -66,8 +66,9 @@ class Workshop:
 
     async def submit(self, name: str, payload: object = None, **changes: Any) -> JobId:
         """One job of this type."""
-        body = changes.pop("raw", None) or msgspec.json.encode(payload or {})
-        job = a_job(type=name, payload=body, **changes)
+        raw = changes.pop("raw", None)
+        make = a_job if raw is None else an_unchecked_job
+        job = make(type=name, payload=raw or msgspec.json.encode(payload or {}), **changes)
         await self.engine.submit([job])
         return job.id
 
@@ -131,9 +132,11 @@ async def ended(
 
 
 @asynccontextmanager
-async def open_workshop(clock: Clock | None = None) -> AsyncIterator[Workshop]:
+async def open_workshop(
+    clock: Clock | None = None, *, url: str = "sqlite://:memory:"
+) -> AsyncIterator[Workshop]:
     clock = clock or ManualClock()
-    engine = open_engine("sqlite://:memory:", clock=clock)
+    engine = open_engine(url, clock=clock)
     await engine.migrate()
     try:
         yield Workshop(engine, clock)

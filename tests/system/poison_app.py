@@ -5,15 +5,37 @@ knows nothing of the queue.
 """
 
 import asyncio
+import atexit
 import ctypes
 import itertools
 import os
 import signal
 import sys
+import threading
 import time
+from _thread import interrupt_main
+from collections.abc import Callable
 from pathlib import Path
+from signal import raise_signal
 
 from longshore import Longshore, current_job
+
+if Path("no-uvloop").exists():
+    sys.modules["uvloop"] = None  # pyright: ignore[reportArgumentType]
+
+if Path("block-import").exists():
+    Path("importing").touch()
+    while True:
+        time.sleep(0.01)
+
+if Path("block-exit").exists() and "--supervised" not in sys.argv:
+
+    @atexit.register
+    def wait_at_exit() -> None:
+        Path("exiting").touch()
+        while True:
+            time.sleep(0.01)
+
 
 app = Longshore()
 
@@ -43,6 +65,128 @@ def go_wrong(how: str) -> None:
             time.sleep(10)
         case "hang" | "deadlock":
             hang(is_busy=how == "hang")
+        case _:
+            (REFUSED | BREAKING | HARMLESS | OTHER)[how]()
+
+
+def cancel_all_tasks() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+def stop_loop_from_thread() -> None:
+    loop = asyncio.get_running_loop()
+    thread = threading.Thread(target=loop.call_soon_threadsafe, args=(loop.stop,))
+    thread.start()
+    thread.join()
+
+
+def send_by_descriptor() -> None:
+    process = os.pidfd_open(os.getpid())
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    finally:
+        os.close(process)
+
+
+def in_thread(act: Callable[..., object], *arguments: object) -> Callable[[], None]:
+    """Done by a thread that does not know which job has started it."""
+
+    def run() -> None:
+        thread = threading.Thread(target=act, args=arguments)
+        thread.start()
+        thread.join()
+
+    return run
+
+
+def call_soon(act: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return lambda: asyncio.get_running_loop().call_soon(act, *arguments)
+
+
+def set_handlers(set_one: Callable[[signal.Signals], object]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        set_one(number)
+
+
+def ignore(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+
+
+def take(number: signal.Signals) -> None:
+    asyncio.get_running_loop().add_signal_handler(number, print, "a job heard a signal")
+
+
+def forget_loop() -> None:
+    asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
+    asyncio.set_event_loop(None)
+
+
+def end_forked_process() -> None:
+    """Fork, and end that process with SIGTERM, as `multiprocessing` does."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        # Python forgets what a process hears before it is forked to the end.
+        os.write(writer, b"!")
+        time.sleep(60)
+        os._exit(1)
+    os.read(reader, 1)
+    os.close(reader)
+    os.close(writer)
+    os.kill(pid, signal.SIGTERM)
+    _, status = os.waitpid(pid, 0)
+    if os.waitstatus_to_exitcode(status) != -signal.SIGTERM:
+        raise ChildProcessError(status)
+
+
+SIGNALLING: dict[str, Callable[[], object]] = {
+    "kill SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "kill SIGINT": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "kill the group": lambda: os.kill(0, signal.SIGTERM),
+    "killpg": lambda: os.killpg(os.getpgrp(), signal.SIGTERM),
+    "kill a thread": lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM),
+    "raise SIGTERM": lambda: raise_signal(signal.SIGTERM),
+    "raise SIGINT": lambda: raise_signal(signal.SIGINT),
+    "interrupt main": lambda: interrupt_main(),
+    "interrupt main SIGTERM": lambda: interrupt_main(signal.SIGTERM),
+    "send by descriptor": send_by_descriptor,
+}
+"""Signals that would stop the worker of the job; two functions are imported by name."""
+
+ON_THE_LOOP: dict[str, Callable[[], object]] = {
+    "cancel all tasks": cancel_all_tasks,
+    "stop the loop": lambda: asyncio.get_running_loop().stop(),
+}
+
+REFUSED = SIGNALLING | ON_THE_LOOP
+"""What would end a worker, and what the worker can refuse, since it knows which job does it."""
+
+BREAKING: dict[str, Callable[[], object]] = {
+    "kill SIGTERM in a thread": in_thread(lambda: os.kill(os.getpid(), signal.SIGTERM)),
+    "raise SIGINT in a thread": in_thread(raise_signal, signal.SIGINT),
+    "close all files": lambda: os.closerange(3, 1000),
+}
+"""What ends a worker, with code 77."""
+
+HARMLESS: dict[str, Callable[[], object]] = {
+    "stop the loop from a thread": stop_loop_from_thread,
+    "raise in a callback": call_soon(int, "not a number"),
+    "exit in a callback": call_soon(sys.exit),
+    "interrupt in a callback": call_soon(signal.default_int_handler, signal.SIGINT, None),
+    "exit in a thread": in_thread(sys.exit),
+    "ignore signals": lambda: set_handlers(ignore),
+    "take the signals of the loop": lambda: set_handlers(take),
+    "reset the wakeup of signals": lambda: signal.set_wakeup_fd(-1),
+    "forget the loop": forget_loop,
+}
+"""What looks as if it might harm a worker."""
+
+OTHER: dict[str, Callable[[], object]] = {
+    "close the loop": lambda: asyncio.get_running_loop().close(),
+    "leave the session": os.setsid,
+    "end a forked process": end_forked_process,
+}
 
 
 def hang(*, is_busy: bool) -> None:
@@ -104,6 +248,7 @@ async def _fatal(n: int, how: str) -> None:
     note(n)
     await asyncio.sleep(0.1)
     go_wrong(how)
+    await asyncio.sleep(0.1)
 
 
 for most in range(1, 6):
@@ -115,6 +260,7 @@ def fatal_thread(n: int, how: str) -> None:
     note(n)
     time.sleep(0.1)
     go_wrong(how)
+    time.sleep(0.1)
 
 
 @app.task(execution="process")
@@ -148,6 +294,14 @@ async def transact(n: int) -> None:
     note(n)
     async with current_job().transaction():
         pass
+
+
+@app.task(max_crashes=2, retry_base=0.01)
+async def fatal_in_transaction(n: int) -> None:
+    """Take the whole worker along, once the job needs the worker's own process."""
+    async with current_job().transaction():
+        note(n)
+        os._exit(1)
 
 
 async def _linger(n: int) -> None:

@@ -34,11 +34,14 @@ class Yard:
         self._count = 0
 
     @contextmanager
-    def worker(self, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def worker(
+        self, *options: str, app: str | None = "poison_app:app"
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         """`longshore worker` in the folder; what is left of it in the end is killed."""
         environ = {name: one for name, one in os.environ.items() if "LONGSHORE" not in name}
         environ["PYTHONPATH"] = os.pathsep.join([str(HERE), environ.get("PYTHONPATH", "")])
-        words = ["worker", "--json", "--app", "poison_app:app", "--url", self._url, *options]
+        words = ["worker", "--json", "--url", self._url, *options]
+        words += [] if app is None else ["--app", app]
         self._count += 1
         with (
             (self.folder / f"{self._count}.log").open("wb") as log,

@@ -247,3 +247,15 @@ async def test_a_job_that_takes_whole_machines_along_is_poison_once_it_was_alone
     assert yard.runs()[0] == 3
     history = await yard.history(held)
     assert [one.outcome for one in history] == ["crashed"] * 3 + ["condemned"]
+
+
+@pytest.mark.parametrize("url", ENGINES, indirect=True)
+async def test_a_job_that_kills_its_worker_inside_its_transaction_ends_as_poison(yard: Yard):
+    """No child can run it, so workers die of it until two in a row died of it alone."""
+    (held,) = await yard.submit([job("fatal_in_transaction", 0)])
+
+    with yard.worker("--processes", "2"):
+        (ended,) = await yard.ended([held])
+
+    assert (ended.state, ended.reason, ended.failures) == (State.DEAD, "poison", 0)
+    assert (ended.crashes, yard.runs()[0]) == (3, 3)

@@ -22,6 +22,7 @@ from longshore.errors import (
 from longshore.keeper.ward import Ward
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.deadline import Deadline
 from longshore.runtime.flight import Entry, FlightRecord
 
 __all__ = ["Charge", "TimedKeeper", "Watch"]
@@ -33,6 +34,10 @@ _LONGEST_GAP = 3 * _LOOK
 _STANDSTILL = 10.0
 """Seconds without a pulse, and past a job's timeout, after which a worker is ended."""
 _CALL = 5.0
+_NO_SESSION = 0
+_SILENT = 10.0
+"""Seconds without a look after which a worker ends its keeper, or a lease if that is more."""
+_PULSE_SHARE = 0.4
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _PASSING = (EngineBusyError, EngineUnavailableError, TimeoutError)
@@ -85,6 +90,9 @@ class Watch:
         self._clock = clock
         self._rng = rng
         self._every = charge.lease / 3
+        self._most = _PULSE_SHARE * max(charge.lease, _SILENT)
+        """Seconds that a call may take, with all that has to be set up for it: a keeper that is
+        not seen to look for long enough is ended by its worker."""
         self._kept = 0
         """The session that was last renewed, or could not be."""
         self._due = 0.0
@@ -149,7 +157,7 @@ class Watch:
         # Long enough to wait behind others for a lock; there is time for one more try.
         patience = min(_CALL, self._every)
         try:
-            async with asyncio.timeout(patience):
+            async with Deadline(patience, at_most=self._most):
                 answer = await self._engine.renew(token)
         except LeaseLostError:
             # The worker hears of it too, with its next call. There may be a session after it.
@@ -161,17 +169,20 @@ class Watch:
             self._due = sent + self._every / 10 * self._rng.uniform(0.5, 1.5)
         else:
             self._record.renew(token, sent)
-            self._offset = answer.now - int(sent * SECOND)
+            self._offset = answer.now - int(self._clock.monotonic() * SECOND)
             self._due = sent + self._every
             if token != self._kept:
-                await self._rehearse(token)
+                await self._rehearse()
         self._kept = token
 
-    async def _rehearse(self, token: int) -> None:
-        """Ask once what will be asked in earnest, so that everything for it is in place."""
+    async def _rehearse(self) -> None:
+        """Ask once what will be asked in earnest, so that everything for it is in place.
+
+        Not of the worker's own session: on a slow link its exchanges would wait for that.
+        """
         with suppress(LongshoreError, TimeoutError):
-            async with asyncio.timeout(_CALL):
-                await self._engine.held(token)
+            async with Deadline(_CALL, at_most=self._most):
+                await self._engine.held(_NO_SESSION)
 
     def _listen(self, now: float) -> None:
         """Time in which the worker, or this process, was kept from running is no silence."""
@@ -235,7 +246,7 @@ class Watch:
 
     async def _try_to_report(self, died: float) -> bool:
         try:
-            async with asyncio.timeout(_CALL):
+            async with asyncio.timeout(max(_CALL, self._charge.lease)):
                 await self._bury(self._record.token, died)
         except _PASSING as error:
             log.warning(

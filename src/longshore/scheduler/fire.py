@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from longshore.core import ids
-from longshore.core.schedule import DueSchedule, Firing, Schedule, decide
-from longshore.errors import EngineError, LongshoreError
+from longshore.core.schedule import DueSchedule, Firing, Schedule, decide, validate
+from longshore.errors import EngineError
 from longshore.observe.engine import metrics_of
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
@@ -92,11 +92,12 @@ class Firer:
 
     async def _fire(self, due: DueSchedule) -> bool:
         try:
+            validate(due.schedule)
             firing = decide(due, self._id_source.make)
             jobs = await self._engine.fire(firing)
         except EngineError:
             raise
-        except LongshoreError as error:
+        except Exception as error:
             # A schedule that cannot be fired here, say for a time zone that this process does
             # not know, or now, into a queue that is full, must not hold up the others. It
             # stays due; what passes meanwhile its catch-up policy decides.
@@ -109,7 +110,7 @@ class Firer:
         self._complaints = {fact for fact in self._complaints if fact[:2] != where}
         return True
 
-    def _complain(self, schedule: Schedule, error: LongshoreError) -> None:
+    def _complain(self, schedule: Schedule, error: Exception) -> None:
         fact = (schedule.tenant, schedule.name, str(error))
         if fact not in self._complaints:
             self._complaints.add(fact)

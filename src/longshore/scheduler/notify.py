@@ -4,6 +4,7 @@ It reads the outbox by a cursor of its own, and a delivery is an ordinary job un
 endpoint and the event: whoever crashes between both, and reads on, doubles nothing.
 """
 
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -20,6 +21,8 @@ from longshore.errors import CursorLostError
 from longshore.runtime.ids import IdSource
 
 __all__ = ["CONSUMER", "Notifier"]
+
+log = logging.getLogger("longshore.scheduler")
 
 CONSUMER = "webhooks"
 _LEASE_US = 15_000_000
@@ -101,14 +104,26 @@ class Notifier:
         self, events: Sequence[Event], endpoints: Sequence[Endpoint]
     ) -> Iterator[NewJob]:
         for one in events:
-            wanted = [it for it in endpoints if webhook.fits(it, one)]
-            body = webhook.body_of(one) if wanted else ""
-            message = webhook.message_id(one.id)
-            for it in wanted:
-                yield webhooks.delivery_job(
-                    self._ids.make(),
-                    it,
-                    webhooks.Message(it.id, message, one.name, body),
-                    key=f"{webhook.TASK}:{it.id}:{one.id}",
-                    trace=one.trace,
-                )
+            body = ""
+            for it in endpoints:
+                try:
+                    if not webhook.fits(it, one):
+                        continue
+                    body = body or webhook.body_of(one)
+                    job = self._delivery(one, it, body)
+                except Exception as error:
+                    # Whatever the event or the endpoint holds: others hear of theirs.
+                    names = {"event_id": one.id, "endpoint": it.id, "tenant": it.tenant}
+                    log.exception("event not delivered", extra={**names, "error": str(error)})
+                else:
+                    yield job
+
+    def _delivery(self, event: Event, endpoint: Endpoint, body: str) -> NewJob:
+        message = webhook.message_id(event.id)
+        return webhooks.delivery_job(
+            self._ids.make(),
+            endpoint,
+            webhooks.Message(endpoint.id, message, event.name, body),
+            key=f"{webhook.TASK}:{endpoint.id}:{event.id}",
+            trace=event.trace,
+        )

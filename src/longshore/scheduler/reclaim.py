@@ -19,6 +19,10 @@ _GRACE_US = 2 * _SECOND
 _TICK = 1.0
 _LONGEST_GAP = 2 * _TICK
 _SESSIONS = 20
+_SLOW_TRIP = 0.1
+"""Seconds of a round trip with which sessions are looked at one by one."""
+_TRIPS = 16
+"""Round trips that a look at one session takes at most."""
 
 
 class TimedSteward(Steward, Protocol):
@@ -35,7 +39,8 @@ class Reclaimer:
     A lease may also lapse because nobody was able to renew it: the machine stood still, the
     engine was down, its clock was set forward. A reclaimer that notices any of these waits one
     full lease, in which the living may renew. It notices by its pulse: more than two ticks
-    between two answers of the engine, or an engine clock that ran ahead by as much.
+    between two answers of the engine, or an engine clock that ran ahead by as much. Where each
+    answer takes long, as over a slow link, it is that much more.
     """
 
     def __init__(
@@ -54,21 +59,24 @@ class Reclaimer:
         self._on_reclaimed = on_reclaimed
         self._pulse: float | None = None
         self._ahead: int | None = None
+        self._trip = 0.0
+        """Seconds of the quickest answer so far."""
         self._waits_until = 0.0
 
     async def tick(self) -> float:
         """Reclaim what has lapsed; look again in a second, at once while there is more."""
         if self._pulse is None:
             self._pulse = self._clock.monotonic()
-        lapsed = await self._engine.lapsed(grace=_GRACE_US, limit=_SESSIONS)
+        limit = _SESSIONS if self._trip < _SLOW_TRIP else 1
+        lapsed = await self._engine.lapsed(grace=_GRACE_US, limit=limit)
         # Asked after the list was read: had the clock been set forward before it, we see it.
-        self._watch_clock(await self._engine.now())
+        self._watch_clock(await self._ask_time())
         for session in lapsed:
             # A pause since the list was read makes the list as doubtful as one before it.
             if self._watch_pulse() < self._waits_until:
                 break
             await self._reclaim(session)
-        has_more = len(lapsed) == _SESSIONS and self._watch_pulse() >= self._waits_until
+        has_more = len(lapsed) == limit and self._watch_pulse() >= self._waits_until
         return 0.0 if has_more else early(_TICK, self._rng)
 
     async def _reclaim(self, session: Lapsed) -> None:
@@ -81,11 +89,19 @@ class Reclaimer:
             if self._on_reclaimed is not None:
                 self._on_reclaimed(jobs)
 
+    async def _ask_time(self) -> int:
+        """The engine's clock. What the answer takes tells what any answer takes."""
+        asked = self._clock.monotonic()
+        engine_now = await self._engine.now()
+        took = self._clock.monotonic() - asked
+        self._trip = min(self._trip or took, took)
+        return engine_now
+
     def _watch_pulse(self) -> float:
         """The time on the monotonic clock. Starts a wait when the last look is too long ago."""
         now = self._clock.monotonic()
         gap = now - (now if self._pulse is None else self._pulse)
-        if gap > _LONGEST_GAP:
+        if gap > _LONGEST_GAP + _TRIPS * self._trip:
             self._wait("pause", gap)
         self._pulse = now
         return now

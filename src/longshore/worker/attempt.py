@@ -22,7 +22,9 @@ class Stop(IntEnum):
     """Its time is up: a failure."""
     CANCEL = 3
     """Someone asked for it: cancelled, unless the handler succeeds all the same."""
-    LOST = 4
+    CRASH = 4
+    """It tried to end its worker from inside: a crash, whatever the handler does."""
+    LOST = 5
     """The job is no longer this worker's: whatever the handler does is not settled."""
 
 
@@ -76,6 +78,14 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
         self.tellings += 1
         if self.task is not None:
             self.task.cancel()
+
+    def charge_crash(self) -> None:
+        """Let the attempt end as a crash: its handler tried to end the worker from inside.
+
+        May be called from any thread; the next sweep tells the handler.
+        """
+        if not self.finished:
+            self.stop = max(self.stop, Stop.CRASH)
 
     @property
     def is_committed(self) -> bool:

@@ -32,7 +32,9 @@ from longshore.errors import ConfigError, LongshoreError
 from longshore.running import COMPLETER, CURRENT, REPORTER, Slot
 from longshore.worker import fence, origin, wire
 from longshore.worker.outcome import describe
+from longshore.worker.own_tasks import EXIT_BROKEN, OwnTask, end_process, guarding_loop
 from longshore.worker.registry import Execution, Handler, Registry
+from longshore.worker.self_signals import auditing_all_signals, refusing_self_signals
 from longshore.worker.telling import Teller
 from longshore.worker.tree import rss_bytes
 
@@ -60,6 +62,10 @@ class _Running:
         self.cancel_requested = False
         self.is_untold = False
         """The request came when the handler could not be interrupted."""
+
+    def charge_crash(self) -> None:
+        """End this process, which runs nothing but this job: that is the crash."""
+        end_process(EXIT_BROKEN)
 
 
 class _NotOpenError(Exception):
@@ -198,9 +204,13 @@ class Child:
             return result, None
         if self._runner is None:
             self._runner = asyncio.Runner()
+            loop = self._runner.get_loop()
+            # As in a worker, there is a task that is not the handler's.
+            self._witness = OwnTask(asyncio.Event().wait(), loop=loop)
         app = self._app if handler.execution is Execution.ASYNC else None
         try:
-            return self._runner.run(self._await(result, app), context=context)
+            with guarding_loop(self._runner.get_loop()):
+                return self._runner.run(self._await(result, app), context=context)
         except _NotOpenError:
             raise
         except BaseException as error:
@@ -257,7 +267,7 @@ def main(fd: int, line: int) -> None:
         if stream is not None:
             cast("Any", stream).reconfigure(line_buffering=True)
     orders = _Orders(connection)
-    with ExitStack() as stack:
+    with auditing_all_signals(), ExitStack() as stack:
         try:
             setup = cast("wire.Setup", orders.next())
             handlers, app = _handlers(setup, stack)
@@ -267,6 +277,7 @@ def main(fd: int, line: int) -> None:
             connection.sendall(wire.encode(_refusal(error)))
             return
         signal.signal(signal.SIGTERM, child.interrupt)
+        stack.enter_context(refusing_self_signals())
         connection.sendall(wire.encode(wire.Ready(os.getpid())))
         _serve(child, orders)
 
@@ -307,7 +318,7 @@ def _handlers(
     if isinstance(found, Registry):
         handlers = {name: found.get(name) for name in setup.types}
     else:
-        app = stack.enter_context(found.at(setup.origin.url))
+        app = stack.enter_context(found._as_in_worker(setup.origin))
         tasks, settings = app.tasks, app.settings
         if setup.origin.logs is not None:
             # The worker is a process of Longshore's own, and so is this one.

@@ -11,7 +11,9 @@ from longshore.worker.appetite import Appetite, Request
 from longshore.worker.attempt import Stop
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.guard import Guard
+from longshore.worker.lost_sessions import LostSessions
 from longshore.worker.order import QueueOrder
+from longshore.worker.own_tasks import own_task
 from longshore.worker.pace import Pace
 from longshore.worker.restraint import Restraint
 from longshore.worker.settings import WorkerSettings
@@ -47,6 +49,7 @@ class Fetcher:
 
     _has_due = False
     """Jobs became due since the last look."""
+    _is_called = False  # a job may have to be cancelled
     _is_clear = False
     """Nothing is due. What others made ready just before is found by one more look."""
 
@@ -62,6 +65,7 @@ class Fetcher:
     ) -> None:
         self._standing = settler.standing
         self._guard = guard
+        self.lost = LostSessions(slots, settler, on_ended=self.nudge)
         self._slots = slots
         self._settler = settler
         self._bulletin = slots.bulletin
@@ -81,8 +85,6 @@ class Fetcher:
         self._listener: asyncio.Task[None] | None = None
         self._attendant: asyncio.Task[None] | None = None
         """Hears of cancels."""
-        self._is_called = False
-        """A job may have to be cancelled."""
         self._last = -NEVER
         """When the last exchange ended."""
         self._look_after = self._poll
@@ -117,8 +119,7 @@ class Fetcher:
     def lose(self, token: int) -> None:
         """Drop everything that was held under this session, and stop its handlers."""
         if self._standing.lose(token):
-            self._slots.abandon()
-            self._settler.forget()
+            self.lost.add(token)
             self._sweep.forget()
             self._bulletin.forget()
             self._settler.bell.set()
@@ -299,8 +300,7 @@ class Fetcher:
         if claims:
             self._pace.by_turns = bool(answer.fair)
         self._standing.stats.claimed += len(claims)
-        excess = self._restraint.received(request, answer, self._slots.spare, self._last)
-        if excess:
+        if excess := self._restraint.received(request, answer, self._slots.spare, self._last):
             self._settler.release(excess)
             gone = {one.handle for one in excess}
             claims = [one for one in claims if one.handle not in gone]
@@ -368,7 +368,7 @@ class Fetcher:
 
     def _listen(self) -> None:
         if not self._is_listening:
-            self._listener = asyncio.create_task(self._hear())
+            self._listener = own_task(self._hear())
             self._listener.add_done_callback(self._heard)
 
     async def _hear(self) -> None:
@@ -382,7 +382,7 @@ class Fetcher:
             self._settler.bell.set()
 
     def _attend(self) -> None:
-        self._attendant = asyncio.create_task(self._hear_of_cancels())
+        self._attendant = own_task(self._hear_of_cancels())
         self._attendant.add_done_callback(self._heard)
 
     async def _hear_of_cancels(self) -> None:

@@ -1,6 +1,5 @@
 """Notices that jobs wait which a worker serves and asks for, and does not get."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,6 +8,7 @@ from longshore.core.state import State
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts
 from longshore.errors import EngineBusyError, EngineUnavailableError
 from longshore.runtime.clock import SECOND
+from longshore.runtime.deadline import Deadline
 from longshore.worker.standing import Identity, Standing
 
 __all__ = ["Hunger", "Pantry"]
@@ -78,7 +78,7 @@ class Hunger:
 
     async def _is_food_there(self) -> bool:
         try:
-            async with asyncio.timeout(_CALL):
+            async with Deadline(_CALL):
                 waiting = [
                     one.queue
                     for one in await self._engine.counts(may_estimate=True)

@@ -6,8 +6,9 @@ another job left behind in the process can be what kills it.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from longshore.core.job import Claim
@@ -39,11 +40,24 @@ class MakePool(Protocol):
         ...
 
 
+class _Kind:
+    """Types that the same children can run, and the pool of these children."""
+
+    def __init__(self, types: Collection[str]) -> None:
+        self.types = tuple(sorted(types))
+        self.pool: Processes | None = None
+        """None before the first suspect."""
+        self.is_broken = False
+        """No child can run these types, so no more suspects of them are taken."""
+
+
 class Isolation:
     """Runs suspects. There is no child before the first of them.
 
-    Where the tasks cannot be imported in a child, this is no fault of the worker: it takes no
-    more suspects, and gives back those that no child has.
+    Children for the app's own tasks import the app. Children for built-in tasks do not, so
+    they work where the app cannot be imported. Where a child cannot import what it needs, this
+    is no fault of the worker: it takes no more suspects of these types, and gives back those
+    that no child has.
     """
 
     def __init__(
@@ -62,17 +76,20 @@ class Isolation:
         self._on_refused = on_refused
         self._loop: asyncio.AbstractEventLoop
         self._reporter: Reporter
-        self._pool: Processes | None = None
+        self._all_kinds = (
+            _Kind(registry.isolated - registry.builtin),
+            _Kind(registry.isolated & registry.builtin),
+        )
+        self._kinds = {name: kind for kind in self._all_kinds for name in kind.types}
         self._unfit: set[str] = set()
         """Types whose jobs need the worker's own process."""
-        self._is_broken = False
         self.fault: BaseException | None = None
         """Never: see above."""
 
     @property
     def has_room(self) -> bool:
         """Another suspect would find a child, or be the reason to start one."""
-        return self._pool is not None and not self._is_broken and self._pool.has_room
+        return self.room > 0
 
     @property
     def room(self) -> int:
@@ -82,7 +99,7 @@ class Isolation:
     @property
     def running(self) -> set[Attempt]:
         """Every suspect that was started and whose end the loop has not yet seen."""
-        return set() if self._pool is None else self._pool.running
+        return {attempt for pool in self._pools for attempt in pool.running}
 
     def open(self, loop: asyncio.AbstractEventLoop, reporter: Reporter) -> None:
         """Work on this loop; what handlers say goes there."""
@@ -91,44 +108,59 @@ class Isolation:
 
     def takes(self, type_name: str) -> bool:
         """Suspects of this type can be run here."""
-        if type_name not in self._registry.isolated or type_name in self._unfit:
+        kind = self._kinds.get(type_name)
+        if kind is None or type_name in self._unfit:
             return False
-        if self._pool is None and not self._is_broken:
-            self._pool = self._opened()
-        return not self._is_broken
+        if kind.pool is None and not kind.is_broken:
+            kind.pool = self._opened(kind)
+        return not kind.is_broken
 
     def start(self, attempt: Attempt) -> None:
         """Run it as soon as a child is there; its end comes through `on_ended`."""
-        if self._pool is not None:
-            self._pool.start(attempt)
+        kind = self._kinds[attempt.claim.type]
+        if kind.pool is None or kind.is_broken:
+            self._on_refused([attempt.claim])
+        else:
+            kind.pool.start(attempt)
 
     def take_waiting(self) -> list[Claim]:
         """Take back what no child has yet."""
-        return [] if self._pool is None else self._pool.take_waiting()
+        return [claim for pool in self._pools for claim in pool.take_waiting()]
 
     async def close(self) -> None:
         """End every child."""
-        if self._pool is not None:
-            await self._pool.close()
+        for pool in self._pools:
+            await pool.close()
 
-    def _opened(self) -> Processes | None:
-        types = tuple(sorted(self._registry.isolated))
+    @property
+    def _pools(self) -> list[Processes]:
+        return [kind.pool for kind in self._all_kinds if kind.pool is not None]
+
+    def _opened(self, kind: _Kind) -> Processes | None:
         try:
-            setup = wire.Setup.here(self._registry.origin(types), types, self._limits)
+            origin = self._registry.origin(kind.types)
         except ConfigError as error:
-            self._break(error)
+            self._break(kind, error)
             return None
-        pool = self._make(setup, self._limits, on_ended=self._ended, on_unfit=self._unfit.add)
+        pool = self._make(
+            wire.Setup.here(origin, kind.types, self._limits),
+            self._limits,
+            on_ended=partial(self._ended, kind),
+            on_unfit=self._unfit.add,
+        )
         pool.open(self._loop, self._reporter)
         return pool
 
-    def _ended(self, ended: list[Attempt]) -> None:
-        pool = self._pool
-        if pool is not None and pool.fault is not None and not self._is_broken:
-            self._break(pool.fault)
+    def _ended(self, kind: _Kind, ended: list[Attempt]) -> None:
+        pool = kind.pool
+        if pool is not None and pool.fault is not None and not kind.is_broken:
+            self._break(kind, pool.fault)
             self._on_refused(pool.take_waiting())
         self._on_ended(ended)
 
-    def _break(self, why: BaseException) -> None:
-        self._is_broken = True
-        log.warning("suspects run alone, not in child processes", extra={"error": str(why)})
+    def _break(self, kind: _Kind, why: BaseException) -> None:
+        kind.is_broken = True
+        log.warning(
+            "suspects run alone, not in child processes",
+            extra={"error": str(why), "tasks": list(kind.types)},
+        )

@@ -241,9 +241,12 @@ def _pools(starter: Starter, judge: Judge, flight: Flight) -> MakePool:
 
 
 def _in_children(registry: Registry) -> dict[str, Handler]:
-    """The handlers whose jobs all run in child processes: their task's wish, or its due."""
+    """The handlers whose jobs all run in child processes: their task's wish, or its due.
+
+    Not those of built-in tasks: only suspects among their jobs need a child.
+    """
     apart = registry.handlers_in(Execution.PROCESS)
-    for name in registry.isolated:
+    for name in registry.isolated - registry.builtin:
         handler = registry.get(name)
         if handler is not None and handler.max_crashes == 1:
             apart[name] = handler

@@ -47,29 +47,16 @@ class Origin(msgspec.Struct, frozen=True):
     is_private: bool = False
     """The engine is in the worker's memory: nobody else can reach it."""
     logs: LogStyle | None = None
+    settings: bytes | None = None
+    """The worker's settings, as `longshore.settings.packed` writes them."""
 
 
-def find_origin(
-    app: object,
-    modules: Iterable[str],
-    *,
-    url: str | None = None,
-    is_private: bool = False,
-    logs: LogStyle | None = None,
-) -> Origin:
+def find_origin(app: object, modules: Iterable[str]) -> Origin:
     """How a child process imports this app, or ConfigError if it cannot."""
     place = _place(app)
     needed = {place.partition(":")[0], *modules}
     script, script_module = _script() if _MAIN in needed else (None, None)
-    return Origin(
-        place,
-        tuple(sorted(needed)),
-        script,
-        script_module,
-        url=url,
-        is_private=is_private,
-        logs=logs,
-    )
+    return Origin(place, tuple(sorted(needed)), script, script_module)
 
 
 def load(origin: Origin) -> object:

@@ -26,6 +26,11 @@ __all__ = ["Judge", "describe"]
 
 log = logging.getLogger("longshore.worker")
 
+_BROKE_WORKER = (
+    "it sent its own worker a signal, cancelled tasks that are not its own, or stopped the "
+    "event loop"
+)
+
 
 class Judge:
     """Decides how attempts end. Safe to ask from any thread."""
@@ -68,8 +73,10 @@ class Judge:
 
     def returned(self, attempt: Attempt) -> Settlement | None:
         """The handler returned; None: it succeeded."""
-        if attempt.stop is not Stop.TIMEOUT or attempt.is_committed:
+        if attempt.is_committed or attempt.stop not in (Stop.TIMEOUT, Stop.CRASH):
             return None
+        if attempt.stop is Stop.CRASH:
+            return self.crashed(attempt, _BROKE_WORKER)
         return self._logged(attempt, self._timed_out(attempt, None))
 
     def raised(self, attempt: Attempt, error: BaseException) -> Settlement | None:
@@ -78,10 +85,12 @@ class Judge:
             why = {"error": f"{type(error).__name__}: {_message(error)}"}
             log.warning("handler failed after its commit", extra=self._facts(attempt) | why)
             return None
+        if attempt.stop is Stop.CRASH:
+            return self.crashed(attempt, _BROKE_WORKER)
         return self._logged(attempt, self._raised(attempt, error))
 
     def crashed(self, attempt: Attempt, message: str) -> Settlement:
-        """The process that ran this attempt, and nothing else, died of it."""
+        """The process that ran this attempt, and nothing else, died of it, or would have."""
         handler, claim = attempt.handler, attempt.claim
         crashed = settle.crashed(
             claim,
@@ -107,6 +116,8 @@ class Judge:
         attempt.finished = attempt.finished or self._standing.clock.monotonic()
         if attempt.is_committed:
             return settle.succeeded(attempt.claim, **self._times(attempt), result=None)
+        if attempt.stop is Stop.CRASH:
+            return self.crashed(attempt, _BROKE_WORKER)
         if attempt.stop is Stop.TIMEOUT:
             return self._logged(attempt, self._timed_out(attempt, None))
         if attempt.stop is Stop.CANCEL:

@@ -70,11 +70,14 @@ class Registry:
         *,
         origin: Callable[[Collection[str]], Origin] | None = None,
         isolated: Collection[str] = (),
+        builtin: Collection[str] = (),
     ) -> None:
         self._handlers: dict[str, Handler] = {}
         self._origin = origin
         self.isolated = frozenset(isolated)
         """The types whose suspects run in child processes, wherever the others run."""
+        self.builtin = frozenset(builtin)
+        """The types of Longshore's own tasks: a child process runs them without the app."""
         for handler in handlers:
             self.add(handler)
 
@@ -89,7 +92,10 @@ class Registry:
         return self._handlers.get(type_name)
 
     def origin(self, types: Collection[str]) -> Origin:
-        """Where a child process finds these types, or ConfigError."""
+        """Where a child process finds these types, or ConfigError.
+
+        Either all of them are built in, or none is.
+        """
         if self._origin is None:
             raise ConfigError("these tasks have no module that a child process could import")
         return self._origin(types)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
@@ -37,6 +37,22 @@ class Batch(msgspec.Struct, frozen=True):
     """Where the flight record tells of the attempts."""
     cancelled: list[Attempt]
     """Those that were cancelled and have hooks."""
+
+    def only(self, references: Container[Reference]) -> "Batch":
+        """What of it settles these claims."""
+        pairs = [
+            (claim, one)
+            for claim, one in zip(self.claims, self.settlements, strict=True)
+            if (one.handle, one.delivery) in references
+        ]
+        return Batch(
+            settlements=[one for _, one in pairs],
+            claims=[claim for claim, _ in pairs],
+            attempts=0,
+            special=[one for one in self.special if (one.handle, one.delivery) in references],
+            cells=[],
+            cancelled=[one for one in self.cancelled if one.reference in references],
+        )
 
 
 class Settler:
@@ -99,15 +115,20 @@ class Settler:
         decided = (one for _, one in self._decided)
         yield from ((one.handle, one.delivery) for one in [*decided, *sent])
 
-    def forget(self) -> None:
-        """The session is gone, and with it the right to settle."""
-        sent = self._sent.cells if self._sent else []
-        ended = [attempt.cell for attempt in self.ended if attempt.cell >= 0]
-        self._flight.release(sent + ended)
-        self.ended.clear()
-        self._decided.clear()
-        self._left.clear()
+    def forget(self) -> Batch:
+        """The session is gone, and with it the right to settle; what was not known to be."""
+        sent, rest = self._sent, self.take()
         self._sent = None
+        batches = [rest] if sent is None else [sent, rest]
+        self._flight.release([cell for one in batches for cell in one.cells])
+        return Batch(
+            settlements=[settled for one in batches for settled in one.settlements],
+            claims=[claim for one in batches for claim in one.claims],
+            attempts=0,
+            special=[settled for one in batches for settled in one.special],
+            cells=[],
+            cancelled=[attempt for one in batches for attempt in one.cancelled],
+        )
 
     def take(self) -> Batch:
         """Everything there is, as one batch."""
@@ -146,7 +167,9 @@ class Settler:
 
     def accepted(self, batch: Batch, stale: Sequence[Reference]) -> None:
         """The engine has applied the batch, except for what it found stale."""
-        self._sent = None
+        # What a lost session had left may be accepted while this one's batch is on its way.
+        if batch is self._sent:
+            self._sent = None
         if not batch.settlements:
             return
         self._flight.release(batch.cells)

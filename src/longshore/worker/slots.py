@@ -27,6 +27,7 @@ from longshore.worker.completer import Completer
 from longshore.worker.flight import Flight
 from longshore.worker.lanes import Lanes
 from longshore.worker.outcome import Judge
+from longshore.worker.own_tasks import own_task
 from longshore.worker.progress import Bulletin
 from longshore.worker.registry import Handler, Registry
 from longshore.worker.settings import WorkerSettings
@@ -198,8 +199,7 @@ class Slots:
 
     def leave_behind(self, attempt: Attempt) -> None:
         """Give its room to others: the handler heeds nothing, and runs on without one."""
-        (slot,) = [one for one in self._slots if one.attempt is attempt]
-        slot.is_left = True
+        next(one for one in self._slots if one.attempt is attempt).is_left = True
         self.free += 1
         self._room_is_free()
 
@@ -239,7 +239,7 @@ class Slots:
 
     def _open_slot(self) -> None:
         slot = _Slot()
-        slot.task = self._loop.create_task(self._live(slot), context=self._context.copy())
+        slot.task = self._context.run(own_task, self._live(slot), runs=lambda: slot.attempt)
         self._slots[slot] = None
 
     async def _live(self, slot: _Slot) -> None:

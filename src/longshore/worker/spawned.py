@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from longshore.worker import wire
+from longshore.worker.own_tasks import EXIT_BROKEN
 from longshore.worker.tree import kill_tree
 
 __all__ = ["Process", "Spawned"]
@@ -24,6 +25,8 @@ _SILENCE = 1.0
 _HINTS = {
     "SIGKILL": "; if nobody did that, memory ran out",
     "SIGSYS": "; it sent a signal to its worker, or used a call that is forbidden here",
+    f"exit code {EXIT_BROKEN}": "; it sent itself a signal, cancelled all tasks or stopped the "
+    "event loop",
 }
 
 
@@ -135,7 +138,8 @@ class Spawned:
         if code is None:
             return "its process ended"
         if code >= 0:
-            return f"its process left with exit code {code}"
+            how = f"exit code {code}"
+            return f"its process left with {how}{_HINTS.get(how, '')}"
         try:
             name = signal.Signals(-code).name
         except ValueError:

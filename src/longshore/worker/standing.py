@@ -9,7 +9,7 @@ from random import Random
 from typing import TypeVar, cast
 
 from longshore.core.answer import Share
-from longshore.core.job import Attempt, JobId, Report, Settlement
+from longshore.core.job import Attempt, Held, JobId, Report, Settlement
 from longshore.engine import (
     Completion,
     Engine,
@@ -26,9 +26,11 @@ from longshore.errors import (
     EngineBusyError,
     EngineError,
     EngineUnavailableError,
+    ExchangeOrderError,
     LeaseLostError,
 )
 from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.deadline import Deadline
 from longshore.runtime.flight import FlightRecord
 from longshore.worker.stats import WorkerStats
 
@@ -38,6 +40,8 @@ log = logging.getLogger("longshore.worker")
 
 T = TypeVar("T")
 
+_UNANSWERED = (EngineBusyError, EngineUnavailableError, ExchangeOrderError, TimeoutError)
+
 NEVER = float("inf")
 
 _MARGIN = 2.0
@@ -45,6 +49,14 @@ _MARGIN = 2.0
 handlers are stopped before the engine may give their jobs away."""
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
+_CALL = 5.0
+"""Seconds for a call on which no lease depends. One that ends so gives the next twice as many:
+an engine that hangs is asked again soon, and a slow one answers in the end."""
+_LONGEST_CALL = 60.0
+_CLOSE = 1.0
+_CLOSE_TRIPS = 20
+"""Round trips in which even a session that holds much is given back."""
+_LONGEST_CLOSE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +100,8 @@ class Standing:
         self.record: FlightRecord | None = None
         """Tells the keeper of the session, and this side of the keeper's renewals."""
         self._offset = 0
+        self._quickest = _LONGEST_CLOSE / _CLOSE_TRIPS
+        """Seconds that the quickest exchange has taken: about a round trip."""
         self.number = 0
         """The last exchange that was answered."""
         self.until = NEVER
@@ -137,7 +151,7 @@ class Standing:
                 worker=who.worker, queues=who.queues, types=who.types, lease=length
             )
 
-        self._tell(await self._insist("open_session", call))
+        self._tell(await self._insist("open_session", call, is_urgent=False))
         self.until = self._end(sent)
         self.answered = self.fed = self.clock.monotonic()
         log.info("lease acquired", extra={"worker": who.worker, "token": self.token})
@@ -156,7 +170,8 @@ class Standing:
         number = self.number + 1
 
         async def call() -> Exchanged:
-            return await session.exchange(
+            sent = self.clock.monotonic()
+            answer = await session.exchange(
                 number,
                 started=started,
                 progress=progress,
@@ -164,6 +179,8 @@ class Standing:
                 want=want,
                 queues=queues,
             )
+            self._quickest = min(self._quickest, self.clock.monotonic() - sent)
+            return answer
 
         answer = await self._insist("exchange", call)
         self._heard(answer, number, want)
@@ -178,11 +195,11 @@ class Standing:
         """
         session, number = cast("PromptSession", self._require()), self.number + 1
         try:
-            async with asyncio.timeout(seconds + self._lease / 6):
+            async with Deadline(seconds + self._lease / 6, at_most=seconds + self._lease):
                 answer = await session.claim_at_wakeup(
                     number, want=want, queues=queues, seconds=seconds
                 )
-        except (EngineBusyError, EngineUnavailableError, TimeoutError):
+        except _UNANSWERED:
             # It may have been applied: only the same again tells.
             return await self.exchange(
                 started=(), progress=(), settlements=(), want=want, queues=queues
@@ -211,7 +228,7 @@ class Standing:
         """One renewal, which raises what the engine raises, TimeoutError included."""
         session = self._require()
         sent = self.clock.monotonic()
-        async with asyncio.timeout(self._patience(sent)):
+        async with self._deadline(self._lease / 6):
             answer = await session.renew(number=self.number, held=held)
         if session is not self._session or sent >= self.until:
             raise LeaseLostError(session.token)
@@ -234,17 +251,21 @@ class Standing:
 
     async def promote(self, limit: int) -> Promoted:
         """Make due jobs ready, and learn when the next one is due."""
-        return await self._insist("promote", lambda: self._engine.promote(limit=limit))
+        return await self._insist(
+            "promote", lambda: self._engine.promote(limit=limit), is_urgent=False
+        )
 
     async def history(self, job_id: JobId) -> list[Attempt]:
         """The job's deliveries that ended, oldest first."""
-        return await self._insist("attempts", lambda: self._engine.attempts(job_id))
+        return await self._insist(
+            "attempts", lambda: self._engine.attempts(job_id), is_urgent=False
+        )
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived; a wait that fails lasts its whole time."""
         session = self._require()
         try:
-            async with asyncio.timeout(seconds + 1.0):
+            async with Deadline(seconds + _CALL):
                 await session.wait(seconds)
         except (EngineError, LeaseLostError, TimeoutError):
             await asyncio.sleep(seconds)
@@ -253,18 +274,34 @@ class Standing:
         """Return when a job may have to be cancelled, after `seconds` at the latest."""
         session = self._require()
         try:
-            async with asyncio.timeout(seconds + 1.0):
+            async with Deadline(seconds + _CALL):
                 await session.wait_for_cancel(seconds)
         except (EngineError, LeaseLostError, TimeoutError):
             # Exchanges tell too; they are not far apart while anything runs.
             await asyncio.sleep(_LONGEST_PAUSE)
 
+    async def end_lost(
+        self, token: int, decide: Callable[[list[Held]], list[Settlement]]
+    ) -> list[Held]:
+        """End a session that this worker has lost; what it still held and `decide` settled.
+
+        Nothing where it has ended already. The store fences it: what another worker holds by
+        now is not this session's any more.
+        """
+        held = await self._insist("held", lambda: self._engine.held(token))
+        if held is None:
+            return []
+        settlements = decide(held)
+        await self._insist("bury", lambda: self._engine.bury(token, settlements))
+        return held
+
     async def close(self) -> None:
         """Give back what is still held, if the engine can be reached; the lease ends anyway."""
         session, self._session = self._session, None
+        seconds = min(max(_CLOSE, _CLOSE_TRIPS * self._quickest), _LONGEST_CLOSE)
         if session is not None:
             with suppress(EngineError, LeaseLostError, TimeoutError):
-                async with asyncio.timeout(1.0):
+                async with Deadline(seconds, at_most=_LONGEST_CLOSE):
                     await session.close()
                 # Only now: what could not be given back is left for the keeper.
                 self._tell(None)
@@ -303,16 +340,29 @@ class Standing:
         has_lease = now < self.until or self._is_kept()
         return has_lease and now < self.leave_at
 
-    def _patience(self, now: float) -> float:
-        # A call that hangs must not outlive the lease, nor use up all the time there is for
-        # trying again.
-        return max(min(self._lease / 6, self.until - now, self.leave_at - now), 0.0)
+    def _deadline(self, seconds: float) -> Deadline:
+        """For a call that has `seconds`, and in no case longer than the worker may act."""
+        most = self._time_at_most()
+        return Deadline(min(seconds, most), at_most=most)
 
-    async def _insist(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
-        pause = _FIRST_PAUSE
-        while self._is_time_left(now := self.clock.monotonic()):
+    def _time_at_most(self) -> float:
+        now = self.clock.monotonic()
+        return max(min(self.until, self.leave_at) - now, 0.0)
+
+    async def _insist(
+        self, name: str, call: Callable[[], Awaitable[T]], *, is_urgent: bool = True
+    ) -> T:
+        """What the call returns, sent again until it is answered or the lease is over.
+
+        An urgent one has a sixth of the lease: if it hangs it must not use up all the time
+        that there is for trying again.
+        """
+        pause, patience = _FIRST_PAUSE, self._lease / 6
+        if not is_urgent:
+            patience = max(patience, _CALL)
+        while self._is_time_left(self.clock.monotonic()):
             try:
-                async with asyncio.timeout(self._patience(now)):
+                async with self._deadline(patience):
                     return await call()
             except (EngineBusyError, EngineUnavailableError, TimeoutError) as error:
                 log.warning(
@@ -320,6 +370,11 @@ class Standing:
                     extra={"call": name, "error": str(error) or "no answer", "retry_in": pause},
                 )
                 self.stats.resent += 1
+                if isinstance(error, TimeoutError) and not is_urgent:
+                    patience = min(patience * 2, _LONGEST_CALL)
+            except ExchangeOrderError as error:
+                # The store went back to an earlier moment: an older copy was put back.
+                raise LeaseLostError(self.token) from error
             left = min(self.until, self.leave_at) - self.clock.monotonic()
             await asyncio.sleep(min(pause * self._rng.uniform(0.5, 1.5), max(left, 0.0)))
             pause = min(pause * 2, _LONGEST_PAUSE)

@@ -195,6 +195,8 @@ def _surroundings() -> tuple[dict[bytes, bytes], str | None]:
 def _interpreter(
     module: str, words: tuple[int, ...], *, pass_fds: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
+    if not sys.executable:
+        raise OSError("an embedded interpreter has no program to start child processes with")
     # -P: a module of the user's in the working directory must not stand in for one of Python's.
     flags = ["-P", *(f"-W{one}" for one in sys.warnoptions), *["-O"] * sys.flags.optimize]
     return subprocess.Popen(

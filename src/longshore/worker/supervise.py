@@ -4,6 +4,7 @@ import logging
 import os
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -79,8 +80,9 @@ class Supervisor:
     command: Sequence[str]
     count: int
     signs: Sequence[Sign] = ()
-    pass_fds: Sequence[int] = ()
-    """What every child inherits."""
+    listening: Sequence[socket.socket] = ()
+    """Sockets that every child inherits and listens on once it serves. Connections are refused
+    from when the last child has ended until a child serves."""
     renews: bool = False
     what: str = "worker"
     says_farewell: bool = False
@@ -121,6 +123,7 @@ class Supervisor:
                     os.read(reader, 4096)
                 self._pass_on()
                 self._reap()
+                self._refuse_if_alone()
         finally:
             signal.set_wakeup_fd(wakeup)
             for number, handler in previous.items():
@@ -140,6 +143,10 @@ class Supervisor:
         while self._passed_on < self._received:
             self._passed_on += 1
             self._signal(signal.SIGKILL if self._passed_on > _PATIENT else signal.SIGTERM)
+            # A child closes its copy when it drains; with ours, connections would wait for
+            # somebody to accept them.
+            for one in self.listening:
+                one.close()
 
     def _signal(self, number: signal.Signals) -> None:
         log.info("signal passed on", extra={"signal": number.name})
@@ -155,6 +162,16 @@ class Supervisor:
         for pid in self._leaving:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def _refuse_if_alone(self) -> None:
+        """Refuse connections when no child is left: in the backlog they would wait for one.
+
+        Not while another child still starts: it may begin to listen at any moment.
+        """
+        is_alone = not self._leaving and all(place.child is None for place in self._places)
+        if is_alone and not self._received:
+            for one in self.listening:
+                _stop_listening(one)
 
     def _renew_due(self) -> None:
         if self._hangups and not self._received:
@@ -224,7 +241,9 @@ class Supervisor:
                 words = ["--ready-file", str(place.ready_file)] if is_asked else []
                 words += ["--farewell", str(place.farewell)] if self.says_farewell else []
                 place.child = subprocess.Popen(
-                    [*self.command, *words], process_group=0, pass_fds=self.pass_fds
+                    [*self.command, *words],
+                    process_group=0,
+                    pass_fds=[one.fileno() for one in self.listening],
                 )
                 place.started = now
                 facts = {"place": place.number, "pid": place.child.pid}
@@ -252,3 +271,22 @@ class Supervisor:
         ]
         longest = _LONGEST_LOOK if self._relief is None else _RELIEF_LOOK
         return max(min([longest, *waiting]), 0.0)
+
+
+def _stop_listening(listening: socket.socket) -> None:
+    """Refuse connections to the socket's address and keep the address.
+
+    The next `listen`, in whatever process, takes connections again. Only Linux can do that;
+    elsewhere the socket goes on listening.
+    """
+    if not listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return  # and a shutdown would cut off every connection that it will ever accept
+    address = listening.getsockname()
+    try:
+        listening.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # not Linux
+    # Linux keeps a port that was asked for, and refuses to bind it again; it lets go of one
+    # that it chose itself.
+    with suppress(OSError):
+        listening.bind(address)

@@ -153,4 +153,5 @@ class Sweep:
 
 def _is_abandoned(attempt: Attempt, now: float) -> bool:
     """Told to stop, long past its right to the slot, and running on."""
-    return attempt.stop in (Stop.TIMEOUT, Stop.LOST) and now >= attempt.told + _ABANDONED_AFTER
+    is_unwanted = attempt.stop in (Stop.TIMEOUT, Stop.CRASH, Stop.LOST)
+    return is_unwanted and now >= attempt.told + _ABANDONED_AFTER

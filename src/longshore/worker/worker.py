@@ -25,6 +25,7 @@ from longshore.worker.lookout import Lookout
 from longshore.worker.meter import Meter
 from longshore.worker.order import QueueOrder
 from longshore.worker.outcome import Judge
+from longshore.worker.own_tasks import guarding_loop, own_task
 from longshore.worker.registry import Registry
 from longshore.worker.renewer import Renewer
 from longshore.worker.settings import WorkerSettings
@@ -199,10 +200,11 @@ class Worker:
             beats.append(Beat("hunger", self._hunger.tick))
             lookout.record = self._flight.record
             lookout.start(self)
-        tasks = [asyncio.create_task(beat.run(), name=beat.name) for beat in beats]
-        fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
+        tasks = [own_task(beat.run(), name=beat.name) for beat in beats]
+        fetching = own_task(self._fetcher.run(), name="fetch")
         try:
-            await asyncio.shield(fetching)
+            with guarding_loop(asyncio.get_running_loop()):
+                await asyncio.shield(fetching)
         except asyncio.CancelledError:
             # What has ended is still settled, within a second: a job must not run twice
             # because someone was in a hurry.
@@ -252,6 +254,7 @@ class Worker:
     def _beats(self) -> list[Beat]:
         beats = [
             self._sweep.beat,
+            self._fetcher.lost.beat,
             Beat("renew", self._renewer.tick),
             Beat("schema", self._outlook.tick),
             Beat("meter", self._tell_every_second),
@@ -273,7 +276,7 @@ class Worker:
         gauge.set(slots.waiting, "waiting")
 
     async def _tidy(
-        self, beats: list[Beat], tasks: list[asyncio.Task[None]], lookout: Lookout | None
+        self, beats: list[Beat], tasks: Sequence[asyncio.Task[None]], lookout: Lookout | None
     ) -> None:
         for beat in beats:
             beat.stop()
