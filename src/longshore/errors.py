@@ -11,11 +11,13 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
 │                                 · TenantNotFoundError · KeyNotFoundError
 │                                 · WebhookNotFoundError
 ├── TenantInUseError              .jobs .schedules
+├── CapReachedError               the tenant has as many of something as it may have
 ├── KeyEndedError                 the API key was revoked or has expired
 ├── IllegalTransitionError        .state .verb
 ├── LeaseLostError                the session is no longer live; nothing it sent was applied
 ├── CursorLostError               another process reads the outbox for this consumer
 ├── ExchangeOrderError            an exchange number that is neither the last one nor the next
+├── QueueNotOpenedError           an exchange asked for a queue that its session did not open
 ├── EventsExpiredError            what happened after this is no longer kept
 ├── JobFailedError                what `result()` raises for a job that ended dead or cancelled
 ├── WaitTimeoutError              the time the caller was willing to wait is over
@@ -23,12 +25,15 @@ LongshoreError                    .code  a stable string: HTTP problem type, CLI
     ├── EngineUnavailableError    trying again may help: gone, refused, read-only, disk full
     ├── EngineBusyError           trying again will help: someone else holds the lock
     │   └── InFlightError         another submit with the same key has not ended yet
+    ├── BrokenRecordError         what is stored under this name cannot be decoded
     └── SchemaError               the store's schema is missing, older, newer or changed
 """
 
 from typing import ClassVar
 
 __all__ = [
+    "BrokenRecordError",
+    "CapReachedError",
     "ConfigError",
     "CursorLostError",
     "EngineBusyError",
@@ -49,6 +54,7 @@ __all__ = [
     "PayloadError",
     "QueueFullError",
     "QueueNotFoundError",
+    "QueueNotOpenedError",
     "ScheduleNotFoundError",
     "SchemaError",
     "SubmitError",
@@ -202,6 +208,17 @@ class TenantInUseError(LongshoreError):
         self.schedules = schedules
 
 
+class CapReachedError(LongshoreError):
+    """The tenant has as many of something as it may have; nothing was stored."""
+
+    code = "cap_reached"
+
+    def __init__(self, cap: str, most: float, what: str) -> None:
+        super().__init__(f"the tenant may have at most {most:g} {what} ({cap})")
+        self.cap = cap
+        self.most = most
+
+
 class KeyEndedError(LongshoreError):
     """The API key was revoked or has expired; there is no way back."""
 
@@ -252,6 +269,22 @@ class ExchangeOrderError(LongshoreError):
         super().__init__(f"exchange {number} does not follow {last}")
         self.number = number
         self.last = last
+
+
+class QueueNotOpenedError(LongshoreError):
+    """The exchange asked for a queue that its session was not opened for; nothing was applied.
+
+    Its number is not used up.
+    """
+
+    code = "queue_not_opened"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f"the session was not opened for queue {queue!r}; ask for its own queues, or open "
+            "another session"
+        )
+        self.queue = queue
 
 
 class JobFailedError(LongshoreError):
@@ -309,6 +342,23 @@ class InFlightError(EngineBusyError):
 
     def __init__(self) -> None:
         super().__init__("another submit with the same key has not ended yet; try again")
+
+
+class BrokenRecordError(EngineError):
+    """What is stored under this name cannot be decoded; storing or deleting it anew helps.
+
+    Others are not concerned: lists leave it out, and `longshore doctor` names it.
+    """
+
+    code = "broken_record"
+
+    def __init__(self, kind: str, name: str, problem: str) -> None:
+        super().__init__(
+            f"{kind} {name!r:.80} cannot be decoded ({problem}); store it anew, or delete it"
+        )
+        self.kind = kind
+        self.name = name
+        self.problem = problem
 
 
 class SchemaError(EngineError):

@@ -1,5 +1,6 @@
 """The ASGI application: from a request through the gates to its handler, and back."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from longshore.api import decoding, openapi
+from longshore.api.body_budget import BodyBudget, Reservation
 from longshore.api.cors import Cors
 from longshore.api.decoding import Decoder
 from longshore.api.limiting import Quotas
@@ -20,6 +22,7 @@ from longshore.api.proxies import Proxies
 from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
 from longshore.api.security import Admission, Request
 from longshore.api.service import Service
+from longshore.api.settings import RESERVED
 from longshore.api.table import ROUTES
 from longshore.api.views import encode
 from longshore.errors import LongshoreError
@@ -61,8 +64,13 @@ _ANYONE = Caller("", frozenset(), "anyone")
 _random = Random()
 _PROBLEM = b"application/problem+json"
 _TOO_MANY = 429
+_LARGE = 256 << 10
+"""A body of so many bytes is read in a thread: it would hold up every other request."""
 _ROUTE = "longshore.route"
 """The template of the path, for those who count: ids have no place in labels."""
+_REQUEST = "longshore.request"
+"""What admission looked at, for streams: they are looked at again while they are open."""
+_LOOK_S = 2.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _ALWAYS: RawHeaders = (
     (b"cache-control", b"no-store"),
@@ -98,7 +106,10 @@ class Application:
             route.name: Decoder(route.body, is_outline=route.is_outline) for route in table
         }
         self._patience = Patience(service.settings.request_timeout.total_seconds())
+        self._budget = BodyBudget(service.settings)
         self._under_way = 0
+        self._streams: dict[Stream, tuple[Request, Line]] = {}
+        """Those that are open: who opened them, and on which connection."""
         service.document = cache(lambda: encode(openapi.document(table)))
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -143,7 +154,24 @@ class Application:
         headers = [(b"content-type", answer.media), *_ALWAYS, *answer.headers, *told]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         seconds = self._settings.stream_timeout.total_seconds()
-        await pour(stream, seconds, receive, send, line.abort)
+        self._streams[stream] = (scope[_REQUEST], line)
+        try:
+            await pour(stream, seconds, receive, send, line.abort)
+        finally:
+            del self._streams[stream]
+
+    async def end_revoked_streams(self) -> float:
+        """End the streams whose key has ended since; the seconds until the next look.
+
+        A key is taken as good for five seconds, so a stream ends within seven; one whose client
+        does not read what is left loses its connection two seconds later.
+        """
+        for stream, (request, line) in list(self._streams.items()):
+            if stream.is_revoked:
+                line.abort()
+            elif not await self.admission.still_admits(request):
+                stream.revoke()
+        return _LOOK_S
 
     async def _answered(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
@@ -170,19 +198,30 @@ class Application:
     async def _serve(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
     ) -> Answer:
-        if self._under_way - self._service.desk.resting > self._settings.max_requests:
-            raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         match = self._router.find(scope["method"], scope["raw_path"].decode("latin-1"))
         route = match.route
         scope[_ROUTE] = route.path
+        most = self._settings.max_requests + (RESERVED if route.is_health else 0)
+        if self._under_way - self._service.desk.resting > most:
+            raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         caller = await self._admitted(route, headers, scope)
-        raw = await self._body(route, headers, receive) if route.has_body else b""
+        if not route.has_body:
+            return await self._handled(match, caller, (scope, headers, b""))
+        with Reservation(self._budget, caller.owner) as reserved:
+            raw = await self._body(route, headers, receive, reserved)
+            return await self._handled(match, caller, (scope, headers, raw))
+
+    async def _handled(
+        self, match: Match, caller: Caller, sent: tuple[Message, Mapping[bytes, bytes], bytes]
+    ) -> Answer:
+        scope, headers, raw = sent
+        route = match.route
         call = Call(
             service=self._service,
             caller=caller,
             path=_parameters(match),
             query=_query(route, scope["query_string"]),
-            body=self._document(route, headers, raw),
+            body=await self._document(route, headers, raw),
             headers=headers,
             raw=raw,
         )
@@ -210,7 +249,8 @@ class Application:
         peer = scope["client"][0] if scope.get("client") else ""
         address = self._proxies.client(peer, headers.get(b"x-forwarded-for"))
         is_page_welcome = self._cors.allows(headers)
-        return await self.admission.admit(Request(route, headers, address, is_page_welcome))
+        request = scope[_REQUEST] = Request(route, headers, address, is_page_welcome)
+        return await self.admission.admit(request)
 
     async def _charged(self, call: Call[Any, Any, Any], route: Route[Any, Any, Any]) -> Answer:
         jobs = route.jobs(call.body) if route.jobs is not None else 0
@@ -219,12 +259,18 @@ class Application:
         return replace(answer, headers=(*answer.headers, *told)) if told else answer
 
     async def _body(
-        self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], receive: Receive
+        self,
+        route: Route[Any, Any, Any],
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        reserved: Reservation,
     ) -> bytes:
         settings = self._settings
         most = settings.max_batch_bytes if route.is_large else settings.max_body_bytes
-        if int(headers.get(b"content-length", 0)) > most:
+        announced = int(headers.get(b"content-length", 0))
+        if announced > most:
             raise _too_large(most)
+        reserved.grow_to(announced)
         parts: list[bytes] = []
         size, is_more = 0, True
         while is_more:
@@ -235,10 +281,11 @@ class Application:
             size += len(parts[-1])
             if size > most:
                 raise _too_large(most)
+            reserved.grow_to(size)
             is_more = message["more_body"]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _document(
+    async def _document(
         self, route: Route[Any, Any, Any], headers: Mapping[bytes, bytes], raw: bytes
     ) -> Any:
         if not raw:
@@ -248,7 +295,10 @@ class Application:
         _check_media(headers)
         settings = self._settings
         most = settings.max_batch_nodes if route.is_large else settings.max_nodes
-        return self._decoders[route.name].read(raw, most_nodes=most)
+        read = self._decoders[route.name].read
+        if len(raw) < _LARGE:
+            return read(raw, most_nodes=most)
+        return await asyncio.to_thread(read, raw, most_nodes=most)
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:

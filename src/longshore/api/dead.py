@@ -84,8 +84,7 @@ async def replay(call: Call[JobPath, Nothing, Nothing]) -> Answer:
 async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """Delete a dead job. A `job.purged` event keeps what it was."""
     job = await _dead(call, "purge")
-    caller = call.caller
-    await call.service.engine.purge([job.id], who=caller.name, tenant=caller.tenant)
+    await call.service.engine.purge([job.id], tenant=call.caller.tenant)
     return Answer(204)
 
 

@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw
 
-from longshore.core.submission import LONGEST_KEY, LONGEST_NAME, MOST_ATTEMPTS, MOST_TAGS
+from longshore.core.instant import moment as instant
+from longshore.core.submission import (
+    LONGEST_KEY,
+    LONGEST_NAME,
+    LONGEST_TAG,
+    MOST_ATTEMPTS,
+    MOST_TAGS,
+)
 
 __all__ = [
     "MOST_LISTED",
@@ -29,7 +36,6 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _TEN_YEARS_S = 315_360_000
 MOST_LISTED = 1_000
 
@@ -41,7 +47,7 @@ Name = Annotated[
 ]
 """Of a type or a queue."""
 Key = Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)]
-Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG)]
 Tags = Annotated[tuple[Tag, ...], Meta(max_length=MOST_TAGS)]
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Priority = Annotated[int, Meta(ge=1, le=9, description="1 is the most urgent.")]
@@ -61,11 +67,6 @@ JobIdText = Annotated[
         examples=["019a8a6e-7c00-7000-8000-000000000000"],
     ),
 ]
-
-
-def instant(microseconds: int) -> datetime:
-    """An engine's time, in UTC."""
-    return _EPOCH + timedelta(microseconds=min(max(microseconds, 0), _LAST))
 
 
 def moment(microseconds: int | None) -> datetime | None:

@@ -6,6 +6,7 @@ over all connections is enough; a timer per request would cost more than the res
 """
 
 import asyncio
+import resource
 import socket
 from enum import Enum
 from functools import cache
@@ -14,8 +15,9 @@ from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from longshore.api import health
 from longshore.api.problems import problem
-from longshore.api.settings import ApiSettings
+from longshore.api.settings import RESERVED, ApiSettings
 from longshore.api.views import encode
 
 __all__ = ["GuardedProtocol", "Lookout", "protocol"]
@@ -24,6 +26,10 @@ LOOK_S = 1.0
 _AT_ONCE, _PAUSE_S = 250, 0.02
 _GRACE_S = 1.0
 """How long a service that is about to stop waits for the first request of a connection."""
+_RESERVED_S = 2.0
+"""How long a connection beyond the cap has for the head of its request."""
+_OTHER_FILES = 128
+"""Open files that are no clients' connections: those of the store, of logs, of the loop."""
 _SIGNS_OF_LIFE = tuple(
     (level, getattr(socket, name), value)
     for level, name, value in (
@@ -60,10 +66,22 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread_since = 0.0
         self._leaving_since: float | None = None
         self._is_streaming = False
+        self._is_arriving = False
+        """Part of a request's body is still to come."""
+        self._is_beyond_cap = False
+        """It was opened when the process had all the connections that it may have."""
 
     def connection_made(self, transport: Any) -> None:
-        """Notice also a client whose machine or network has gone without a word."""
+        """Refuse a connection too many; notice a client that goes without a word.
+
+        Those just beyond the cap may send one request, for health checks have to get through.
+        """
         super().connection_made(transport)
+        most = _most_connections(self.settings)
+        self._is_beyond_cap = len(self.connections) > most
+        if len(self.connections) > most + RESERVED:
+            self._refuse("overloaded")
+            return
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             for level, option, value in _SIGNS_OF_LIFE:
@@ -87,15 +105,28 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._phase is _Phase.HEAD and self._head_bytes > self.settings.max_header_bytes:
             self._refuse("headers_too_large")
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header. Trailers are dropped: they come after the body, and set nothing.
+
+        Whether they were seen in time would depend on how the bytes arrived, and proxies that
+        look at headers do not look at them.
+        """
+        if not self._is_arriving:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The request is known; what follows is its body."""
         if self._head_bytes > self.settings.max_header_bytes and self._is_head_large():
             self._refuse("headers_too_large")
             return
+        if self._is_beyond_cap and self.url.partition(b"?")[0] not in health.PATHS:
+            self._refuse("overloaded")
+            return
         self._enter(_Phase.BODY)
+        self._is_arriving = True
         cast("dict[str, Any]", self.scope)["extensions"] = {"longshore.line": self}
         super().on_headers_complete()
-        if self._leaving_since is not None:
+        if self._leaving_since is not None or self._is_beyond_cap:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -106,14 +137,22 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of the request is here."""
         self._phase = _Phase.SERVED
+        self._is_arriving = False
         self._head_bytes = 0
-        if not self.transport.is_closing():
-            super().on_message_complete()
+        if self.transport.is_closing():
+            return
+        # It may have been answered before its body was here.
+        if self.cycle.response_complete:
+            self._enter(_Phase.IDLE)
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The client may ask again."""
         self._is_streaming = False
-        self._enter(_Phase.IDLE)
+        # The rest of a body that nobody wanted is read and dropped, within the body's time:
+        # a client that has not sent all of it may not look at the answer before.
+        if not self._is_arriving:
+            self._enter(_Phase.IDLE)
         super().on_response_complete()
 
     def eof_received(self) -> Any:
@@ -147,8 +186,10 @@ class GuardedProtocol(HttpToolsProtocol):
         patience, since = self._patience.get(self._phase), self._since
         if self._leaving_since is not None and self._phase is _Phase.IDLE:
             patience, since = _GRACE_S, self._leaving_since
+        elif self._is_beyond_cap and patience is not None:
+            patience = min(patience, _RESERVED_S)
         if patience is not None and now - since > patience:
-            if self._phase is _Phase.IDLE:
+            if self._phase is _Phase.IDLE or self._is_answered():
                 self.transport.close()
             else:
                 self._refuse("request_timeout")
@@ -164,6 +205,10 @@ class GuardedProtocol(HttpToolsProtocol):
     def _enter(self, phase: _Phase) -> None:
         self._phase = phase
         self._since = self.loop.time()
+
+    def _is_answered(self) -> bool:
+        """Whether the request whose body is still arriving has had its answer."""
+        return self._is_arriving and self.cycle.response_complete
 
     def _is_head_large(self) -> bool:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -216,11 +261,24 @@ def _patience(settings: ApiSettings) -> dict[_Phase, float]:
     }
 
 
+@cache
+def _most_connections(settings: ApiSettings) -> int:
+    """The cap on connections: as set, and with room for all of them among the open files.
+
+    A process that has no file left can accept nothing, and who connects would wait for ever.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return settings.max_connections
+    return max(min(settings.max_connections, files - _OTHER_FILES - RESERVED), 1)
+
+
 def _message(code: str) -> bytes:
     found = problem(code)
     body = encode(found)
+    later = b"retry-after: 1\r\n" if found.status == HTTPStatus.SERVICE_UNAVAILABLE else b""
     return (
         b"HTTP/1.1 %d %s\r\ncontent-type: application/problem+json\r\ncontent-length: %d\r\n"
-        b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+        b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n%s"
         b"connection: close\r\n\r\n%s"
-    ) % (found.status, HTTPStatus(found.status).phrase.encode("ascii"), len(body), body)
+    ) % (found.status, HTTPStatus(found.status).phrase.encode("ascii"), len(body), later, body)

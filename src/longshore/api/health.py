@@ -1,6 +1,5 @@
 """The routes that tell whether the service lives, and whether it has what it needs."""
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -9,10 +8,13 @@ from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.errors import EngineError
+from longshore.runtime.deadline import Deadline
 
-__all__ = ["ROUTES", "Health"]
+__all__ = ["PATHS", "ROUTES", "Health"]
 
 _PATIENCE = 2.0
+_LONGEST = 15.0
+"""With a connection that has to be set up first: a probe that gave up gets the next answer."""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -29,7 +31,7 @@ async def alive(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 async def ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """The service has what it needs; if not, 503 names what is missing."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with Deadline(_PATIENCE, at_most=_LONGEST):
             await call.service.engine.ping()
     except (EngineError, TimeoutError):
         found = problem("not_ready", missing=["engine"])
@@ -45,6 +47,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="getHealth",
         handler=alive,
         answers={200: Health},
+        is_health=True,
     ),
     Route(
         method="GET",
@@ -53,5 +56,10 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=ready,
         answers={200: Health},
         problems=("not_ready",),
+        is_health=True,
     ),
 )
+PATHS = frozenset(
+    path.encode("ascii") for route in ROUTES for path in (route.path, *route.aliases)
+)
+"""What health checks ask for."""

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from longshore import explaining, paging
-from longshore.api import submitting, views
+from longshore.api import caps, submitting, views
 from longshore.api.decoding import Decoder, refuse_second
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
 from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
+from longshore.api.slices import in_slices
 from longshore.api.submitting import JobBody
 from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, WholeJob, encode
 from longshore.core import explain as why
@@ -22,7 +23,7 @@ from longshore.core.account import Scope
 from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import JobFilter
-from longshore.errors import ConfigError, EngineBusyError, InFlightError
+from longshore.errors import CapReachedError, ConfigError, EngineBusyError, InFlightError
 
 __all__ = ["ROUTES", "BatchBody", "BatchResult", "CancelBody", "JobPath", "JobQuery"]
 
@@ -131,6 +132,8 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
         key=key,
         trace=submitting.trace_of(call.headers),
     )
+    caps.check_job(call.caller.account, job)
+    await call.service.queue_names.check(call.caller.account, job.queue)
     try:
         patience = _patience(call.service, (job,))
         (answer,) = await call.service.submit((job,), patience=patience)
@@ -152,14 +155,15 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     if len(call.body.jobs) > most:
         raise too_many(len(call.body.jobs), most, "as the setting api.max_batch_jobs says")
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
-    read = [_read(call, raw) for raw in call.body.jobs]
+    each = [_read(call, raw) async for raw in in_slices(call.body.jobs)]
+    read = await _within_queues(call, each)
     jobs = [one for one in read if isinstance(one, NewJob)]
     answers: list[Submitted] = []
     if jobs:
         patience = _patience(call.service, jobs)
         answers = await call.service.submit(jobs, apart=True, patience=patience)
     ahead = iter(answers)
-    results = [_item_of(one, ahead) for one in read]
+    results = [_item_of(one, ahead) async for one in in_slices(read)]
     accepted = sum(one.status == 201 for one in results)
     return Answer(200, encode(BatchResult(accepted, results)))
 
@@ -252,9 +256,26 @@ def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob |
         body = _item.read(bytes(raw), most_nodes=most)
         refuse_keyless(call.caller, body.idempotency_key)
         trace = submitting.trace_of(call.headers)
-        return submitting.new_job(call.service, call.caller.home, body, trace=trace)
+        job = submitting.new_job(call.service, call.caller.home, body, trace=trace)
+        caps.check_job(call.caller.account, job)
     except ProblemError as error:
         return error.problem
+    except CapReachedError as error:
+        return of_error(error).problem
+    return job
+
+
+async def _within_queues(
+    call: Call[Any, Any, Any], read: list[NewJob | Problem]
+) -> list[NewJob | Problem]:
+    """The jobs, and problems in place of those whose queue is one too many for the tenant."""
+    account = call.caller.account
+    names = {one.queue for one in read if isinstance(one, NewJob)}
+    refused = await call.service.queue_names.refused(account, names)
+    if account is None or not refused:
+        return read
+    found = of_error(caps.queues_reached(account)).problem
+    return [found if isinstance(one, NewJob) and one.queue in refused else one for one in read]
 
 
 def _patience(service: Service, jobs: Sequence[NewJob]) -> float | None:
@@ -310,7 +331,13 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.SUBMIT,
         body=JobBody,
         answers={201: SubmittedJob, 200: SubmittedJob},
-        problems=("key_required", "key_malformed", "idempotency", "idempotency_in_flight"),
+        problems=(
+            "cap_reached",
+            "key_required",
+            "key_malformed",
+            "idempotency",
+            "idempotency_in_flight",
+        ),
         headers={
             "Idempotency-Key": Header(
                 "Makes sending the request again harmless.", submitting.KEY_PATTERN

@@ -105,14 +105,22 @@ class Guesses:
         self._spent_until: OrderedDict[str, int] = OrderedDict()
         """By address, when it will have all its guesses again."""
 
+    def is_spent(self, address: str) -> bool:
+        """Whether the address has no guess left."""
+        return self._wait(address) > 0
+
     def refuse_spent(self, address: str) -> None:
         """429 when the address has no guess left."""
-        now = self._clock.now()
-        until = self._spent_until.get(_network(address), 0)
-        if until - now > (_GUESSES - 1) * _GUESS_US:
-            seconds = math.ceil((until - now - (_GUESSES - 1) * _GUESS_US) / 1e6)
+        wait = self._wait(address)
+        if wait > 0:
+            seconds = math.ceil(wait / 1e6)
             found = problem("quota_exceeded", policies=["wrong-keys"])
             raise ProblemError(found, ((b"retry-after", b"%d" % seconds),))
+
+    def _wait(self, address: str) -> int:
+        """Microseconds until the address has a guess again; zero or less when it has one."""
+        until = self._spent_until.get(_network(address), 0)
+        return until - self._clock.now() - (_GUESSES - 1) * _GUESS_US
 
     def note_wrong(self, address: str) -> None:
         """The address has guessed, and wrongly."""

@@ -7,18 +7,19 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore import paging
+from longshore.api import caps
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.sessions import telling
+from longshore.api.slices import in_slices
 from longshore.api.views import encode
-from longshore.core import account, schedule, submission
+from longshore.core import account
 from longshore.core.account import DEFAULT_TENANT, NewKey, Tenant
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.view import JobFilter
 from longshore.engine import Engine
-from longshore.errors import SubmitError
 from longshore.wire.methods import METHODS, Method
 
 __all__ = ["ROUTES"]
@@ -42,16 +43,20 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
     names = method.request.__struct_fields__
 
     async def handle(call: Call[Nothing, Nothing, Any]) -> Answer:
-        _verify(call.body, "")
         arguments = {name: getattr(call.body, name) for name in names}
+        for name, value in arguments.items():
+            async for one in in_slices(_items(value)):
+                _verify(one, name)
         with telling():
             for value in arguments.values():
-                _check(value)
-            owned = _owned(call.caller, arguments)
+                async for one in in_slices(_items(value)):
+                    _check(one)
+            owned = await _owned(call.caller, arguments)
             if method.name == "submit":
                 # Who it is, the key says, and not the one who asks.
                 by = call.caller.name if call.service.tells_who else None
-                owned["jobs"] = [replace(job, by=by) for job in owned["jobs"]]
+                owned["jobs"] = [replace(job, by=by) async for job in in_slices(owned["jobs"])]
+            await _check_caps(call, method.name, owned)
             answer = await _carry_out(call.service, method.name, owned)
         if method.answer is None:
             return Answer(204)
@@ -59,6 +64,24 @@ def _handler(method: Method) -> Callable[[Call[Nothing, Nothing, Any]], Awaitabl
 
     handle.__doc__ = getattr(Engine, method.name).__doc__
     return handle
+
+
+async def _check_caps(
+    call: Call[Nothing, Nothing, Any], name: str, arguments: dict[str, Any]
+) -> None:
+    """Return if the caller's tenant may have what it asks for, else CapReachedError."""
+    account, names = call.caller.account, call.service.queue_names
+    if account is None:
+        return
+    if name == "submit":
+        for job in arguments["jobs"]:
+            caps.check_job(account, job)
+        if await names.refused(account, {job.queue for job in arguments["jobs"]}):
+            raise caps.queues_reached(account)
+    elif name == "put_schedule":
+        wanted = arguments["schedule"]
+        await caps.check_schedule(call.service.engine, account, wanted)
+        await names.check(account, wanted.queue)
 
 
 async def _carry_out(service: Service, name: str, arguments: dict[str, Any]) -> Any:
@@ -69,12 +92,24 @@ async def _carry_out(service: Service, name: str, arguments: dict[str, Any]) -> 
     return await getattr(service.engine, name)(**arguments)
 
 
-def _owned(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
+def _items(value: Any) -> Sequence[Any]:
+    """The items of a list, which may be many; of anything else, the thing itself."""
+    return cast("list[Any]", value) if isinstance(value, list) else (value,)
+
+
+async def _owned(caller: Caller, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments as the caller's key allows them: about its own tenant only."""
     tenant = caller.tenant
     if tenant is None:
         return arguments
-    return {name: _own(name, value, tenant) for name, value in arguments.items()}
+    owned: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            owned[name] = [_own("", one, tenant) async for one in in_slices(items)]
+        else:
+            owned[name] = _own(name, value, tenant)
+    return owned
 
 
 def _own(name: str, value: Any, tenant: str) -> Any:
@@ -83,8 +118,6 @@ def _own(name: str, value: Any, tenant: str) -> Any:
             return replace(value, tenant=_mine(value.tenant, tenant))
         case JobFilter():
             return replace(value, tenant=_mine(value.tenant, tenant))
-        case list():
-            return [_own("", one, tenant) for one in cast("list[Any]", value)]
         case str() | None if name == "tenant":
             return _mine(value, tenant)
         case _:
@@ -99,21 +132,12 @@ def _mine(asked: str | None, tenant: str) -> str:
 
 
 def _check(value: Any) -> None:
-    """Return if the core would accept it, as it does wherever such a thing comes from."""
+    """Return if the core would accept it; jobs and schedules the engine itself checks."""
     match value:
-        case NewJob():
-            if len(value.id) != _ID_BYTES or len(value.fingerprint) > 64:
-                raise SubmitError("id is not sixteen bytes")
-            submission.validate(value)
-        case Schedule():
-            schedule.validate(value)
         case Tenant():
             account.validate_tenant(value)
         case NewKey():
             account.validate_key(value)
-        case list():
-            for one in cast("list[Any]", value):
-                _check(one)
         case _:
             pass
 
@@ -156,7 +180,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = tuple(
         name="engine" + method.name.title().replace("_", ""),
         handler=_handler(method),
         answers={204: None} if method.answer is None else {200: method.answer},
-        problems=("not_found", "illegal_transition", "lease_lost"),
+        problems=("not_found", "illegal_transition", "lease_lost", "cap_reached"),
         scope=method.scope,
         is_for_workers=method.is_for_workers,
         is_fleetwide=method.is_fleetwide,

@@ -71,12 +71,16 @@ async def metrics(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 
 async def autoscale(call: Call[Nothing, AutoscaleQuery, Nothing]) -> Answer:
-    """What a scaler such as KEDA's metrics-api asks for; `value` is where it looks."""
+    """What a scaler such as KEDA's metrics-api asks for; `value` is where it looks.
+
+    Counting may take a moment, which is waited for; after a few seconds the last count of the
+    past two minutes is told, and without one 503.
+    """
     service, queue, tenant = call.service, call.query.queue, call.caller.tenant
-    view = await service.overview.view()
+    view = await service.overview.fresh_view()
     counts = view and view.counts
     if tenant is not None:
-        counts = await service.overview.counts_of(tenant)
+        counts = await service.overview.fresh_counts_of(tenant)
     if view is None or counts is None:
         # Not a zero, which would send the workers away.
         raise ProblemError(problem("engine_unavailable"), ((b"retry-after", b"1"),))

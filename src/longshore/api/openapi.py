@@ -18,13 +18,19 @@ Document = dict[str, Any]
 _SCHEMAS = "#/components/schemas/"
 _SCHEME = "apiKey"
 _TENANT = Header(
-    "Whom an operator's key speaks for; of no account with a tenant's own.",
+    "Whom an operator's key speaks for; a tenant's own key may name no other (403).",
     "^[A-Za-z0-9_.:/@+-]{1,128}$",
 )
 _EVERYWHERE = ("overloaded", "internal", "request_timeout", "headers_too_large")
 _WITH_STORE = ("engine_unavailable", "engine_busy", "schema")
-_WITH_KEY = ("unauthenticated", "forbidden", "quota_exceeded", "invalid")
-_WITH_BODY = ("content_too_large", "unsupported_media_type", "malformed", "invalid")
+_WITH_KEY = ("unauthenticated", "forbidden", "tenant_not_found", "quota_exceeded", "invalid")
+_WITH_BODY = (
+    "content_too_large",
+    "unsupported_media_type",
+    "malformed",
+    "invalid",
+    "body_budget",
+)
 
 
 def document(routes: Iterable[Route[Any, Any, Any]]) -> Document:

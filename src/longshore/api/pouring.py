@@ -25,7 +25,7 @@ _PIECE = 64 << 10
 _SLOW = b": too slow, come back from the last id\n\n"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Stream:
     """Someone who listens over HTTP. Close it, whatever comes."""
 
@@ -39,6 +39,14 @@ class Stream:
     is_job_over: bool = False
     """The job had ended before, so nothing comes but what was missed."""
     is_done: bool = field(default=False, init=False)
+    is_revoked: bool = field(default=False, init=False)
+    """The key that opened it is no longer good."""
+
+    def revoke(self) -> None:
+        """End it, and send nothing of what still waits."""
+        self.is_revoked = True
+        self.is_done = True
+        self.listener.end()
 
     def close(self) -> None:
         """Leave the room to others."""
@@ -92,6 +100,9 @@ async def _pour(stream: Stream, seconds: float, pen: "_Pen") -> None:
     is_open = not stream.is_done and not stream.is_job_over
     while is_open:
         found = await listener.news(min(_COMMENT_S, max(until - loop.time(), 0)))
+        if stream.is_revoked:
+            # Nor a mark: its client would come back behind what it has not been sent.
+            break
         is_open = not listener.is_over and loop.time() < until
         if not is_open:
             pen.hurry()

@@ -9,6 +9,8 @@ from typing import Annotated
 import msgspec
 
 from longshore.errors import (
+    BrokenRecordError,
+    CapReachedError,
     ConfigError,
     CursorLostError,
     EngineBusyError,
@@ -25,6 +27,7 @@ from longshore.errors import (
     PayloadError,
     QueueFullError,
     QueueNotFoundError,
+    QueueNotOpenedError,
     ScheduleNotFoundError,
     SchemaError,
     SubmitError,
@@ -97,6 +100,13 @@ CATALOGUE = {
             "A web page may not ask this",
             "Without API keys the service answers programs on this machine, not web pages.",
         ),
+        Kind(
+            "forwarded",
+            403,
+            "Whoever is behind a proxy needs a key",
+            "Without API keys the service answers programs on this machine, and not what a"
+            " proxy passes on: make a key (`longshore keys create`).",
+        ),
         Kind("route_not_found", 404, "There is no such route", "GET /openapi.json lists them."),
         Kind("not_found", 404, "There is no such thing", "Nothing of yours has this name."),
         Kind("job_not_found", 404, "There is no such job", "No job of yours has this id."),
@@ -166,6 +176,12 @@ CATALOGUE = {
             "Send the session's last number again, or the next one.",
         ),
         Kind(
+            "queue_not_opened",
+            422,
+            "The session was not opened for the queue",
+            "Ask for queues that the session was opened for, or open another session.",
+        ),
+        Kind(
             "cursor_lost",
             409,
             "Another reads for the consumer",
@@ -205,6 +221,12 @@ CATALOGUE = {
             "The key was used before with another content; use a new one.",
         ),
         Kind(
+            "cap_reached",
+            409,
+            "The tenant has as many as it may have",
+            "Delete one, or ask an operator to raise the cap that `cap` names.",
+        ),
+        Kind(
             "quota_exceeded",
             429,
             "Too many requests",
@@ -237,6 +259,12 @@ CATALOGUE = {
             "It answers as many requests as it can; ask again after Retry-After seconds.",
         ),
         Kind(
+            "body_budget",
+            503,
+            "The service holds too many bytes of requests",
+            "Other requests hold the memory for bodies; ask again after Retry-After seconds.",
+        ),
+        Kind(
             "engine_unavailable",
             503,
             "The store cannot be used",
@@ -253,6 +281,12 @@ CATALOGUE = {
             503,
             "The store's schema does not fit",
             "Bring it up to date with `longshore migrate`.",
+        ),
+        Kind(
+            "broken_record",
+            500,
+            "A stored record cannot be decoded",
+            "Store it anew or delete it; `longshore doctor` says what is wrong with it.",
         ),
         Kind(
             "not_ready",
@@ -276,14 +310,17 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     NotFoundError: "not_found",
     TenantInUseError: "tenant_in_use",
     KeyEndedError: "key_ended",
+    CapReachedError: "cap_reached",
     IllegalTransitionError: "illegal_transition",
     CursorLostError: "cursor_lost",
     EventsExpiredError: "cursor_expired",
     LeaseLostError: "lease_lost",
     ExchangeOrderError: "exchange_order",
+    QueueNotOpenedError: "queue_not_opened",
     ConfigError: "invalid",
     EngineBusyError: "engine_busy",
     SchemaError: "schema",
+    BrokenRecordError: "broken_record",
     EngineError: "engine_unavailable",
     LongshoreError: "internal",
 }
@@ -315,6 +352,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of 429: the quotas that are used up."""
     most_jobs: int | None = None
     """Of 422 for too many jobs: how many one request may bring."""
+    cap: str | None = None
+    """Of 409 `cap_reached`: the setting of the tenant that says how many it may have."""
+    most: float | None = None
+    """Of 409 `cap_reached`: how many those are."""
 
 
 class ProblemError(Exception):
@@ -365,8 +406,11 @@ def of_error(error: LongshoreError) -> ProblemError:
     """The problem that the error is answered with."""
     code = next(_OF_ERRORS[kind] for kind in type(error).__mro__ if kind in _OF_ERRORS)
     # Its message tells the state and the verb, and nothing that was sent.
-    detail = str(error) if isinstance(error, IllegalTransitionError) else None
+    is_told = isinstance(error, IllegalTransitionError | CapReachedError)
+    detail = str(error) if is_told else None
     wait = error.retry_after if isinstance(error, QueueFullError) else 1
     found = problem(code, detail)
+    if isinstance(error, CapReachedError):
+        found = msgspec.structs.replace(found, cap=error.cap, most=error.most)
     headers = ((b"retry-after", b"%d" % max(1, wait)),) if found.status in (429, 503) else ()
     return ProblemError(found, headers)

@@ -59,6 +59,11 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
         """Whose are the things that the caller makes."""
         return self.tenant or DEFAULT_TENANT
 
+    @property
+    def owner(self) -> str:
+        """The name under which bounds count what the caller uses: its tenant, or its key."""
+        return self.name if self.tenant is None else f"tenant {self.tenant}"
+
 
 class Call(msgspec.Struct, Generic[P, Q, B], frozen=True):
     """A request that passed every gate, on its way to a handler."""
@@ -127,6 +132,8 @@ class Route(Generic[P, Q, B]):
     """Takes bodies up to the limit for batches."""
     is_outline: bool = False
     """The handler reads the parts of the body, one by one."""
+    is_health: bool = False
+    """Health checks ask for it: a few are served although the process is full."""
     jobs: Callable[[B], int] | None = None
     """How many jobs a request asks to submit: what it costs of the tenant's quota."""
 

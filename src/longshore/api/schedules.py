@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from longshore import agreement
-from longshore.api import recurrence, views
+from longshore.api import caps, recurrence, views
 from longshore.api.fields import Timestamp, instant, micros
 from longshore.api.problems import ProblemError, problem
 from longshore.api.recurrence import (
@@ -86,6 +86,8 @@ async def create(call: Call[Nothing, Nothing, ScheduleBody]) -> Answer:
     engine = call.service.engine
     if await agreement.find(engine, wanted.name, wanted.tenant) is not None:
         raise ProblemError(problem("name_taken"))
+    await caps.check_schedule(engine, call.caller.account, wanted)
+    await call.service.queue_names.check(call.caller.account, wanted.queue)
     stored = await agreement.put(engine, wanted)
     location = f"/v1/schedules/{quote(stored.name, safe='')}".encode("ascii")
     return Answer(201, encode(recurrence.view(stored)), ((b"location", location),))
@@ -98,6 +100,9 @@ async def get(call: Call[SchedulePath, Nothing, Nothing]) -> Answer:
 
 async def change(call: Call[SchedulePath, Nothing, SchedulePatch]) -> Answer:
     """Change what the body names of a schedule, and leave the rest as it is."""
+    wanted = recurrence.changed(await _get(call), call.body)
+    await caps.check_schedule(call.service.engine, call.caller.account, wanted)
+    await call.service.queue_names.check(call.caller.account, wanted.queue)
     stored = await agreement.change(
         call.service.engine,
         call.path.name,
@@ -167,6 +172,8 @@ async def _get(call: Call[SchedulePath, Any, Any]) -> Schedule:
 
 
 async def _set_paused(call: Call[SchedulePath, Any, Any], *, is_paused: bool) -> Answer:
+    wanted = msgspec.structs.replace(await _get(call), is_paused=is_paused)
+    await caps.check_schedule(call.service.engine, call.caller.account, wanted)
     stored = await agreement.set_paused(
         call.service.engine, call.path.name, call.caller.home, is_paused=is_paused
     )
@@ -211,7 +218,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.OPERATE,
         body=ScheduleBody,
         answers={201: ScheduleView},
-        problems=("name_taken",),
+        problems=("name_taken", "cap_reached"),
     ),
     Route(
         method="POST",
@@ -232,11 +239,14 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         parameters=SchedulePath,
         body=SchedulePatch,
         answers={200: ScheduleView},
-        problems=("schedule_not_found",),
+        problems=("schedule_not_found", "cap_reached"),
     ),
     _of_one("DELETE ", "deleteSchedule", remove, {204: None}),
     _of_one("POST :pause", "pauseSchedule", pause, {200: ScheduleView}),
-    _of_one("POST :resume", "resumeSchedule", resume, {200: ScheduleView}),
+    replace(
+        _of_one("POST :resume", "resumeSchedule", resume, {200: ScheduleView}),
+        problems=("schedule_not_found", "cap_reached"),
+    ),
     replace(_of_one("POST :run", "runSchedule", run, {201: SubmittedJob}), jobs=_one),
     Route(
         method="GET",

@@ -1,5 +1,6 @@
 """Who may ask what: API keys, their scopes and tenants, and a machine that asks itself."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from longshore.api.routing import Caller, Route
 from longshore.core import account, submission
 from longshore.core.account import Access, Credential, Scope
 from longshore.engine import Accounts
+from longshore.errors import TenantNotFoundError
 from longshore.runtime.clock import Clock
 
 __all__ = ["Admission", "Request"]
@@ -25,6 +27,10 @@ _TRUST_US = 5_000_000
 """How long a key that was found good is taken as good without another look. A revoked key is
 let in for as long."""
 _MOST_KNOWN = 10_000
+_KEYLESS_US = 500_000
+"""How long a store that had no key is taken to have none without another look."""
+_FORWARDED = (b"forwarded", b"via", b"x-real-ip")
+_FORWARDED_ALSO = b"x-forwarded-"
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -41,8 +47,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 class Admission:
     """Lets a request in, or raises the problem with it.
 
-    A service that listens on this machine only needs no key as long as the store has none:
-    then every program of this machine may do everything, and no web page anything.
+    A service that listens on this machine only needs no key until the store has its first:
+    until then every program of this machine may do everything, and no web page and nobody
+    behind a proxy anything. Afterwards it never opens again, whatever becomes of the keys.
     """
 
     def __init__(self, engine: Accounts, clock: Clock, *, is_local: bool = True) -> None:
@@ -50,16 +57,20 @@ class Admission:
         self._clock = clock
         self._is_local = is_local
         self._guesses = Guesses(clock)
-        self._known: OrderedDict[str, tuple[int, Access | None]] = OrderedDict()
-        self._is_open = False
+        self._known: OrderedDict[str, tuple[int, Access]] = OrderedDict()
+        self._there_until: OrderedDict[str, int] = OrderedDict()
+        """By name, until when a tenant is taken to be there."""
+        self._had_keys = False
         self._looked_at: int | None = None
         self._used: set[str] = set()
+        self._one_guess = asyncio.Lock()
 
     async def admit(self, request: Request) -> Caller:
         """Whoever sends this request, if it may ask this."""
-        if self._is_local and await self._has_no_keys():
+        if self._is_local and await self._is_open():
             _refuse_pages(request)
-            tenant = named_tenant(request.headers)
+            _refuse_forwarded(request)
+            tenant = await self._named_tenant(request.headers)
             return _ANYONE if tenant is None else Caller(tenant, _EVERYTHING, "loopback")
         caller = await self._caller(request)
         route = request.route
@@ -70,6 +81,26 @@ class Admission:
             detail = "This concerns every tenant; a key of one tenant does not suffice."
             raise ProblemError(problem("forbidden", detail), _challenge(b"insufficient_scope"))
         return caller
+
+    async def still_admits(self, request: Request) -> bool:
+        """Whether a request that was let in before would be let in now.
+
+        It is no guess at a key, so a key that has ended costs its address nothing.
+        """
+        try:
+            named = named_tenant(request.headers)
+            if named is not None:
+                await self._check_tenant(named)
+        except ProblemError:
+            return False
+        if self._is_local and await self._is_open():
+            return True
+        credential = _presented(request.headers)
+        if credential is None:
+            return False
+        now = self._clock.now()
+        access = await self._access(credential.id, now)
+        return account.admits(access, credential.secret, now)
 
     async def note_uses(self) -> float:
         """Tell the store which keys were used; the seconds until it is worth doing again."""
@@ -83,43 +114,81 @@ class Admission:
         if credential is None and b"authorization" not in request.headers:
             raise ProblemError(problem("unauthenticated"), _challenge())
         now = self._clock.now()
-        access = await self._access(credential, request.address, now)
-        secret = credential.secret if credential is not None else ""
+        key_id, secret = (credential.id, credential.secret) if credential else ("", "")
+        if key_id not in self._known and self._guesses.is_spent(request.address):
+            # It may be good, and whoever guesses at the same address, behind the same proxy
+            # perhaps, must not lock it out. But guesses are looked up one after the other.
+            async with self._one_guess:
+                access = await self._access(key_id, now)
+        else:
+            access = await self._access(key_id, now)
         if not account.admits(access, secret, now) or access is None:
             self._guesses.refuse_spent(request.address)
             self._guesses.note_wrong(request.address)
             raise ProblemError(problem("unauthenticated"), _challenge(b"invalid_token"))
         key = access.key
         self._used.add(key.id)
-        tenant = named_tenant(request.headers) if key.tenant is None else key.tenant
+        tenant = await self._named_tenant(request.headers, key.tenant)
         return Caller(tenant, frozenset(key.scopes), f"key {key.id}", access.tenant)
 
-    async def _access(
-        self, credential: Credential | None, address: str, now: int
-    ) -> Access | None:
+    async def _named_tenant(
+        self, headers: Mapping[bytes, bytes], own: str | None = None
+    ) -> str | None:
+        """Whom the caller speaks for: the key's own tenant, or the one that the header names.
+
+        403 where a tenant's key names another tenant, whether there is one of that name or
+        not; 404 where an operator names one that is not there.
+        """
+        named = named_tenant(headers)
+        if own is not None:
+            if named not in (None, own):
+                detail = "Longshore-Tenant names another tenant than the key's own."
+                raise ProblemError(problem("forbidden", detail))
+            return own
+        if named is not None:
+            await self._check_tenant(named)
+        return named
+
+    async def _check_tenant(self, name: str) -> None:
+        """Return if there is a tenant of this name, as far as was known a moment ago."""
+        now = self._clock.now()
+        if now < self._there_until.get(name, 0):
+            return
+        try:
+            await self._engine.get_tenant(name)
+        except TenantNotFoundError:
+            self._there_until.pop(name, None)
+            detail = "Longshore-Tenant names a tenant that does not exist; create it first."
+            raise ProblemError(problem("tenant_not_found", detail)) from None
+        self._there_until[name] = now + _TRUST_US
+        if len(self._there_until) > _MOST_KNOWN:
+            self._there_until.popitem(last=False)
+
+    async def _access(self, key_id: str, now: int) -> Access | None:
         """What the store knows under the key's id, if it was not asked a moment ago."""
-        key_id = credential.id if credential is not None else ""
-        until, access = self._known.get(key_id, (0, None))
-        if now < until:
-            return access
-        if access is None:
-            # Not so one that was good a moment ago: whoever guesses at the same address, behind
-            # the same proxy perhaps, must not lock it out.
-            self._guesses.refuse_spent(address)
+        known = self._known.get(key_id)
+        if known is not None and now < known[0]:
+            return known[1]
         access = await self._engine.find_access(key_id) if key_id else None
         # Ids that nobody has could be made up without end.
-        if access is not None:
+        if access is None:
+            self._known.pop(key_id, None)
+        else:
             self._known[key_id] = (now + _TRUST_US, access)
             if len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
         return access
 
-    async def _has_no_keys(self) -> bool:
+    async def _is_open(self) -> bool:
+        """Whether there never was a key, as of half a second ago or later."""
+        if self._had_keys:
+            return False
         now = self._clock.now()
-        if self._looked_at is None or now - self._looked_at > _TRUST_US:
-            self._is_open = not await self._engine.keys()
+        # A clock that was set back must not make an old answer last.
+        if self._looked_at is None or not 0 <= now - self._looked_at <= _KEYLESS_US:
+            self._had_keys = await self._engine.had_keys()
             self._looked_at = now
-        return self._is_open
+        return not self._had_keys
 
 
 def named_tenant(headers: Mapping[bytes, bytes]) -> str | None:
@@ -149,6 +218,13 @@ def _refuse_pages(request: Request) -> None:
     is_foreign = is_foreign or headers.get(b"sec-fetch-site", b"none") not in _OWN
     if is_foreign and not request.is_page_welcome:
         raise ProblemError(problem("cross_site"))
+
+
+def _refuse_forwarded(request: Request) -> None:
+    """Refuse what a proxy on this machine passes on: it comes from anywhere."""
+    for name in request.headers:
+        if name in _FORWARDED or name.startswith(_FORWARDED_ALSO):
+            raise ProblemError(problem("forwarded"))
 
 
 def _presented(headers: Mapping[bytes, bytes]) -> Credential | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from longshore.api.caps import QueueNames
 from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
 from longshore.api.submissions import Submissions
@@ -33,6 +34,7 @@ class Service:
     overview: Overview = field(init=False)
     hub: Hub = field(init=False)
     submissions: Submissions = field(init=False)
+    queue_names: QueueNames = field(init=False)
     tells_who: bool = False
     """Whether the first event of a job says who submitted it."""
     document: Callable[[], bytes] = bytes
@@ -44,6 +46,7 @@ class Service:
         self.metrics = metrics_of(self.engine)
         self.overview = Overview(self.engine)
         self.submissions = Submissions(self.engine, self.clock)
+        self.queue_names = QueueNames(self.engine)
         settings = self.settings
         self.hub = Hub(
             self.engine, most=settings.max_streams, most_each=settings.max_tenant_streams

@@ -34,6 +34,7 @@ class ApiServer:
     def __init__(self, service: Service, *, is_local: bool) -> None:
         settings = service.settings
         self._service = service
+        self._listening: socket.socket | None = None
         self.application = Application(
             service, is_local=is_local, routes=routes_of(settings.only)
         )
@@ -56,17 +57,22 @@ class ApiServer:
     async def run(
         self, listening: socket.socket, *, on_ready: Callable[[], None] = lambda: None
     ) -> None:
-        """Serve until `drain` or `stop_now`, and then until what is under way is answered."""
+        """Serve until `drain` or `stop_now`, and then until what is under way is answered.
+
+        Draining closes the socket, so that connections are refused; `hand_over` does not.
+        """
+        self._listening = listening
         self._server.on_ready = on_ready
         connections = self._server.server_state.connections
         beats = [
             Beat("connections", guard.Lookout(connections).tick),
             Beat("keys", self.application.admission.note_uses),
+            Beat("streams", self.application.end_revoked_streams),
             Beat("submissions", self._service.submissions.tick),
         ]
         tasks = [asyncio.create_task(beat.run()) for beat in beats]
         try:
-            await self._server.serve(sockets=[listening])
+            await self._server.serve(sockets=[listening.dup()])
         finally:
             for beat in beats:
                 beat.stop()
@@ -84,14 +90,24 @@ class ApiServer:
 
         What only waits is answered now: it would hold us up, and can wait somewhere else.
         """
+        self._stop_listening()
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Drain, and leave the socket open: connections wait there for who serves it next."""
         self._service.leave()
         self._server.should_exit = True
 
     def stop_now(self) -> None:
         """Go."""
+        self._stop_listening()
         self._service.leave()
         self._server.should_exit = True
         self._server.force_exit = True
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
 
 
 class _Uvicorn(uvicorn.Server):

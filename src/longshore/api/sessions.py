@@ -268,7 +268,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         is_fleetwide=True,
         parameters=SessionPath,
     ),
-    _route("exchange", exchange, ExchangeAnswer, ExchangeBody, "exchange_order"),
+    _route(
+        "exchange", exchange, ExchangeAnswer, ExchangeBody, "exchange_order", "queue_not_opened"
+    ),
     _route("renew", renew, RenewAnswer, RenewBody),
     _route("wait", wait, None, WaitBody),
     _route("keep", keep, RenewAnswer),

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["ApiSettings"]
+__all__ = ["RESERVED", "ApiSettings"]
+
+RESERVED = 16
+"""Connections and requests beyond their bounds that health checks have for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +32,24 @@ class ApiSettings:
     many times more as it may be larger."""
     max_header_bytes: int = 16 << 10
     """A request whose head is larger is refused (431)."""
+    max_connections: int = 16_384
+    """Connections that one process keeps open, those of streams and of waiting workers too,
+    but never more than its limit of open files allows; past this it answers 503 with
+    Retry-After and closes. A few more are taken for the health routes alone."""
     max_requests: int = 1_000
     """Requests that one process serves at once; past this it answers 503 with Retry-After."""
+    max_inflight_bytes: int = 64 << 20
+    """Bytes of request bodies that one process holds at once, from when a body is announced or
+    arrives until its request is answered; past this it answers 503 with Retry-After. A body
+    that is alone is always taken."""
+    max_tenant_inflight_bytes: int = 32 << 20
+    """The same of one tenant, or of one operator's key."""
     max_streams: int = 1_000
     """Streams of events that one process keeps open; past this it answers 503."""
     max_tenant_streams: int = 100
     """The same of one tenant, or of one operator's key; past this it answers 429."""
     stream_timeout: timedelta = timedelta(minutes=15)
-    """A stream ends after this time; its client comes back, and its key is looked at again."""
+    """A stream ends after this time; its client comes back."""
     header_timeout: timedelta = timedelta(seconds=10)
     """A request's head has to arrive within this time of its first byte."""
     body_timeout: timedelta = timedelta(seconds=30)

@@ -138,9 +138,10 @@ def _names(asked: str | None) -> frozenset[str] | None:
 
 
 async def _listen(service: Service, caller: Caller, wish: Wish) -> Listener:
-    who = caller.name if caller.tenant is None else f"tenant {caller.tenant}"
     try:
-        return await service.hub.listen(who, wish)
+        account = caller.account
+        most = account.max_streams if account is not None else None
+        return await service.hub.listen(caller.owner, wish, most=most)
     except TooManyListenersError as error:
         found = problem("quota_exceeded", policies=["streams"])
         if not error.is_own:

@@ -22,7 +22,7 @@ from longshore.api.problems import Flaw, ProblemError, invalid, problem
 from longshore.api.service import Service
 from longshore.core import codec, submission
 from longshore.core.backoff import LONGEST_US
-from longshore.core.job import NewJob, UniqueUntil
+from longshore.core.job import CheckedJob, NewJob, UniqueUntil
 from longshore.errors import SubmitError
 from longshore.runtime.acting import ACTOR
 
@@ -88,7 +88,7 @@ def new_job(
         raise invalid("/unique", "cannot stand beside `unique_key`")
     timeout = body.timeout_seconds
     payload = _packed(body.payload, service.settings.max_body_bytes)
-    job = NewJob(
+    job = CheckedJob(
         id=service.ids.make(),
         type=body.type,
         payload=payload,
@@ -108,7 +108,7 @@ def new_job(
         by=ACTOR.get() if service.tells_who else None,
     )
     try:
-        submission.validate(job)
+        submission.validate_fields(job)
     except SubmitError as error:
         raise ProblemError(problem("invalid", errors=[_said(str(error))])) from None
     if job.idempotency_key is None:

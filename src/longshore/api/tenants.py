@@ -7,11 +7,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from longshore import tenancy
+from longshore.api import caps
 from longshore.api.fields import Name, instant, moment
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
-from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope, Tenant
+from longshore.core.account import CAPS, DEFAULT_TENANT, ApiKey, Scope, Tenant
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
 from longshore.core.fair import HEAVIEST
 from longshore.errors import ConfigError
@@ -23,6 +24,13 @@ _DAY_S = 86_400
 Rate = Annotated[float, Meta(ge=LOWEST_RATE, le=HIGHEST_RATE)]
 Burst = Annotated[int, Meta(ge=1, le=LARGEST_BURST)]
 Weight = Annotated[int, Meta(ge=1, le=HEAVIEST)]
+Queues = Annotated[int, Meta(ge=0, le=CAPS["max_queues"])]
+Schedules = Annotated[int, Meta(ge=0, le=CAPS["max_schedules"])]
+ScheduleRate = Annotated[float, Meta(ge=0, le=CAPS["max_schedule_rate"])]
+Webhooks = Annotated[int, Meta(ge=0, le=CAPS["max_webhooks"])]
+Keys = Annotated[int, Meta(ge=0, le=CAPS["max_keys"])]
+TagsOfJob = Annotated[int, Meta(ge=0, le=CAPS["max_tags"])]
+Streams = Annotated[int, Meta(ge=0, le=CAPS["max_streams"])]
 Label = Annotated[str, Meta(max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
 
 
@@ -58,6 +66,19 @@ class TenantBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Jobs that it may submit at once; null: what its rate brings in a second."""
     weight: Weight = 1
     """Its share of fair queues, against those of others."""
+    max_queues: Queues = 1_000
+    """Queues in which it may have jobs."""
+    max_schedules: Schedules = 1_000
+    max_schedule_rate: ScheduleRate | None = None
+    """Jobs per second that its schedules may fire, all together; null: as its rate has it."""
+    max_webhooks: Webhooks = 100
+    max_keys: Keys = 100
+    """Keys that are good: those that ended do not count."""
+    max_tags: TagsOfJob = 32
+    """Tags of one job."""
+    max_streams: Streams | None = None
+    """Streams of events that one API process keeps open for it; null: as the setting
+    `api.max_tenant_streams` has it, which is never exceeded."""
 
 
 class TenantPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +90,13 @@ class TenantPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     burst: Burst | UnsetType | None = UNSET
     weight: Weight | UnsetType = UNSET
     """Its share of fair queues; claims heed it at once."""
+    max_queues: Queues | UnsetType = UNSET
+    max_schedules: Schedules | UnsetType = UNSET
+    max_schedule_rate: ScheduleRate | UnsetType | None = UNSET
+    max_webhooks: Webhooks | UnsetType = UNSET
+    max_keys: Keys | UnsetType = UNSET
+    max_tags: TagsOfJob | UnsetType = UNSET
+    max_streams: Streams | UnsetType | None = UNSET
 
 
 class KeyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +128,13 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     burst: int | None
     weight: int
     """Its share of fair queues, against those of others."""
+    max_queues: int
+    max_schedules: int
+    max_schedule_rate: float | None
+    max_webhooks: int
+    max_keys: int
+    max_tags: int
+    max_streams: int | None
     created_at: datetime
 
 
@@ -157,6 +192,13 @@ async def create_tenant(call: Call[Nothing, Nothing, TenantBody]) -> Answer:
             rate=body.rate,
             burst=body.burst,
             weight=body.weight,
+            max_queues=body.max_queues,
+            max_schedules=body.max_schedules,
+            max_schedule_rate=body.max_schedule_rate,
+            max_webhooks=body.max_webhooks,
+            max_keys=body.max_keys,
+            max_tags=body.max_tags,
+            max_streams=body.max_streams,
         )
     )
     engine = call.service.engine
@@ -202,6 +244,7 @@ async def list_keys(call: Call[Nothing, KeyQuery, Nothing]) -> Answer:
 async def create_key(call: Call[Nothing, Nothing, KeyBody]) -> Answer:
     """Make an API key. The answer is the only place where it is ever shown."""
     body, lifetime = call.body, call.body.lifetime_seconds
+    await caps.check_key(call.service.engine, body.tenant)
     try:
         minted, stored = await tenancy.make_key(
             call.service.engine,
@@ -242,6 +285,13 @@ def _tenant(it: Tenant) -> TenantView:
         rate=it.rate,
         burst=it.burst,
         weight=it.weight,
+        max_queues=it.max_queues,
+        max_schedules=it.max_schedules,
+        max_schedule_rate=it.max_schedule_rate,
+        max_webhooks=it.max_webhooks,
+        max_keys=it.max_keys,
+        max_tags=it.max_tags,
+        max_streams=it.max_streams,
         created_at=instant(it.created_at),
     )
 
@@ -333,7 +383,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.ADMIN,
         is_fleetwide=True,
         body=KeyBody,
-        problems=("tenant_not_found",),
+        problems=("tenant_not_found", "cap_reached"),
         answers={201: MintedView},
     ),
     Route(

@@ -268,6 +268,6 @@ def _json(raw: bytes | None) -> msgspec.Raw:
         return _NULL
     try:
         return msgspec.Raw(msgspec.json.format(raw, indent=-1))
-    except msgspec.DecodeError:
-        # An engine keeps whatever bytes it was handed; a list must survive them.
+    except (msgspec.DecodeError, RecursionError):
+        # Whatever a store holds, from an older version or another program: a list survives it.
         return msgspec.Raw(encode(raw.decode(errors="replace")))

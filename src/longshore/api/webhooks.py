@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from longshore import webhooks
+from longshore.api import caps
 from longshore.api.fields import JobIdText, Limit, Name, Seconds, instant, moment
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
@@ -158,6 +159,7 @@ async def create(call: Call[Nothing, Nothing, WebhookBody]) -> Answer:
     The answer holds the secret to check signatures with. It is not shown again.
     """
     body = call.body
+    await caps.check_webhook(call.service.engine, call.caller.account)
     try:
         secret, made = await webhooks.create(
             call.service.engine,
@@ -268,6 +270,10 @@ async def _endpoint(call: Call[Any, Any, Any], endpoint_id: str) -> Endpoint:
     return await call.service.engine.get_webhook(endpoint_id, tenant=call.caller.tenant)
 
 
+def _one(_: object) -> int:
+    return 1
+
+
 def _said(error: ConfigError) -> str:
     """What the core complains of, without what was sent."""
     return str(error).partition(" '")[0]
@@ -332,7 +338,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         create,
         body=WebhookBody,
         answers={201: NewWebhook},
-        problems=("tenant_not_found",),
+        problems=("tenant_not_found", "cap_reached"),
     ),
     _route("GET", "", "listWebhooks", find, answers={200: WebhookList}),
     _route(
@@ -377,6 +383,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         test,
         parameters=WebhookPath,
         answers={202: Begun},
+        jobs=_one,
     ),
     _route(
         "GET",
@@ -395,6 +402,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         replay,
         parameters=DeliveryPath,
         answers={202: Begun},
+        jobs=_one,
         problems=("job_not_found", "illegal_transition"),
     ),
 )

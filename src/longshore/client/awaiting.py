@@ -32,6 +32,7 @@ from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
 from longshore.streaming.telling import JobEvent
 from longshore.wire.following import follow
+from longshore.wire.plain_http import PlainHttpGuard
 from longshore.wire.streams import Trail
 
 __all__ = ["Client"]
@@ -53,13 +54,21 @@ class Client:
         key: str | None = None,
         tenant: str | None = None,
         timeout: float = 30.0,
+        plain_http: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`tenant` is for an operator's key, which may speak for any of them."""
+        """`tenant` is for an operator's key, which may speak for any of them.
+
+        Over `http://` a key is sent to a public address only with `plain_http`: everyone on
+        the way can read it.
+        """
         self._url = retrying.place_of(url)
         self._timeout = timeout
+        guard = PlainHttpGuard(self._url, has_key=bool(key), is_allowed=plain_http)
         self._http = httpx.AsyncClient(
-            **retrying.connection(self._url, key, tenant, timeout), transport=transport
+            **retrying.connection(self._url, key, tenant, timeout),
+            event_hooks={"request": [guard.check]},
+            transport=transport,
         )
 
     async def __aenter__(self) -> Self:

@@ -31,6 +31,7 @@ from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
 from longshore.streaming.telling import JobEvent
 from longshore.wire.following import follow_blocking
+from longshore.wire.plain_http import PlainHttpGuard
 
 __all__ = ["SyncClient"]
 
@@ -51,13 +52,21 @@ class SyncClient:
         key: str | None = None,
         tenant: str | None = None,
         timeout: float = 30.0,
+        plain_http: bool = False,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`tenant` is for an operator's key, which may speak for any of them."""
+        """`tenant` is for an operator's key, which may speak for any of them.
+
+        Over `http://` a key is sent to a public address only with `plain_http`: everyone on
+        the way can read it.
+        """
         self._url = retrying.place_of(url)
         self._timeout = timeout
+        guard = PlainHttpGuard(self._url, has_key=bool(key), is_allowed=plain_http)
         self._http = httpx.Client(
-            **retrying.connection(self._url, key, tenant, timeout), transport=transport
+            **retrying.connection(self._url, key, tenant, timeout),
+            event_hooks={"request": [guard.check_blocking]},
+            transport=transport,
         )
 
     def __enter__(self) -> Self:

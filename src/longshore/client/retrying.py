@@ -34,7 +34,7 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _TURNED_AWAY = frozenset(
-    {"overloaded", "quota_exceeded", "queue_full", "idempotency_in_flight"}
+    {"overloaded", "body_budget", "quota_exceeded", "queue_full", "idempotency_in_flight"}
 )
 """Problems of requests of which nothing was stored: sending them again is never twice."""
 _PASSING = frozenset({429, 502, 503, 504})

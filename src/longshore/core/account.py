@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from longshore.core.bucket import Limit
 from longshore.core.fair import HEAVIEST
-from longshore.core.submission import fault_of_name
+from longshore.core.submission import MOST_TAGS, fault_of_name
 from longshore.errors import ConfigError, KeyEndedError
 
 __all__ = [
     "ALPHABET",
+    "CAPS",
     "DEFAULT_TENANT",
     "ID_LENGTH",
     "KEY_PATTERN",
@@ -64,6 +65,17 @@ KEY_PATTERN = (
 USE_NOTED_US = 60_000_000
 """Of the uses of a key, one in so long is noted."""
 
+CAPS = {
+    "max_queues": 1_000_000,
+    "max_schedules": 1_000_000,
+    "max_schedule_rate": 1_000_000,
+    "max_webhooks": 100_000,
+    "max_keys": 100_000,
+    "max_tags": MOST_TAGS,
+    "max_streams": 1_000_000,
+}
+"""The caps of a tenant, and the largest that each of them may be."""
+
 _LONGEST_LABEL = 200
 _SHAPE = re.compile(KEY_PATTERN)
 _NOBODY = bytes(32)
@@ -101,6 +113,19 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that it may submit at once; None: what its rate brings in a second."""
     weight: int = 1
     """Its share of fair queues, against those of others."""
+    max_queues: int = 1_000
+    """Queues in which it may have jobs."""
+    max_schedules: int = 1_000
+    max_schedule_rate: float | None = None
+    """Jobs per second that its schedules may fire, all together; None: as its rate has it."""
+    max_webhooks: int = 100
+    max_keys: int = 100
+    """Keys that are good: those that ended do not count."""
+    max_tags: int = MOST_TAGS
+    """Tags of one job."""
+    max_streams: int | None = None
+    """Streams of events that one API process keeps open for it; None: as the setting
+    `api.max_tenant_streams` has it, which is never exceeded."""
     created_at: int = 0
     """0 for the tenant `default`, which was always there."""
 
@@ -111,6 +136,11 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
             return None
         usual = max(math.ceil(self.rate), 1)
         return Limit(self.rate, usual if self.burst is None else self.burst)
+
+    @property
+    def most_fired(self) -> float | None:
+        """Jobs per second that its schedules may fire; None: as many as they like."""
+        return self.rate if self.max_schedule_rate is None else self.max_schedule_rate
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +252,10 @@ def validate_tenant(tenant: Tenant) -> None:
         raise ConfigError(
             f"tenant {tenant.name!r}: a weight is a whole number from 1 to {HEAVIEST}"
         )
+    for field, most in CAPS.items():
+        value = getattr(tenant, field)
+        if value is not None and not 0 <= value <= most:
+            raise ConfigError(f"tenant {tenant.name!r}: {field} is a number from 0 to {most}")
     if tenant.rate is not None:
         Limit(tenant.rate, 1 if tenant.burst is None else tenant.burst).validate()
 

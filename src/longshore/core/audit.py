@@ -38,7 +38,7 @@ __all__ = [
 
 PRUNE = "audit.prune"
 """What the log says of itself when its old end was cut off."""
-RETENTION = "retention"
+_DAY_US = 86_400_000_000
 
 _pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
@@ -161,10 +161,13 @@ def append(head: Mark, entries: Sequence[Entry]) -> list[Entry]:
     return chained
 
 
-def cut(anchor: Mark, *, at: int) -> Entry:
-    """What the log says of its cut: a log without its old end and without this is forged."""
-    facts = {"through": anchor.number, "hash": anchor.hash.hex()}
-    return Entry(0, at, Kind.ACTION, "", RETENTION, PRUNE, str(anchor.number), _json(facts))
+def cut(anchor: Mark, *, at: int, before: int, actor: str) -> Entry:
+    """The entry that records a pruning of the log: who cut off what, up to which time.
+
+    A log without its old end and without this entry is forged.
+    """
+    facts = _Cut(anchor.number, anchor.hash.hex(), before)
+    return Entry(0, at, Kind.ACTION, "", actor, PRUNE, str(anchor.number), _json(facts))
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -178,13 +181,33 @@ class Fault(msgspec.Struct, frozen=True):
 class Verifier:
     """Reads a log from its old end to its head, and says where it is wrong."""
 
-    def __init__(self, standing: Standing, known: Iterable[Mark] = ()) -> None:
-        """`known` are heads that somebody noted earlier: the log has to go through them."""
+    def __init__(
+        self, standing: Standing, known: Iterable[Mark] = (), *, keep: int | None = None
+    ) -> None:
+        """`known` are heads that somebody noted earlier: the log has to go through them.
+
+        `keep` is how long entries are kept, in microseconds: a log whose beginning was cut
+        off sooner has lost entries that should still be there.
+        """
         self._standing = standing
-        self._known = {mark.number: mark.hash for mark in known}
+        self._keep = keep
+        self._known: dict[int, set[bytes]] = {}
+        for mark in known:
+            self._known.setdefault(mark.number, set()).add(mark.hash)
         self._last = standing.anchor
-        self._cut: Mark | None = None
+        self._cut: Entry | None = None
         self.count = 0
+
+    @property
+    def not_compared(self) -> list[Mark]:
+        """Noted heads that are older than the log's beginning: nothing is left to compare."""
+        begin = self._standing.anchor.number
+        return [
+            Mark(number, one)
+            for number, hashes in sorted(self._known.items())
+            for one in sorted(hashes)
+            if 0 < number < begin
+        ]
 
     @property
     def last(self) -> Mark:
@@ -198,7 +221,7 @@ class Verifier:
             if fault is not None:
                 return fault
             if entry.action == PRUNE and entry.kind is Kind.ACTION:
-                self._cut = _anchor_of(entry)
+                self._cut = entry
             self._last = Mark(entry.number, entry.hash)
             self.count += 1
         return None
@@ -211,14 +234,31 @@ class Verifier:
             return Fault(after, f"entries {after} to {head.number} are missing at the end")
         if self._last != head:
             return Fault(head.number, "the log's own head is another one")
-        if anchor != GENESIS and self._cut != anchor:
-            return Fault(anchor.number, "nothing tells of the cut that the log begins with")
+        if anchor != GENESIS and (fault := self._fault_of_cut(anchor)):
+            return fault
         for number, known in sorted(self._known.items()):
             if number > head.number:
                 return Fault(head.number + 1, f"the log once went on to entry {number}")
-            if number == anchor.number and known != anchor.hash:
+            if number == anchor.number and known != {anchor.hash}:
                 return Fault(number, "the log before its beginning was another one")
+            if number == 0 and known != {GENESIS.hash}:
+                return Fault(0, "no log begins with this head")
         return None
+
+    def _fault_of_cut(self, anchor: Mark) -> Fault | None:
+        made = None if self._cut is None else _read_cut(self._cut)
+        if self._cut is None or made is None or made.anchor != anchor:
+            return Fault(anchor.number, "nothing tells of the cut that the log begins with")
+        if self._keep is None or made.before is None:
+            return None
+        kept = self._cut.at - made.before
+        if kept >= self._keep:
+            return None
+        words = (
+            f"entries up to this one should still be there: {self._cut.actor} cut them off"
+            f" after {kept / _DAY_US:g} days, and {self._keep / _DAY_US:g} are kept"
+        )
+        return Fault(anchor.number, words)
 
     def _fault(self, entry: Entry) -> Fault | None:
         expected = self._last.number + 1
@@ -228,22 +268,29 @@ class Verifier:
             return Fault(min(expected, entry.number), what)
         if entry.hash != _digest(self._last.hash, entry):
             return Fault(entry.number, "it was changed, or does not follow the one before")
-        if self._known.get(entry.number, entry.hash) != entry.hash:
+        if self._known.get(entry.number, {entry.hash}) != {entry.hash}:
             return Fault(entry.number, "the log was another one when this head was noted")
         return None
 
 
-def _anchor_of(entry: Entry) -> Mark | None:
-    try:
-        facts = msgspec.json.decode(entry.body, type=_Cut)
-        return Mark(facts.through, bytes.fromhex(facts.hash))
-    except ValueError:
-        return None
-
-
-class _Cut(msgspec.Struct):
+class _Cut(msgspec.Struct, frozen=True):
     through: int
     hash: str
+    before: int | None = None
+    """Everything up to this time was to be cut off."""
+
+    @property
+    def anchor(self) -> Mark:
+        return Mark(self.through, bytes.fromhex(self.hash))
+
+
+def _read_cut(entry: Entry) -> _Cut | None:
+    try:
+        made = msgspec.json.decode(entry.body, type=_Cut)
+        bytes.fromhex(made.hash)
+    except ValueError:
+        return None
+    return made
 
 
 def _digest(previous: bytes, it: Entry) -> bytes:

@@ -26,6 +26,7 @@ __all__ = [
     "look_in",
     "observe",
     "parked",
+    "reset",
     "room",
     "rules",
     "shown",
@@ -194,6 +195,11 @@ def shown(
         it = waking(standings.get(one.type, Standing()), now)
         found.append(replace(one, phase=it.phase, since=it.since, until=it.until))
     return found
+
+
+def reset(standing: Standing, now: int) -> Standing:
+    """Closed, with nothing counted. A breaker that was closed already is so since then."""
+    return Standing(since=standing.since if standing.phase is Phase.CLOSED else now)
 
 
 def parked(jobs: Iterable[Job], standings: Mapping[str, Standing]) -> list[Job]:

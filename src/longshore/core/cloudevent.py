@@ -1,11 +1,10 @@
 """Events as CloudEvents 1.0: the same event has the same attributes at every delivery."""
 
-from datetime import UTC, datetime, timedelta
-
 import msgspec
 
 from longshore.core import ids
 from longshore.core.event import Event
+from longshore.core.instant import moment
 
 __all__ = [
     "CONTENT_TYPE",
@@ -22,7 +21,6 @@ SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/json"
 PREFIX = "dev.longshore."
 _VERSION = ".v1"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = bytes(16)
 
 _encode = msgspec.json.Encoder().encode
@@ -48,8 +46,7 @@ def sequence(event: Event) -> str:
 
 def time(at: int) -> str:
     """The moment as RFC 3339 has it."""
-    moment = _EPOCH + timedelta(microseconds=at)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def data(event: Event) -> bytes:

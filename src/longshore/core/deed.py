@@ -138,7 +138,7 @@ RECORDED: dict[str, _Maker] = {
     "cancel": _jobs("job.cancel", "reason"),
     "replay": _jobs("job.replay"),
     "retry_now": _jobs("job.retry"),
-    "purge": _jobs("job.purge", "who"),
+    "purge": _jobs("job.purge"),
     "pause": _pause("pause"),
     "resume": _pause("resume"),
     "quiet": _named("worker.drain", "token"),

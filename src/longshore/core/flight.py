@@ -1,10 +1,12 @@
-"""What becomes of the jobs of a worker that died, by what its flight record tells.
+"""What becomes of the jobs of a worker that died, or that outlived its session.
+
+Of one that died its flight record tells.
 
 The record is the worker's own account, kept outside of it: which handlers had started, which
 had ended and how. Whatever it does not tell for sure counts as running.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +16,7 @@ from longshore.core.answer import Reference
 from longshore.core.job import Held, Settlement
 from longshore.core.poison import death_beside
 
-__all__ = ["Trace", "aftermath"]
+__all__ = ["Trace", "aftermath", "outlived"]
 
 _SECOND = 1_000_000
 
@@ -70,6 +72,29 @@ def aftermath(
     return [
         interrupted.get((job.handle, job.delivery)) or _over(job, trace_of(job)) for job in held
     ]
+
+
+def outlived(
+    held: Sequence[Held],
+    decided: Sequence[Settlement],
+    *,
+    stopped: Mapping[Reference, int],
+) -> list[Settlement]:
+    """How a worker settles everything that its session still held after its lease was over.
+
+    Nobody else can have run these jobs, since the session still held them. So what had ended
+    under the lease (`decided`) ends as it was decided then. All else is given back, uncharged
+    and without a crash: what had not started, and what the worker stopped because it could not
+    renew. `stopped` tells when each of those had started, on the engine's clock; none of their
+    handlers may still run.
+    """
+    ended = {(one.handle, one.delivery): one for one in decided}
+
+    def settlement_of(job: Held) -> Settlement:
+        reference = (job.handle, job.delivery)
+        return ended.get(reference) or settle.released(job, started_at=stopped.get(reference))
+
+    return [settlement_of(job) for job in held]
 
 
 def _over(job: Held, trace: Trace | None) -> Settlement:

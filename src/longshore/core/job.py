@@ -13,6 +13,7 @@ from longshore.core.state import State, Verb
 
 __all__ = [
     "Attempt",
+    "CheckedJob",
     "Claim",
     "Death",
     "Failure",
@@ -71,6 +72,14 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     by: str | None = None
     """Who submitted it, if its first event shall say so."""
+
+
+class CheckedJob(NewJob, frozen=True, kw_only=True, gc=False):
+    """A job whose fields and payload passed `core.submission.validate` where it was made.
+
+    `core.submission.check` looks at every job that is not one of these. Only the SDK's options
+    and the HTTP API's documents make them; what comes over a wire is decoded as a NewJob.
+    """
 
 
 class Verdict(StrEnum):

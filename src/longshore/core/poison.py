@@ -66,8 +66,13 @@ def must_be_tried(claim: Claim, max_crashes: int) -> bool:
 
 
 def is_convicted(history: Sequence[Attempt]) -> bool:
-    """Whether the last two workers that ran the job died of it: each ran nothing else."""
-    ran = [one for one in history if one.started_at is not None][-_IN_A_ROW:]
+    """Whether the last two workers that ran the job died of it: each ran nothing else.
+
+    A run that was given back before its end, because its worker drained or because a child
+    process turned out to be the wrong place for it, says nothing either way.
+    """
+    ended = [one for one in history if one.outcome != "released"]
+    ran = [one for one in ended if one.started_at is not None][-_IN_A_ROW:]
     return len(ran) == _IN_A_ROW and all(map(_died_alone, ran))
 
 

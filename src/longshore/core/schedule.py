@@ -12,11 +12,12 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from longshore.core import cron, occasion
+from longshore.core import cron, occasion, submission
 from longshore.core.backoff import LONGEST_US
+from longshore.core.instant import LATEST_US
 from longshore.core.job import DEFAULT_TIMEOUT_US, JobId, NewJob
-from longshore.core.rank import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from longshore.errors import ConfigError
+from longshore.core.submission import MOST_TAGS
+from longshore.errors import ConfigError, PayloadError, SubmitError
 
 __all__ = [
     "PUNCTUAL_US",
@@ -28,10 +29,12 @@ __all__ = [
     "Overlap",
     "Schedule",
     "Shot",
+    "check_firing",
     "decide",
     "declared",
     "due_times",
     "extra_job",
+    "firing_rate",
     "next_due",
     "preview",
     "quirk",
@@ -47,9 +50,13 @@ PUNCTUAL_US = 60 * _SECOND
 """A due time up to this old is late, not missed: `skip` still fires it, if it is the latest."""
 
 _LONGEST_NAME = 200
-_MOST_ATTEMPTS = 25
 _MOST_CAUGHT_UP = 1_000
 _MOST_PREVIEWED = 1_000
+_MEASURED = 120
+"""Due times by which the rate of a cron expression is judged."""
+_FIRED_TAGS = 2
+"""That `core.occasion` gives a fired job besides the schedule's own."""
+_NOBODY = JobId(bytes(16))
 _LONGEST_JITTER_US = 86_400 * _SECOND
 
 
@@ -133,13 +140,24 @@ def validate(schedule: Schedule) -> None:
         raise ConfigError(f"{where}: a name has 1 to {_LONGEST_NAME} printable characters")
     if not schedule.type:
         raise ConfigError(f"{where}: name the task type it submits")
+    if len(schedule.tags) > MOST_TAGS - _FIRED_TAGS:
+        raise ConfigError(f"{where}: it has up to {MOST_TAGS - _FIRED_TAGS} tags of its own")
     for what, value, least, most in _bounds(schedule):
         if not least <= value <= most:
             raise ConfigError(f"{where}: {what} must be {least} to {most}, not {value}")
     try:
         _validate_times(schedule)
-    except ConfigError as error:
+        submission.validate(extra_job(schedule, _NOBODY))
+    except (ConfigError, SubmitError, PayloadError) as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def check_firing(firing: Firing) -> None:
+    """Return if what the firing stores may be stored, else SubmitError or PayloadError."""
+    submission.check(firing.jobs)
+    for what, value in (("next due time", firing.next_due), ("due time", firing.expected)):
+        if value is not None and not 0 <= value <= LATEST_US:
+            raise SubmitError(f"schedule {firing.name!r:.80}: {what} is not from 1970 to 9999")
 
 
 def next_due(schedule: Schedule, after: int) -> int | None:
@@ -155,6 +173,14 @@ def next_due(schedule: Schedule, after: int) -> int | None:
 def preview(schedule: Schedule, after: int, count: int) -> list[int]:
     """The first `count` due times later than `after`."""
     return list(islice(_grid(schedule, after), min(count, _MOST_PREVIEWED)))
+
+
+def firing_rate(schedule: Schedule, now: int) -> float:
+    """Jobs per second that it fires, on average of the due times that come next."""
+    if schedule.every is not None:
+        return _SECOND / schedule.every
+    times = preview(schedule, now, _MEASURED)
+    return (len(times) - 1) * _SECOND / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 
 def quirk(schedule: Schedule, due: int) -> cron.Quirk | None:
@@ -233,14 +259,19 @@ def _validate_times(schedule: Schedule) -> None:
 
 
 def _bounds(schedule: Schedule) -> Iterator[tuple[str, int, int, int]]:
-    yield "priority", schedule.priority, HIGHEST_PRIORITY, LOWEST_PRIORITY
-    yield "max attempts", schedule.max_attempts, 1, _MOST_ATTEMPTS
     yield "catch-up limit", schedule.catch_up_limit, 1, _MOST_CAUGHT_UP
     yield "jitter in microseconds", schedule.jitter, 0, _LONGEST_JITTER_US
     if schedule.every is not None:
         yield "interval in microseconds", schedule.every, SHORTEST_EVERY_US, LONGEST_US
     if schedule.timeout is not None:
         yield "timeout in microseconds", schedule.timeout, 1, LONGEST_US
+    for what, value in (
+        ("anchor", schedule.anchor),
+        ("next due time", schedule.next_due),
+        ("last due time", schedule.last_due),
+    ):
+        if value is not None:
+            yield f"{what} in microseconds since 1970", value, 0, LATEST_US
 
 
 def _times(schedule: Schedule) -> tuple[str | int | None, ...]:

@@ -5,7 +5,15 @@ import msgspec
 from longshore.core.job import Job
 from longshore.core.state import State
 
-__all__ = ["JobFilter", "Losses", "Page", "Pause", "QueueCounts", "SessionView"]
+__all__ = [
+    "BrokenRecord",
+    "JobFilter",
+    "Losses",
+    "Page",
+    "Pause",
+    "QueueCounts",
+    "SessionView",
+]
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +31,16 @@ class Page(msgspec.Struct, frozen=True):
 
     jobs: list[Job]
     cursor: str | None
+
+
+class BrokenRecord(msgspec.Struct, frozen=True):
+    """A stored record that cannot be decoded, and is left out of what is read."""
+
+    kind: str
+    """schedule, queue, breaker, tenant or webhook."""
+    name: str
+    tenant: str | None
+    problem: str
 
 
 class Pause(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from longshore.core import ids
 from longshore.core.event import EXPENDABLE, Event, Name
+from longshore.core.instant import moment
 from longshore.core.submission import LONGEST_NAME, fault_of_name
 from longshore.errors import ConfigError
 
@@ -70,7 +71,6 @@ _ID = re.compile(r"wh_[0-9a-f]{24}")
 _LONGEST_URL = 2_000
 _MOST_FILTERS = 50
 _SECRETS = 5
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = bytes(16)
 _encode = msgspec.json.Encoder().encode
 
@@ -252,7 +252,7 @@ def refused_delay(refusals: int, chance: float) -> timedelta:
 
 
 def _document(name: str, at: int, data: dict[str, object]) -> dict[str, object]:
-    return {"type": name, "timestamp": _EPOCH + timedelta(microseconds=at), "data": data}
+    return {"type": name, "timestamp": moment(at), "data": data}
 
 
 def _key(text: str) -> bytes:

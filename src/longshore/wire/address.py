@@ -2,7 +2,10 @@
 
 from urllib.parse import quote, urlsplit
 
-__all__ = ["is_service", "keyed"]
+__all__ = ["PLAIN_HTTP", "is_service", "keyed"]
+
+PLAIN_HTTP = "plain_http=on"
+"""The one option of a service's URL."""
 
 
 def is_service(url: str) -> bool:
@@ -10,11 +13,16 @@ def is_service(url: str) -> bool:
     return url.partition(":")[0].lower() in ("http", "https")
 
 
-def keyed(url: str, key: str | None) -> str:
-    """The service's URL with the key in it, unless it has one; other URLs as they are."""
-    if not key or not is_service(url):
+def keyed(url: str, key: str | None, *, plain_http: bool = False) -> str:
+    """The service's URL with the key in it, unless it has one; other URLs as they are.
+
+    `plain_http` lets the key go to a public address in the clear.
+    """
+    if not is_service(url):
         return url
     parts = urlsplit(url)
-    if "@" in parts.netloc:
-        return url
-    return parts._replace(netloc=f"{quote(key, safe='')}@{parts.netloc}").geturl()
+    if key and "@" not in parts.netloc:
+        parts = parts._replace(netloc=f"{quote(key, safe='')}@{parts.netloc}")
+    if plain_http and not parts.query:
+        parts = parts._replace(query=PLAIN_HTTP)
+    return parts.geturl()

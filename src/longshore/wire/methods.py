@@ -27,7 +27,15 @@ from longshore.core.flow import (
 from longshore.core.job import Attempt, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.line import Line
 from longshore.core.schedule import DueSchedule, Firing, Schedule
-from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
+from longshore.core.view import (
+    BrokenRecord,
+    JobFilter,
+    Losses,
+    Page,
+    Pause,
+    QueueCounts,
+    SessionView,
+)
 from longshore.core.webhook import Endpoint
 from longshore.engine import Retention
 from longshore.wire.requests import (
@@ -148,10 +156,9 @@ class OfJobs(Request, frozen=True):
 
 
 class Purge(Request, frozen=True):
-    """Jobs, and who deletes them."""
+    """Jobs to delete. The service says who deletes them, by the key."""
 
     job_ids: Ids
-    who: str
     tenant: str | None = None
 
 
@@ -316,6 +323,7 @@ METHODS = {
         _operate("pause", OfPause, None, fleetwide=True),
         _operate("resume", OfPause, None, fleetwide=True),
         _look("pauses", Empty, list[Pause]),
+        _read("broken_records", Empty, list[BrokenRecord], fleetwide=True),
         _operate("quiet", OfSession, None, fleetwide=True),
         _operate("put_schedule", PutSchedule, bool),
         _read("schedules", OfTenant, list[Schedule]),
@@ -356,6 +364,7 @@ METHODS = {
         _admin("delete_tenant", Named, None),
         _admin("add_key", AddKey, ApiKey, again=True),
         _admin("keys", OfTenant, list[ApiKey], again=True),
+        _admin("had_keys", Empty, bool, again=True),
         _admin("find_access", OfKey, Access | None, again=True),
         _admin("rotate_key", RotateKey, ApiKey),
         _admin("revoke_key", OfKey, ApiKey, again=True),

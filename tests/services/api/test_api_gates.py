@@ -5,8 +5,10 @@ import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from api_steps import asking
 
@@ -15,8 +17,10 @@ from longshore.api.problems import CATALOGUE
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import ROUTES
-from longshore.engine import Engine
+from longshore.core.schedule import Firing, Shot
+from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
+from longshore.testing.factories import a_job, a_schedule
 from longshore.testing.flaky import FlakyEngine
 
 
@@ -181,3 +185,39 @@ async def test_a_store_that_does_not_answer_costs_a_request_its_patience_and_no_
     }
     assert hanging[0].headers["retry-after"] == "1"
     assert well.status_code == 200
+
+
+DEEP = b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+
+
+def _a_schedule(**changes: Any) -> dict[str, Any]:
+    return msgspec.to_builtins(a_schedule(**changes))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("submit", {"jobs": [msgspec.to_builtins(a_job(payload=DEEP))]}),
+        ("submit", {"jobs": [msgspec.to_builtins(a_job(queue="no name"))]}),
+        ("put_schedule", {"schedule": _a_schedule(payload=DEEP)}),
+        ("put_schedule", {"schedule": _a_schedule(next_due=2**61)}),
+        ("put_schedule", {"schedule": _a_schedule(next_due=-(2**61))}),
+        (
+            "fire",
+            {
+                "firing": msgspec.to_builtins(
+                    Firing("s", "default", 1, (Shot(1, a_job(payload=DEEP)),), 2)
+                )
+            },
+        ),
+    ],
+    ids=["deep", "queue", "deep schedule", "late schedule", "early schedule", "fired"],
+)
+async def test_the_engines_own_routes_refuse_what_the_others_refuse(
+    here: httpx.AsyncClient, memory: Engine, path: str, body: dict[str, Any]
+):
+    answer = await here.post(f"/v1/engine/{path}", json=body)
+
+    assert 400 <= answer.status_code < 500, answer.text
+    assert await memory.schedules() == []
+    assert (await memory.find(JobFilter(), limit=1)).jobs == []

@@ -16,7 +16,7 @@ from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
+from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock, SystemClock
 from longshore.runtime.keys import MintedKey, mint
@@ -191,14 +191,61 @@ async def test_an_operator_speaks_for_whom_it_names(public: httpx.AsyncClient, e
 
     await public.post("/v1/jobs", json={"type": "a"}, headers=named)
     await public.post("/v1/jobs", json={"type": "a"}, headers=operator)
-    ignored = await public.post(
-        "/v1/jobs", json={"type": "a"}, headers={**own, "Longshore-Tenant": "other"}
+    same = await public.post(
+        "/v1/jobs", json={"type": "a"}, headers={**own, "Longshore-Tenant": "acme"}
     )
 
     everything = (await public.get("/v1/jobs", headers=operator)).json()["jobs"]
     assert sorted(job["tenant"] for job in everything) == ["acme", "acme", "default"]
     assert len((await public.get("/v1/jobs", headers=named)).json()["jobs"]) == 2
-    assert ignored.json()["tenant"] == "acme"
+    assert same.json()["tenant"] == "acme"
+
+
+@pytest.mark.parametrize("named", ["b", "nobody", "default"])
+async def test_a_key_of_a_tenant_does_not_speak_for_another(
+    public: httpx.AsyncClient, engine: Engine, named: str
+):
+    await engine.put_tenant(Tenant(name="b"))
+    headers = {**bearing(await a_key(engine)), "Longshore-Tenant": named}
+
+    answers = [
+        await public.post("/v1/jobs", json={"type": "a"}, headers=headers),
+        await public.get("/v1/jobs", headers=headers),
+    ]
+
+    # The same whether there is such a tenant or not.
+    assert {(one.status_code, one.json()["code"]) for one in answers} == {(403, "forbidden")}
+    assert {one.json()["detail"] for one in answers} == {
+        "Longshore-Tenant names another tenant than the key's own."
+    }
+    assert (await engine.find(JobFilter(), limit=1)).jobs == []
+
+
+async def test_a_tenant_that_is_not_there_cannot_be_spoken_for(engine: Engine):
+    clock = ManualClock(SystemClock().now())
+    local = Application(Service(engine, clock=clock))
+    nobody = {"Longshore-Tenant": "nobody"}
+    async with asking(local) as client:
+        keyless = await client.post("/v1/jobs", json={"type": "a"}, headers=nobody)
+        operator = bearing(await a_key(engine, *TENANTS, tenant=None))
+        clock.advance(6_000_000)
+        headers = {**operator, **nobody}
+        answers = [
+            keyless,
+            await client.post("/v1/jobs", json={"type": "a"}, headers=headers),
+            await client.get("/v1/jobs", headers=headers),
+        ]
+        await engine.put_tenant(Tenant(name="nobody"))
+        created = await client.post("/v1/jobs", json={"type": "a"}, headers=headers)
+        default = await client.get(
+            "/v1/jobs", headers={**operator, "Longshore-Tenant": "default"}
+        )
+
+    assert {(one.status_code, one.json()["code"]) for one in answers} == {
+        (404, "tenant_not_found")
+    }
+    assert (created.status_code, default.status_code) == (201, 200)
+    assert [one.tenant for one in (await engine.find(JobFilter(), limit=9)).jobs] == ["nobody"]
 
 
 async def test_without_keys_this_machine_may_ask_and_with_the_first_key_no_longer(
@@ -251,6 +298,31 @@ async def test_an_address_that_guesses_keys_has_to_wait_and_others_do_not(memory
     assert 1 <= int(guesses[-1].headers["retry-after"]) <= 6
     assert (known.status_code, theirs.status_code, later.status_code) == (200, 401, 401)
     assert trusted.status_code == 200
+
+
+async def test_wrong_keys_of_an_address_never_lock_out_a_valid_one(memory: Engine):
+    clock = ManualClock(SystemClock().now())
+    # Never used before, so that the service has not heard of them.
+    fresh, other, ended = [await a_key(memory) for _ in range(3)]
+    await memory.revoke_key(ended.id)
+    # The right id with another secret.
+    forged = mint(other.id)
+    async with asking(Application(Service(memory, clock=clock))) as client:
+        guesses = [await client.get("/v1/jobs", headers=bearing(mint())) for _ in range(30)]
+        valid = await client.get("/v1/jobs", headers=bearing(fresh))
+        wrong = [await client.get("/v1/jobs", headers=bearing(one)) for one in (forged, ended)]
+        nonsense = await client.get("/v1/jobs", headers={"Authorization": "Bearer x"})
+        flood, among = await asyncio.gather(
+            asyncio.gather(
+                *[client.get("/v1/jobs", headers=bearing(mint())) for _ in range(100)]
+            ),
+            client.get("/v1/jobs", headers=bearing(other)),
+        )
+
+    assert [one.status_code for one in guesses] == [401] * 10 + [429] * 20
+    assert (valid.status_code, among.status_code) == (200, 200)
+    assert [one.status_code for one in (*wrong, nonsense)] == [429] * 3
+    assert {one.status_code for one in flood} == {429}
 
 
 async def limited(engine: Engine, **facts: object) -> dict[str, str]:
@@ -406,3 +478,68 @@ async def test_the_use_of_a_key_is_noted(engine: Engine):
 
     (stored,) = await engine.keys()
     assert stored.last_used_at is not None
+
+
+async def test_a_service_that_had_a_key_never_opens_again(engine: Engine):
+    key = await a_key(engine)
+    async with asking(Application(Service(engine))) as before:
+        closed = await before.get("/v1/jobs")
+        await engine.delete_tenant("acme")
+        gone = await before.get("/v1/jobs")
+    async with asking(Application(Service(engine))) as after:
+        again, with_key = (
+            await after.get("/v1/jobs"),
+            await after.get("/v1/jobs", headers=bearing(key)),
+        )
+
+    assert await engine.keys() == []
+    assert [one.status_code for one in (closed, gone, again, with_key)] == [401] * 4
+
+
+async def test_the_first_key_closes_other_processes_within_a_second(engine: Engine, store: str):
+    clock = ManualClock()
+    other = open_engine(store)
+    try:
+        async with asking(Application(Service(other, clock=clock))) as client:
+            open_still = await client.get("/v1/jobs")
+            await a_key(engine)
+            clock.advance(SECOND)
+            closed = await client.get("/v1/jobs")
+            clock.advance(-100 * SECOND)
+            closed_for_good = await client.get("/v1/jobs")
+    finally:
+        await other.close()
+
+    assert [one.status_code for one in (open_still, closed, closed_for_good)] == [200, 401, 401]
+
+
+async def test_a_clock_that_is_set_back_does_not_keep_a_service_open(engine: Engine):
+    clock = ManualClock()
+    async with asking(Application(Service(engine, clock=clock))) as client:
+        assert (await client.get("/v1/jobs")).status_code == 200
+        await a_key(engine)
+        clock.advance(-100 * SECOND)
+
+        assert (await client.get("/v1/jobs")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Forwarded",
+        "Via",
+        "X-Real-IP",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "x-forwarded-proto",
+    ],
+)
+async def test_what_a_proxy_passes_on_needs_a_key(memory: Engine, header: str):
+    async with asking(Application(Service(memory))) as client:
+        answer = await client.get("/v1/jobs", headers={header: "1.2.3.4"})
+        key = await a_key(memory)
+    async with asking(Application(Service(memory))) as client:
+        with_key = await client.get("/v1/jobs", headers={header: "1.2.3.4", **bearing(key)})
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "forwarded")
+    assert with_key.status_code == 200

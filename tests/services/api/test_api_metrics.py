@@ -1,6 +1,10 @@
 """What the HTTP service tells monitors and scalers."""
 
+import asyncio
+from typing import Any
+
 import httpx
+import pytest
 from api_steps import asking
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -8,7 +12,7 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core import settle
 from longshore.core.account import Tenant
-from longshore.engine import Engine
+from longshore.engine import Engine, QueueCounts
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.testing.factories import SECOND, a_job
@@ -74,6 +78,30 @@ async def test_a_tenant_whose_jobs_cannot_be_counted_is_not_told_that_there_are_
     assert every.json()["value"] == 1
     assert theirs.status_code == 503
     assert theirs.headers["retry-after"] == "1"
+
+
+async def test_a_scaler_gets_the_new_count_though_counting_takes_a_moment(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("longshore.observe.overview._FRESH", 0.0)
+    monkeypatch.setattr("longshore.observe.overview._SHARE", 0)
+    count = engine.counts
+
+    async def counted_slowly(**asked: Any) -> list[QueueCounts]:
+        await asyncio.sleep(0.2)
+        return await count(**asked)
+
+    monkeypatch.setattr(engine, "counts", counted_slowly)
+    await engine.put_tenant(Tenant(name="acme"))
+    seen: list[int] = []
+    async with asking(Application(Service(engine))) as client:
+        for headers in ({}, {"Longshore-Tenant": "acme"}):
+            for _ in range(2):
+                await engine.submit([a_job(tenant="acme")])
+                scale = await client.get("/v1/autoscale", headers=headers)
+                seen.append(scale.json()["value"])
+
+    assert seen == [1, 2, 3, 4]
 
 
 async def test_types_that_wait_are_told_from_types_that_run(

@@ -208,3 +208,17 @@ async def test_a_call_of_the_contract_passes_the_same_gates_as_a_job(memory: Eng
 
     assert (twice.status_code, many.status_code) == (422, 422)
     assert "values" in many.json()["errors"][0]["detail"]
+
+
+async def test_a_queue_that_the_session_did_not_open_is_refused_and_the_number_stays_free(
+    engine: Engine, client: httpx.AsyncClient
+) -> None:
+    await engine.submit([a_job(), a_job(queue="mail")])
+    opened = (await client.post("/v1/sessions", json=OFFER)).json()
+    path = f"/v1/sessions/{opened['id']}:exchange"
+
+    refused = await client.post(path, json={"number": 1, "want": 2, "queues": ["mail"]})
+    claimed = await client.post(path, json={"number": 1, "want": 2, "queues": ["default"]})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "queue_not_opened")
+    assert [one["queue"] for one in claimed.json()["claims"]] == ["default"]

@@ -18,6 +18,7 @@ from longshore.api.service import Service
 from longshore.api.serving import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.core import ids
+from longshore.core.account import Tenant
 from longshore.core.sse import Decoder, Message
 from longshore.engine import Engine, Retention
 from longshore.streaming import hub
@@ -178,6 +179,7 @@ async def test_what_was_pruned_cannot_be_gone_on_from(engine: Engine):
 
 
 async def test_another_tenants_job_is_as_if_it_were_not_there(memory: Engine):
+    await memory.put_tenant(Tenant(name="rival"))
     await memory.submit([job := a_job(tenant="acme")])
     headers = {"Longshore-Tenant": "rival"}
     async with asking(Application(Service(memory))) as client:
@@ -198,6 +200,8 @@ async def test_another_tenants_job_is_as_if_it_were_not_there(memory: Engine):
 
 
 async def test_there_is_room_for_so_many_and_no_more(memory: Engine):
+    for name in ("acme", "other"):
+        await memory.put_tenant(Tenant(name=name))
     acme, other = {"Longshore-Tenant": "acme"}, {"Longshore-Tenant": "other"}
     async with served(memory, max_streams=3, max_tenant_streams=2) as address:
         async with (

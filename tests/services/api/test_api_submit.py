@@ -113,7 +113,7 @@ async def test_a_replay_outlives_the_job(client: httpx.AsyncClient, engine: Engi
     first = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
     job_id = ids.parse(first.json()["id"])
     await engine.cancel([job_id], reason="test")
-    await engine.purge([job_id], who="test")
+    await engine.purge([job_id])
 
     again = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
 

@@ -1,0 +1,88 @@
+"""Streams of events end soon after the key that opened them."""
+
+import asyncio
+
+from api_steps import served
+
+from longshore.core.account import NewKey, Scope, Tenant
+from longshore.engine import Engine
+from longshore.runtime.clock import SECOND
+from longshore.runtime.keys import MintedKey, mint
+
+WITHIN = 10.0
+"""Seconds in which a stream has to end: what the guide on streams promises."""
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def a_key(
+    engine: Engine, tenant: str | None = None, *, lifetime: int | None = None
+) -> MintedKey:
+    minted = mint()
+    await engine.add_key(
+        NewKey(
+            id=minted.id,
+            digest=minted.digest,
+            tenant=tenant,
+            scopes=(Scope.READ,),
+            lifetime=lifetime,
+        )
+    )
+    return minted
+
+
+async def follow(address: tuple[str, int], key: MintedKey | None) -> Streams:
+    """A stream that has begun."""
+    bearer = b"" if key is None else b"Authorization: Bearer %s\r\n" % key.text.encode()
+    reader, writer = await asyncio.open_connection(*address)
+    head = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    writer.write(head + bearer + b"\r\n")
+    said = await asyncio.wait_for(reader.readuntil(b"\n\n"), 20)
+    assert b" 200 OK" in said
+    return reader, writer
+
+
+async def test_a_stream_ends_within_ten_seconds_of_its_key(engine: Engine):
+    for name in ("deleted", "disabled", "kept"):
+        await engine.put_tenant(Tenant(name=name))
+    keys = {
+        "revoked": await a_key(engine),
+        "rotated": await a_key(engine),
+        "expired": await a_key(engine, lifetime=3 * SECOND),
+        "deleted": await a_key(engine, "deleted"),
+        "disabled": await a_key(engine, "disabled"),
+    }
+    kept = await a_key(engine, "kept")
+    async with served(engine) as address:
+        streams = {name: await follow(address, key) for name, key in keys.items()}
+        good = await follow(address, kept)
+
+        await engine.revoke_key(keys["revoked"].id)
+        await engine.rotate_key(keys["rotated"].id, mint().digest, grace=0)
+        await engine.delete_tenant("deleted")
+        stands = await engine.get_tenant("disabled")
+        await engine.put_tenant(Tenant(name="disabled", is_disabled=True), seen=stands)
+        ended, open_ = await asyncio.wait(
+            [
+                asyncio.create_task(reader.read(), name=name)
+                for name, (reader, _) in streams.items()
+            ],
+            timeout=WITHIN,
+        )
+        is_good_open = not good[0].at_eof()
+
+        assert {one.get_name() for one in open_} == set()
+        assert {one.get_name() for one in ended} == keys.keys()
+        assert is_good_open
+        for _, writer in (*streams.values(), good):
+            writer.close()
+
+
+async def test_a_stream_without_a_key_ends_when_the_store_gets_its_first_key(memory: Engine):
+    async with served(memory) as address:
+        reader, writer = await follow(address, None)
+
+        await a_key(memory)
+        async with asyncio.timeout(WITHIN):
+            await reader.read()
+        writer.close()
