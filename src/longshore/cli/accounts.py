@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from longshore.cli import documents, tables
 from longshore.cli.documents import Document
 from longshore.cli.render import Sheet, Table
-from longshore.core.account import ApiKey, Tenant
+from longshore.core.account import CAPS, ApiKey, Tenant
 
 __all__ = [
     "key_document",
@@ -25,6 +25,7 @@ def tenant_document(it: Tenant) -> Document:
         "rate": it.rate,
         "burst": it.burst,
         "weight": it.weight,
+        **{name: getattr(it, name) for name in CAPS},
         "created_at": documents.instant(it.created_at or None),
     }
 
@@ -58,6 +59,7 @@ def tenant_sheet(it: Tenant, keys: Sequence[ApiKey], now: int) -> Sheet:
             ("limit", _limit(it)),
             ("weight", f"{it.weight}"),
             ("idempotency key", "required" if it.requires_idempotency_key else "optional"),
+            ("caps", _caps(it)),
             ("keys", f"{live} live, {len(keys) - live} ended"),
             ("created", tables.when(it.created_at, now) if it.created_at else None),
         ]
@@ -97,6 +99,12 @@ def key_table(them: Sequence[ApiKey], now: int) -> Table:
         ],
         empty="no keys; make one with `longshore keys create`",
     )
+
+
+def _caps(it: Tenant) -> str:
+    given = {name.removeprefix("max_"): getattr(it, name) for name in CAPS}
+    some = {name.replace("_", " "): most for name, most in given.items() if most is not None}
+    return ", ".join(f"{most:g} {name}" for name, most in some.items())
 
 
 def _limit(it: Tenant) -> str:

@@ -77,7 +77,7 @@ async def serve(
     def renew() -> None:
         nonlocal is_renewed
         is_renewed = True
-        server.drain()
+        server.hand_over()
 
     async with app:
         wiring.refuse_private(app.engine)
@@ -87,8 +87,7 @@ async def serve(
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
         with drained_by_signals(server):
-            # The server closes what it was given; whoever begins again needs it once more.
-            await server.run(listening.dup(), on_ready=on_ready)
+            await server.run(listening, on_ready=on_ready)
     return is_renewed
 
 

@@ -6,12 +6,14 @@ from datetime import timedelta
 from enum import StrEnum
 
 from longshore.cli import waits
+from longshore.cli.broken import text_of
 from longshore.core import quantity
 from longshore.core.event import EventBatch
 from longshore.core.job import Job
 from longshore.core.schedule import Schedule
 from longshore.core.state import State
 from longshore.engine import (
+    BrokenRecord,
     Engine,
     JobFilter,
     Lapsed,
@@ -62,6 +64,7 @@ class Facts:
     scheduled: Sequence[Job] = ()
     """The newest ones."""
     schedules: Sequence[Schedule] = ()
+    broken: Sequence[BrokenRecord] = ()
     oldest_event: EventBatch | None = None
     retention: Retention = field(default_factory=Retention)
 
@@ -79,6 +82,7 @@ async def gather(engine: Engine, retention: Retention, *, local_now: int) -> Fac
         ready=(await engine.find(JobFilter(state=State.READY), limit=SAMPLE)).jobs,
         scheduled=(await engine.find(JobFilter(state=State.SCHEDULED), limit=SAMPLE)).jobs,
         schedules=await engine.schedules(),
+        broken=await engine.broken_records(),
         oldest_event=events[0] if events else None,
         retention=retention,
     )
@@ -195,6 +199,17 @@ def _firing(facts: Facts) -> Finding:
     return Finding("firing", Health.FINE, f"{len(facts.schedules)} schedules, none late")
 
 
+def _records(facts: Facts) -> Finding:
+    if facts.broken:
+        return Finding(
+            "records",
+            Health.PROBLEM,
+            "; ".join(map(text_of, facts.broken)),
+            "they are left out of everything: store each anew, or delete it",
+        )
+    return Finding("records", Health.FINE, "all can be decoded")
+
+
 def _dead(facts: Facts) -> Finding:
     dead = sum(one.dead for one in facts.counts)
     if dead >= _MANY_DEAD:
@@ -226,6 +241,7 @@ _CHECKS = (
     _reclaiming,
     _promoting,
     _firing,
+    _records,
     _dead,
     _pruning,
 )

@@ -35,8 +35,10 @@ class Exit(IntEnum):
     TIMED_OUT = 6
     UNAVAILABLE = 7
     SCHEMA = 8
+    NOT_COMPARED = 9
     WORN_OUT = 75
     STUCK = 76
+    BROKEN = 77
     INTERRUPTED = 130
 
 
@@ -50,8 +52,10 @@ MEANINGS: dict[Exit, str] = {
     Exit.TIMED_OUT: "The time given for waiting is over; the job goes on.",
     Exit.UNAVAILABLE: "The engine's store cannot be used; trying again may help.",
     Exit.SCHEMA: "The store's schema is missing, older, newer or changed: `longshore migrate`.",
+    Exit.NOT_COMPARED: "A head given to `audit verify` is older than what is left of the log.",
     Exit.WORN_OUT: "One of several worker processes has too many handlers that never end.",
     Exit.STUCK: "The worker could not claim for long, and had --exit-when-stuck.",
+    Exit.BROKEN: "A job broke the process of its worker from inside: that was a crash.",
     Exit.INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 

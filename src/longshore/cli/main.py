@@ -1,5 +1,6 @@
 """`longshore`: find the command, run it, and turn every error into one line and a code."""
 
+import logging
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +11,9 @@ from longshore.cli import exits, shared
 from longshore.errors import LongshoreError
 
 __all__ = ["main"]
+
+# Services send it to their log. Other commands name what cannot be decoded themselves.
+logging.getLogger("longshore.store").addHandler(logging.NullHandler())
 
 # A table, so that help and completion need not import the commands themselves.
 COMMANDS = {

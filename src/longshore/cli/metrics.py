@@ -26,11 +26,13 @@ class Port:
 
     listening: socket.socket | None = None
     folder: Path | None = None
+    hosts: tuple[str, ...] = ()
+    """Names that the monitor may ask for."""
 
     @property
-    def fds(self) -> list[int]:
+    def sockets(self) -> list[socket.socket]:
         """What every process behind it inherits."""
-        return [] if self.listening is None else [self.listening.fileno()]
+        return [] if self.listening is None else [self.listening]
 
     @property
     def words(self) -> list[str]:
@@ -50,8 +52,9 @@ class Port:
 def opened(settings: MetricsSettings, fd: int | None, folder: Path | None) -> Port:
     """The port that the settings want, or the one that was inherited."""
     if folder is not None:
-        return Port(None if fd is None else socket.socket(fileno=fd), folder)
-    return Port(listen(settings))
+        listening = None if fd is None else socket.socket(fileno=fd)
+        return Port(listening, folder, settings.hosts)
+    return Port(listen(settings), hosts=settings.hosts)
 
 
 @contextmanager
@@ -59,7 +62,7 @@ def neighbours(port: Port) -> Generator[Port]:
     """The same port for several processes, each of which tells what all have counted."""
     port.announce()
     with tempfile.TemporaryDirectory(prefix="longshore-metrics-") as folder:
-        yield Port(port.listening, Path(folder))
+        yield Port(port.listening, Path(folder), port.hosts)
 
 
 def at(app: Longshore, port: Port) -> None:
@@ -93,7 +96,7 @@ async def told(app: Longshore, port: Port, *, of_queue: bool = False) -> AsyncGe
         readings = await overview.readings() if of_queue else []
         return app.metrics.text(readings)
 
-    async with serving(port.listening, page):
+    async with serving(port.listening, page, hosts=port.hosts):
         # Of several, whoever started them has said it.
         if port.folder is None:
             port.announce()

@@ -21,6 +21,7 @@ from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.lookout import Lookout
+from longshore.worker.self_signals import refusing_self_signals
 from longshore.worker.signals import drained_by_signals, run_to_end
 from longshore.worker.worker import Worker
 
@@ -62,7 +63,7 @@ async def work(
             engine,
             app.registry(
                 logs.style(settings.log),
-                is_isolating=True,
+                isolated=app.tasks,
                 max_crashes=settings.worker.max_crashes,
             ),
             settings.worker,
@@ -73,7 +74,7 @@ async def work(
         await breakers.store(app.engine, app.tasks.values())
         await app.store_schedules()
         async with metrics.told(app, port):
-            with drained_by_signals(worker):
+            with drained_by_signals(worker), refusing_self_signals():
                 if on_open is not None:
                     on_open()
                 return await worker.run(
@@ -119,7 +120,7 @@ async def work_and_schedule(
             app.engine,
             app.registry(
                 logs.style(settings.log),
-                is_isolating=app.engine.traits.shared_between_processes,
+                isolated=app.tasks if app.engine.traits.shared_between_processes else (),
                 max_crashes=settings.worker.max_crashes,
             ),
             # The tail tells of those.
@@ -136,7 +137,7 @@ async def work_and_schedule(
             sinking.beside(app, settings),
             api.beside(app, settings, listening),
         ):
-            with drained_by_signals(worker):
+            with drained_by_signals(worker), refusing_self_signals():
                 return await worker.run()
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,7 @@ def examine(file: Path) -> Iterator[Finding]:
     yield _space(file)
     yield _log(file)
     yield _journal(file)
+    yield _permissions(file)
 
 
 def _space(file: Path) -> Finding:
@@ -60,6 +62,22 @@ def _journal(file: Path) -> Finding:
             "another program changed it, or the file system has no shared memory (NFS)",
         )
     return Finding("journal", Health.FINE, f"{mode}, SQLite {sqlite3.sqlite_version}")
+
+
+def _permissions(file: Path) -> Finding:
+    exposed: list[str] = []
+    for one in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        mode = one.stat().st_mode if one.exists() else 0
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            exposed.append(f"{one.name} ({stat.S_IMODE(mode):04o})")
+    if exposed:
+        return Finding(
+            "permissions",
+            Health.WARNING,
+            f"every user of this machine can read or write {', '.join(exposed)}",
+            f"payloads and webhook secrets are in it: chmod o-rw {file}*",
+        )
+    return Finding("permissions", Health.FINE, f"{stat.S_IMODE(file.stat().st_mode):04o}")
 
 
 def _mebibytes(size: int) -> str:

@@ -19,6 +19,8 @@ from longshore.runtime.acting import acting, person
 from longshore.runtime.clock import SystemClock
 from longshore.settings import LogFormat, Settings, load
 from longshore.wire.address import is_service, keyed
+from longshore.worker.self_signals import auditing_all_signals
+from longshore.worker.signals import leave_at_once_on_signals
 
 __all__ = [
     "CLOCK",
@@ -73,7 +75,8 @@ def address(shared: Shared) -> str | None:
     """What --url says, with the key that belongs to it."""
     if shared.url is None or not is_service(shared.url):
         return shared.url
-    return keyed(shared.url, settings(shared).key)
+    mine = settings(shared)
+    return keyed(shared.url, mine.key, plain_http=mine.plain_http)
 
 
 @contextmanager
@@ -93,11 +96,19 @@ def app(shared: Shared) -> Generator[Longshore]:
 def service(
     shared: Shared, flags: Mapping[str, object] | None = None
 ) -> Generator[tuple[Longshore, Settings]]:
-    """The application on its engine, and the settings, for a process that stays."""
+    """The application on its engine, and the settings, for a process that stays.
+
+    From here on a signal ends the process with exit code 0, until there is something to drain.
+    """
+    leave_at_once_on_signals()
     format_flag = LogFormat.JSON if shared.as_json else None
     known = settings(shared, {"log.format": format_flag, **(flags or {})})
     logs.configure(known.log)
-    with app(shared) as application, tracing.exporting(known.tracing):
+    with (
+        auditing_all_signals(),
+        app(shared) as application,
+        tracing.exporting(known.tracing),
+    ):
         yield application, replace(known, worker=application.with_queues(known.worker))
 
 

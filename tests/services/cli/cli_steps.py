@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,16 +15,23 @@ from longshore.core.settle import failure
 from longshore.core.state import Verb
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.testing.factories import SECOND, a_job, a_settlement
+from longshore.testing.factories import SECOND, a_settlement, an_unchecked_job
 
 LEASE = 30 * SECOND
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 class Shell:
     """Runs `longshore` as a user would. No command may ever end in a traceback."""
 
     def __call__(self, *words: object, input: str | bytes | None = None) -> Result:
-        result = CliRunner().invoke(main, [str(word) for word in words], input=input)
+        # A command that stays heeds signals to the end of its process, which this one is not.
+        before = {number: signal.getsignal(number) for number in STOPPING}
+        try:
+            result = CliRunner().invoke(main, [str(word) for word in words], input=input)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         assert result.exception is None or isinstance(result.exception, SystemExit), result
         assert "Traceback" not in result.output
         return result
@@ -54,7 +62,7 @@ class Queue:
         return asyncio.run(inside())
 
     def submit(self, **facts: Any) -> str:
-        job = a_job(**facts)
+        job = an_unchecked_job(**facts)
         self.ask(lambda engine: engine.submit([job]))
         return ids.text(job.id)
 

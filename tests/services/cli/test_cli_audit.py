@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from cli_steps import Queue, Shell
 
+from longshore.core.audit import Mark
+from longshore.core.event import Name, expand
+from longshore.core.retention import Retention
+
 
 @pytest.fixture
 def noted(shell: Shell, queue: Queue) -> str:
@@ -83,3 +87,46 @@ def test_a_log_that_was_cut_at_its_end_is_told_on_by_the_head(
         "entry 3: the log once went on to entry 3",
     )
     assert shell("audit", "verify", "--head", "3:ab").exit_code == 2
+
+
+def test_a_head_that_cannot_be_compared_is_not_told_to_be_whole(
+    shell: Shell, queue: Queue, noted: str
+):
+    first = Mark(1, bytes(32)).text
+    keep = Retention(audit=0)
+    queue.ask(lambda engine: engine.prune(keep, limit=100))
+    end = shell("audit", "head").stdout.strip()
+
+    older = shell("audit", "verify", "--keep", "0s", "--head", first, "--head", end)
+    told = shell("audit", "verify", "--keep", "0s", "--head", first, "--json")
+    known = shell("audit", "verify", "--keep", "0s", "--head", noted)
+
+    assert older.exit_code == told.exit_code == 9
+    assert older.stdout.splitlines() == [
+        f"head {first}: cannot be compared, the log begins later",
+        "nothing is wrong with the 1 entries that are left",
+    ]
+    document = json.loads(told.stdout)
+    assert (document["is_whole"], document["not_compared"]) == (False, [first])
+    assert known.exit_code == 0
+
+
+def test_entries_that_should_still_be_there_are_missed(shell: Shell, queue: Queue, noted: str):
+    queue.ask(lambda engine: engine.prune(Retention(audit=0), limit=100))
+
+    result = shell("audit", "verify", "--head", noted)
+
+    assert result.exit_code == 1
+    assert "entry 3: entries up to this one should still be there: program " in result.stdout
+
+
+def test_the_event_of_a_purge_names_the_caller_as_the_log_does(shell: Shell, queue: Queue):
+    job_id = queue.dead()
+    shell("dead", "purge", job_id, "--yes")
+
+    queue.ask(lambda engine: engine.chain(limit=100))
+    (item,) = shell.lines("audit", "list", "--action", "job.purge")
+    batches = queue.ask(lambda engine: engine.events(after=0, limit=100))
+    told = [one for batch in batches for one in expand(batch) if one.name is Name.PURGED]
+    assert item["actor"].startswith("cli ")
+    assert [one.details["who"] for one in told] == [item["actor"]]

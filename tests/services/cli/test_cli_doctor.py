@@ -1,6 +1,8 @@
 """What the doctor finds."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,13 @@ from cli_steps import Queue, Shell
 
 from longshore.cli import checks
 from longshore.cli.checks import Facts, Health
+from longshore.core.account import Tenant
 from longshore.core.event import EventBatch
+from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import Lapsed, Pause, QueueCounts, SessionView
+from longshore.core.webhook import Endpoint, Secret, secret_text
+from longshore.engine import Engine, Lapsed, Pause, QueueCounts, SessionView
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_held_job, a_schedule, an_id
 
 NOW = 1_767_225_600_000_000
@@ -137,6 +142,54 @@ def test_a_problem_gives_a_bad_exit_code(shell: Shell, queue: Queue):
     assert "none is live; ready jobs: 1" in result.stdout
 
 
+def test_a_record_that_cannot_be_decoded_is_named_by_its_list_and_the_doctor(
+    shell: Shell, queue: Queue
+):
+    secret = Secret(secret_text(bytes(32)), until=None)
+    endpoint = Endpoint(
+        id=f"wh_{1:024x}", tenant="acme", url="https://example.com/", secrets=(secret,)
+    )
+
+    async def prepare(engine: Engine) -> None:
+        await engine.put_schedule(a_schedule(name="bad"))
+        await engine.put_schedule(a_schedule(name="good"))
+        await engine.put_queue("bad", Layer.OVERRIDDEN, QueueSettings(max_running=1))
+        await engine.put_breaker("bad", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+        await engine.put_tenant(Tenant(name="acme"))
+        await engine.put_webhook(endpoint)
+
+    queue.ask(prepare)
+    with closing(sqlite3.connect(queue.url.removeprefix("sqlite:///"))) as db, db:
+        db.execute("update longshore_schedule set definition = 'x' where name = 'bad'")
+        db.execute("update longshore_setting set settings = '[]'")
+        db.execute("update longshore_tenant set definition = '[]'")
+        db.execute("update longshore_webhook set definition = '[]'")
+
+    listed = shell("schedules", "list")
+    doctor = shell("doctor")
+    others = {
+        command: shell(command, "list").stderr
+        for command in ("queues", "breakers", "tenants", "webhooks")
+    }
+    shell("schedules", "remove", "bad")
+    after = shell("schedules", "list")
+
+    assert "good" in listed.stdout
+    assert "warning: schedule 'bad' of tenant 'default' cannot be decoded: " in listed.stderr
+    assert doctor.exit_code == 1
+    for name in (
+        "schedule 'bad'",
+        "queue 'bad'",
+        "breaker 'bad'",
+        "tenant 'acme'",
+        endpoint.id,
+    ):
+        assert name in doctor.stdout
+    for command, said in others.items():
+        assert f"warning: {command.removesuffix('s')} " in said
+    assert "warning: schedule" not in after.stderr
+
+
 def test_the_doctor_finds_a_missing_store_and_makes_none(shell: Shell, tmp_path: Path):
     result = shell("doctor")
 
@@ -168,3 +221,20 @@ def test_the_doctor_warns_of_a_store_that_is_not_durable_at_once(shell: Shell, q
 
     assert result.exit_code == 0
     assert "not durable at once" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("mode", "health"),
+    [(0o600, "fine"), (0o660, "fine"), (0o644, "warning"), (0o602, "warning")],
+)
+def test_a_file_that_every_user_can_read_or_write_is_warned_of(
+    shell: Shell, queue: Queue, mode: int, health: str
+):
+    file = Path(queue.url.removeprefix("sqlite:///"))
+    file.chmod(mode)
+
+    found = json.loads(shell("doctor", "--json").stdout)
+
+    (finding,) = [one for one in found["findings"] if one["check"] == "permissions"]
+    assert finding["health"] == health
+    assert f"{mode:04o}" in finding["text"]

@@ -83,7 +83,7 @@ def _supervised(words: list[str], count: int, listening: socket.socket) -> int:
         supervisor = Supervisor(
             [*words, *shared.words, "--supervised", str(os.getpid())],
             count,
-            pass_fds=[listening.fileno()],
+            listening=[listening],
             renews=True,
             what="api process",
         )

@@ -1,7 +1,7 @@
 """`longshore audit`: who did what, and whether the log of it is whole."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -13,10 +13,11 @@ from longshore.auditing import Filter, Item
 from longshore.cli import documents, render, tables, wiring
 from longshore.cli.documents import Document
 from longshore.cli.exits import Exit
-from longshore.cli.parameters import time
+from longshore.cli.parameters import duration, time
 from longshore.cli.render import Table
 from longshore.cli.shared import Group, Shared
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
+from longshore.core.quantity import microseconds
 from longshore.engine import Engine
 from longshore.errors import ConfigError
 
@@ -27,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 @click.group("audit", cls=Group)
 def command() -> None:
-    """Show who did what, and verify, export and cut the log of it.
+    """Show who did what, and verify and export the log of it.
 
     What somebody orders is always in it; with `audit.transitions`, every transition of every
     job is, too.
@@ -86,20 +87,29 @@ def list_items(
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="What `audit export` wrote, instead of the store.",
 )
+@click.option(
+    "--keep",
+    type=duration,
+    help="How long entries are kept; of a store, what `audit.keep` says.",
+)
 @click.pass_obj
-def verify(shared: Shared, heads: tuple[str, ...], file: Path | None) -> None:
+def verify(
+    shared: Shared, heads: tuple[str, ...], file: Path | None, keep: timedelta | None
+) -> None:
     """Tell whether anything in the log was changed, removed, inserted or moved, and where.
 
     The log cannot tell by itself that somebody wrote all of it anew: against that, keep heads
-    elsewhere, and name them here.
+    elsewhere, and name them here. A head that is older than what is left of the log cannot be
+    compared: exit code 9.
     """
     known = [read_mark(one) for one in heads]
     if file is not None:
-        _tell(shared, *_verify_file(file, known))
+        _tell(shared, *_verify_file(file, known, None if keep is None else microseconds(keep)))
         return
+    kept = microseconds(wiring.settings(shared).audit.keep if keep is None else keep)
 
     async def look(engine: Engine) -> tuple[Verifier, Fault | None]:
-        return await auditing.verify(engine, known=known)
+        return await auditing.verify(engine, known=known, keep=kept)
 
     _tell(shared, *wiring.ask(shared, look))
 
@@ -147,10 +157,12 @@ async def _found(engine: Engine, which: Filter, limit: int) -> tuple[list[Item],
     return found, cursor
 
 
-def _verify_file(file: Path, known: Iterable[Mark]) -> tuple[Verifier, Fault | None]:
+def _verify_file(
+    file: Path, known: Iterable[Mark], keep: int | None
+) -> tuple[Verifier, Fault | None]:
     with file.open("rb") as lines:
         try:
-            verifier = Verifier(_standing.decode(next(lines)), known)
+            verifier = Verifier(_standing.decode(next(lines)), known, keep=keep)
             return verifier, verifier.read(_read(lines)) or verifier.end()
         except (msgspec.MsgspecError, UnicodeDecodeError, StopIteration) as error:
             raise ConfigError(f"{file} is not what `audit export` wrote: {error}") from None
@@ -161,22 +173,39 @@ def _read(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def _tell(shared: Shared, verifier: Verifier, fault: Fault | None) -> None:
+    older = [] if fault else verifier.not_compared
     if shared.as_json:
-        told: Document = {
-            "is_whole": fault is None,
-            "entries": verifier.count,
-            "verified_to": verifier.last.text,
-        }
-        if fault is not None:
-            told |= {"entry": fault.number, "problem": fault.words}
-        render.document(told)
-    elif fault is None:
-        click.echo(f"{verifier.count} entries are whole, up to {verifier.last.text}")
+        render.document(_verdict(verifier, fault, older))
     else:
+        _say(verifier, fault, older)
+    if fault is not None or older:
+        code = Exit.PROBLEM if fault else Exit.NOT_COMPARED
+        click.get_current_context().exit(code)
+
+
+def _verdict(verifier: Verifier, fault: Fault | None, older: list[Mark]) -> Document:
+    told: Document = {
+        "is_whole": fault is None and not older,
+        "entries": verifier.count,
+        "verified_to": verifier.last.text,
+    }
+    if fault is not None:
+        told |= {"entry": fault.number, "problem": fault.words}
+    if older:
+        told |= {"not_compared": [one.text for one in older]}
+    return told
+
+
+def _say(verifier: Verifier, fault: Fault | None, older: list[Mark]) -> None:
+    if fault is not None:
         click.echo(f"entry {fault.number}: {fault.words}")
         click.echo(f"the {verifier.count} entries before are whole")
-    if fault is not None:
-        click.get_current_context().exit(Exit.PROBLEM)
+    elif older:
+        for one in older:
+            click.echo(f"head {one.text}: cannot be compared, the log begins later")
+        click.echo(f"nothing is wrong with the {verifier.count} entries that are left")
+    else:
+        click.echo(f"{verifier.count} entries are whole, up to {verifier.last.text}")
 
 
 def _document(it: Item) -> Document:

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from longshore import breakers
 from longshore.cli import documents, layers, render, tables, wiring
+from longshore.cli.broken import warn_of_broken
 from longshore.cli.documents import Document
 from longshore.cli.parameters import duration, given
 from longshore.cli.render import Table
@@ -49,6 +50,7 @@ def list_breakers(shared: Shared) -> None:
             render.lines(_document(one) for one in found)
         else:
             render.table(_list(found, await engine.now()))
+        await warn_of_broken(engine, "breaker")
 
     wiring.ask(shared, look)
 

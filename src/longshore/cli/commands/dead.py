@@ -1,7 +1,5 @@
 """`longshore dead`: jobs that failed for good, and what to do about them."""
 
-import getpass
-import socket
 from collections.abc import Sequence
 from functools import partial
 
@@ -70,13 +68,4 @@ async def _purge(engine: Engine, job_ids: Sequence[JobId]) -> None:
         state = (await engine.get(job_id)).state
         if state is not State.DEAD:
             raise IllegalTransitionError(state, "purge")
-    await engine.purge(job_ids, who=_who())
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        # A container may run under a number that has no name.
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
+    await engine.purge(job_ids)

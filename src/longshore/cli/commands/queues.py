@@ -6,6 +6,7 @@ import click
 
 from longshore import overriding
 from longshore.cli import documents, flow, layers, render, tables, waits, wiring
+from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
 from longshore.core.flow import QueueFlow
@@ -38,6 +39,7 @@ def list_queues(shared: Shared, tenant: str | None) -> None:
             render.lines(documents.queue(one, pauses) for one in counts)
         else:
             render.table(tables.queues(counts, pauses, await engine.now()))
+        await warn_of_broken(engine, "queue")
 
     wiring.ask(shared, look)
 

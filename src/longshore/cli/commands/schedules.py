@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from longshore import recurring
 from longshore.cli import coming, documents, payload, render, tables, waits, wiring
+from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import duration, time
 from longshore.cli.recurrence import recurrence_options, split
 from longshore.cli.shared import Group, Shared
@@ -40,6 +41,7 @@ def list_schedules(shared: Shared, tenant: str | None) -> None:
             render.lines(map(documents.schedule, found))
         else:
             render.table(tables.schedules(found, await engine.now()))
+        await warn_of_broken(engine, "schedule", tenant)
 
     wiring.ask(shared, look)
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from longshore import tenancy
 from longshore.cli import accounts, render, wiring
+from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
 from longshore.core.account import Tenant
@@ -26,9 +27,31 @@ def _burst(text: str) -> int | str:
     return text if text == NONE else int(text)
 
 
+_CAPS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "max_streams": (
+        _burst,
+        "Streams of events that an API process keeps open for it; `none`: as the setting "
+        "api.max_tenant_streams has it.",
+    ),
+    "max_tags": (int, "Tags that a job may have which it submits over HTTP."),
+    "max_keys": (int, "Keys that may be good at once."),
+    "max_webhooks": (int, "Webhooks that it may have."),
+    "max_schedule_rate": (
+        _rate,
+        "Jobs per second that its schedules may fire, all together; `none`: as its rate.",
+    ),
+    "max_schedules": (int, "Schedules that it may have."),
+    "max_queues": (int, "Queues in which it may have jobs."),
+}
+
+
 def settings_options(function: Callable[..., None]) -> Callable[..., None]:
     """What can be said of a tenant."""
     for option in (
+        *(
+            click.option(f"--{name.replace('_', '-')}", type=kind, metavar="NUMBER", help=words)
+            for name, (kind, words) in _CAPS.items()
+        ),
         click.option(
             "--enable/--disable",
             "is_enabled",
@@ -80,6 +103,7 @@ def list_tenants(shared: Shared) -> None:
             render.lines(map(accounts.tenant_document, found))
         else:
             render.table(accounts.tenant_table(found, await engine.now()))
+        await warn_of_broken(engine, "tenant")
 
     wiring.ask(shared, look)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from longshore import webhooks
 from longshore.cli import documents, render, tables, wiring
+from longshore.cli.broken import warn_of_broken
 from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
 from longshore.cli.render import Sheet, Table
@@ -68,6 +69,7 @@ def list_endpoints(shared: Shared, tenant: str | None) -> None:
             render.lines(_document(one) for one in found)
         else:
             render.table(_table(found, now))
+        await warn_of_broken(engine, "webhook", tenant)
 
     wiring.ask(shared, look)
 

@@ -23,7 +23,7 @@ from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.init import step_aside_if_first
-from longshore.worker.signals import begin_again, leave, leave_with_parent
+from longshore.worker.signals import before_leaving, begin_again, leave, leave_with_parent
 from longshore.worker.signs import ReadyFile, ServiceManager
 from longshore.worker.supervise import Supervisor
 
@@ -96,7 +96,7 @@ def _supervise(words: list[str], settings: Settings, port: metrics.Port) -> int:
             [*words, *shared.words],
             settings.worker.processes,
             _signs(settings),
-            pass_fds=shared.fds,
+            listening=shared.sockets,
             says_farewell=True,
         )
         return supervisor.run()
@@ -108,12 +108,17 @@ _EXITS = {Ending.WORN_OUT: Exit.WORN_OUT, Ending.STUCK: Exit.STUCK}
 @contextmanager
 def _saying(farewell: Path | None) -> Generator[None]:
     """Tell the parent, at the end, that no job has ended this process."""
-    try:
-        yield
-    finally:
+
+    def say() -> None:
         if farewell is not None:
             with suppress(OSError):
                 farewell.touch()
+
+    before_leaving(say)
+    try:
+        yield
+    finally:
+        say()
 
 
 def _signs(settings: Settings, *, is_supervised: bool = False) -> list[Sign]:
