@@ -55,7 +55,7 @@ def now() -> float:
     return SystemClock().now() / 1e6
 
 
-def jobs(tenant: str, count: int, payload: bytes = b"null") -> list[NewJob]:
+def jobs(tenant: str, count: int, payload: bytes = b'{"sent":null}') -> list[NewJob]:
     """Jobs that differ in nothing but their ids."""
     return [
         NewJob(id=make(), type="work", tenant=tenant, payload=payload) for _ in range(count)
@@ -67,7 +67,7 @@ async def fill(engine: Engine, tenant: str, count: int) -> None:
     for begin in range(0, count, BATCH):
         await engine.submit(
             [
-                NewJob(id=make(), type="work", tenant=tenant, payload=b"%d" % number)
+                NewJob(id=make(), type="work", tenant=tenant, payload=b'{"sent":%d}' % number)
                 for number in range(begin, min(begin + BATCH, count))
             ]
         )
@@ -129,7 +129,7 @@ async def started(
     """A worker."""
     engine = open_engine(url)
     await engine.ping()
-    handler = Handler(type="work", decode=json.loads, run=run)
+    handler = Handler(type="work", decode=lambda raw: json.loads(raw)["sent"], run=run)
     worker = Worker(engine, Registry([handler]), WorkerSettings(concurrency=slots))
     return asyncio.create_task(worker.run())
 
@@ -165,7 +165,7 @@ class Crew:
 async def waits_of(engine: Engine, crew: Crew, count: int) -> dict[str, float]:
     """How long jobs of a quiet tenant wait, in milliseconds."""
     for _ in range(count):
-        await engine.submit(jobs("quiet", 1, json.dumps(now()).encode()))
+        await engine.submit(jobs("quiet", 1, json.dumps({"sent": now()}).encode()))
         await asyncio.sleep(SPACE_S)
     told = await crew.told()
     found = sorted(1_000 * float(one) for one in told)
@@ -223,7 +223,7 @@ async def by_weights(url: str, options: argparse.Namespace) -> None:
     await engine.put_queue("default", Layer.OVERRIDDEN, fair)
     for name, weight in WEIGHTS.items():
         await engine.put_tenant(Tenant(name=name, weight=weight))
-        payload = json.dumps(name).encode()
+        payload = json.dumps({"sent": name}).encode()
         for _ in range(0, options.flood * weight // 6, BATCH):
             await engine.submit(jobs(name, BATCH, payload))
     told = await Crew(url, options).told()

@@ -25,6 +25,7 @@ from longshore.engines import open_engine
 from longshore.scheduler.prune import Pruner
 from longshore_lab.servers import PostgresServer
 
+_PAYLOAD = b'{"pad":"%s"}' % (b"x" * 90)
 _FINISH = """
     with gone as (delete from longshore.ready where queue = $1 returning *)
     insert into longshore.finished
@@ -60,7 +61,7 @@ async def fill(engine: Engine, url: str, asked: argparse.Namespace) -> None:
             ids.make(now // 1000, random[at : at + 10]) for at in range(0, len(random), 10)
         ]
         await engine.submit(
-            [NewJob(id=name, type="noop", queue=queue, payload=b"x" * 100) for name in names]
+            [NewJob(id=name, type="noop", queue=queue, payload=_PAYLOAD) for name in names]
         )
     connection = await asyncpg.connect(url)
     await connection.execute(_FINISH, queue)

@@ -110,8 +110,8 @@ async def work(url: str, slots: int, handler_ms: float, expected: int) -> list[f
     late: list[float] = []
     over = asyncio.Event()
 
-    async def one(due: object) -> None:
-        if isinstance(due, float):
+    async def one(arguments: dict[str, object]) -> None:
+        if isinstance(due := arguments["due"], float):
             late.append((SystemClock().now() / 1e6 - due) * 1e3)
             if len(late) == expected:
                 over.set()
@@ -141,7 +141,7 @@ async def _fill(url: str, config: Punctual) -> None:
 
 
 def _plain(count: int) -> list[NewJob]:
-    return [NewJob(id=_make(), type="work", payload=b"null") for _ in range(count)]
+    return [NewJob(id=_make(), type="work", payload=b'{"due":null}') for _ in range(count)]
 
 
 async def _order(url: str, config: Punctual) -> None:
@@ -155,7 +155,7 @@ async def _order(url: str, config: Punctual) -> None:
 
 
 def _due(due: float) -> NewJob:
-    payload = json.dumps(due).encode()
+    payload = json.dumps({"due": due}).encode()
     return NewJob(id=_make(), type="work", run_at=round(due * 1e6), payload=payload)
 
 
