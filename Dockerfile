@@ -1,9 +1,13 @@
 # longshore as a container: docker build -t longshore .
 FROM python:3.12-slim AS build
 WORKDIR /src
+# Only what scripts/lock has seen: pip refuses every other version and every changed file.
+COPY constraints-image.txt ./
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes \
+    -r constraints-image.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir ".[api,http,fast,postgres]"
+RUN /venv/bin/pip install --no-cache-dir --no-index --no-deps --no-build-isolation .
 
 FROM python:3.12-slim
 COPY --from=build /venv /venv

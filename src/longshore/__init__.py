@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from longshore.errors import (
+    BrokenRecordError,
+    CapReachedError,
     ConfigError,
     CursorLostError,
     EngineBusyError,
@@ -28,6 +30,7 @@ from longshore.errors import (
     PayloadError,
     QueueFullError,
     QueueNotFoundError,
+    QueueNotOpenedError,
     ScheduleNotFoundError,
     SchemaError,
     SubmitError,
@@ -55,7 +58,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Breaker",
+    "BrokenRecordError",
     "Cancel",
+    "CapReachedError",
     "ConfigError",
     "CursorLostError",
     "Dead",
@@ -83,6 +88,7 @@ __all__ = [
     "PayloadError",
     "QueueFullError",
     "QueueNotFoundError",
+    "QueueNotOpenedError",
     "Retry",
     "Schedule",
     "ScheduleNotFoundError",

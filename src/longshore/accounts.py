@@ -48,6 +48,10 @@ class Accounts(Protocol):
         """Every key, revoked ones too, oldest first. `tenant=None` means any tenant."""
         ...
 
+    async def had_keys(self) -> bool:
+        """Whether the store has a key, or ever had one, which may be gone with its tenant."""
+        ...
+
     async def find_access(self, key_id: str) -> Access | None:
         """The key of this id and its tenant, in one look; None when there is no such key.
 

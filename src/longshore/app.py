@@ -18,6 +18,8 @@ from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
+import msgspec
+
 from longshore import breakers, tracing
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
@@ -35,7 +37,7 @@ from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.service import Scheduler
 from longshore.schedules import Schedules, SomeTask
-from longshore.settings import Settings, load
+from longshore.settings import Settings, load, packed, unpacked
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare, named
 from longshore.tasks.builtin import SYSTEM_QUEUES, builtins_of
@@ -53,6 +55,9 @@ R = TypeVar("R")
 _CHUNK = 1_000
 """Jobs per commit of `submit_many`: past this a larger batch is no faster, only rougher on
 others who submit meanwhile."""
+
+
+_BUILTIN_APP = "longshore.tasks.standalone"
 
 
 class Longshore:
@@ -103,7 +108,10 @@ class Longshore:
     def url(self) -> str:
         """Where the engine is."""
         url = self._url or self.settings.engine.url
-        return keyed(url, self._key or self.settings.key) if is_service(url) else url
+        if not is_service(url):
+            return url
+        mine = self.settings
+        return keyed(url, self._key or mine.key, plain_http=mine.plain_http)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -156,6 +164,13 @@ class Longshore:
             yield self
         finally:
             self._url, self._settings, self._given_clock, self._clock = home
+
+    @contextmanager
+    def _as_in_worker(self, origin: Origin) -> Generator[Self]:
+        """The app with the engine and the settings of the worker whose child this is."""
+        known = None if origin.settings is None else unpacked(origin.settings)
+        with self.at(origin.url, settings=known):
+            yield self
 
     @property
     def engine(self) -> Engine:
@@ -255,19 +270,20 @@ class Longshore:
         self,
         child_logs: LogStyle | None = None,
         *,
-        is_isolating: bool = False,
+        isolated: Collection[str] = (),
         max_crashes: int = MAX_CRASHES,
     ) -> Registry:
         """Its tasks as a worker runs them. ConfigError if one cannot be run.
 
-        `child_logs` is how the worker's child processes log, if not as their code says. With
-        `is_isolating` suspects run in such processes: for a program that has set up nothing
-        but what a child gets by importing the app. `max_crashes` is for tasks that do not say.
+        `child_logs` is how the worker's child processes log, if not as their code says.
+        `isolated` are the types whose suspects run in such processes: those of the app only
+        for a program that has set up nothing but what a child gets by importing the app.
+        `max_crashes` is for tasks that do not say.
         """
         handlers = (task.handler(max_crashes=max_crashes) for task in self.tasks.values())
         traced = tracing.around(handlers, self.settings.tracing, self.settings.worker.name)
         origin = partial(self._origin, child_logs)
-        return Registry(traced, origin=origin, isolated=self._tasks if is_isolating else ())
+        return Registry(traced, origin=origin, isolated=isolated, builtin=self._builtin_types())
 
     async def work(
         self,
@@ -287,7 +303,13 @@ class Longshore:
         """
         settings = self._worker_settings(queues, concurrency)
         async with self:
-            registry = self.registry(max_crashes=settings.max_crashes)
+            # No child can set up what this program did before it began to work. The built-in
+            # tasks need nothing of that.
+            is_shared = self.engine.traits.shared_between_processes
+            registry = self.registry(
+                isolated=self._builtin_types() if is_shared else (),
+                max_crashes=settings.max_crashes,
+            )
             worker = Worker(self.engine, registry, settings, clock=self._clock)
             scheduler = Scheduler(
                 self.engine,
@@ -374,10 +396,24 @@ class Longshore:
             concurrency=settings.concurrency if concurrency is None else concurrency,
         )
 
+    def _builtin_types(self) -> frozenset[str]:
+        """The types of built-in tasks that the app has none of its own for."""
+        return frozenset(self._builtins.keys() - self._tasks.keys())
+
     def _origin(self, logs: LogStyle | None, types: Collection[str]) -> Origin:
-        modules = {self._tasks[name].function.__module__ for name in types}
         is_private = not self.engine.traits.shared_between_processes
-        return find_origin(self, modules, url=self.url, is_private=is_private, logs=logs)
+        if self._builtin_types().issuperset(types):
+            found = Origin(f"{_BUILTIN_APP}:app", (_BUILTIN_APP,))
+        else:
+            modules = {self._tasks[name].function.__module__ for name in types}
+            found = find_origin(self, modules)
+        return msgspec.structs.replace(
+            found,
+            url=self.url,
+            is_private=is_private,
+            logs=logs,
+            settings=packed(self.settings),
+        )
 
     def _keep(self, task: Task[..., Any]) -> None:
         other = self._tasks.get(task.name)

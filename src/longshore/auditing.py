@@ -89,13 +89,16 @@ async def find(
 
 
 async def verify(
-    engine: Engine, *, known: Iterable[Mark] = ()
+    engine: Engine, *, known: Iterable[Mark] = (), keep: int | None = None
 ) -> tuple[Verifier, Fault | None]:
-    """Read the whole log. What was verified, and what is wrong, if something is."""
+    """Read the whole log. What was verified, and what is wrong, if something is.
+
+    Noted heads that are older than what is left of the log are in `not_compared`.
+    """
     marks = tuple(known)
     while True:
         standing = await engine.audit_standing()
-        verifier = Verifier(standing, marks)
+        verifier = Verifier(standing, marks, keep=keep)
         fault = await _verify(engine, verifier, standing)
         if fault is None or (await engine.audit_standing()).anchor == standing.anchor:
             return verifier, fault

@@ -30,7 +30,15 @@ from longshore.core.job import (
 from longshore.core.retention import Retention
 from longshore.core.schedule import DueSchedule, Firing, Schedule
 from longshore.core.traits import Traits
-from longshore.core.view import JobFilter, Losses, Page, Pause, QueueCounts, SessionView
+from longshore.core.view import (
+    BrokenRecord,
+    JobFilter,
+    Losses,
+    Page,
+    Pause,
+    QueueCounts,
+    SessionView,
+)
 from longshore.endpoints import Endpoints
 from longshore.flow import Flow
 from longshore.outbox import Outbox
@@ -39,6 +47,7 @@ from longshore.session import Completion, PromptSession, Session, TransactionalS
 __all__ = [
     "Accounts",
     "Audit",
+    "BrokenRecord",
     "Completion",
     "Endpoints",
     "Engine",
@@ -221,10 +230,11 @@ class Inspector(Protocol):
         """Make scheduled jobs ready."""
         ...
 
-    async def purge(
-        self, job_ids: Sequence[JobId], *, who: str, tenant: str | None = None
-    ) -> int:
-        """Delete finished jobs, leaving `job.purged` events that hold their payloads."""
+    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
+        """Delete finished jobs, leaving `job.purged` events that hold their payloads.
+
+        Those say who it was, by the name that `longshore.runtime.acting` has.
+        """
         ...
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
@@ -237,6 +247,14 @@ class Inspector(Protocol):
 
     async def pauses(self) -> list[Pause]:
         """Every pause that stands, by queue and type; those of any come first."""
+        ...
+
+    async def broken_records(self) -> list[BrokenRecord]:
+        """Schedules, settings, tenants and webhooks that are stored and cannot be decoded.
+
+        Every call that reads several leaves such a record out, and logs a warning once; a call
+        for this record alone raises BrokenRecordError. Storing it anew replaces it.
+        """
         ...
 
     async def quiet(self, token: int) -> None:

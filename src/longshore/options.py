@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from longshore.core import codec, submission
-from longshore.core.job import JobId, NewJob, UniqueUntil
+from longshore.core.job import CheckedJob, JobId, NewJob, UniqueUntil
 from longshore.errors import SubmitError
 
 __all__ = ["Duration", "Options", "TaskOptions", "Template", "microseconds"]
@@ -67,7 +67,7 @@ class Options(TaskOptions, total=False):
 class Template:
     """A job without id and payload: what a task's options amount to."""
 
-    job: NewJob
+    job: CheckedJob
     is_unique: bool = False
     """Its unique key is made from its payload."""
     connection: object = None
@@ -75,7 +75,7 @@ class Template:
     @classmethod
     def of(cls, type_name: str) -> "Template":
         """The defaults for jobs of this type."""
-        return cls(NewJob(id=_NOBODY, type=type_name)).using({})
+        return cls(CheckedJob(id=_NOBODY, type=type_name)).using({})
 
     def using(self, options: Options) -> "Template":
         """With these options in place of its own, or SubmitError."""
@@ -88,7 +88,7 @@ class Template:
         if unique is not None:
             changes["unique_key"] = unique if isinstance(unique, str) else None
         job = msgspec.structs.replace(self.job, **changes)
-        submission.validate(job)
+        submission.validate_fields(job)
         return replace(
             self,
             job=job,
@@ -97,7 +97,7 @@ class Template:
         )
 
     def fill(self, job_id: JobId, payload: bytes) -> NewJob:
-        """The job that asks for this payload."""
+        """The job that asks for this payload, which `core.codec` has made or checked."""
         job = msgspec.structs.replace(self.job, id=job_id, payload=payload)
         if self.is_unique:
             job = msgspec.structs.replace(job, unique_key=codec.unique_key(job.type, payload))

@@ -39,8 +39,9 @@ class Session(Protocol):
 
         `number` grows by one with each exchange, from 1. The last number may be sent again,
         with the same content: it returns the same claims and settles nothing twice. `queues`
-        are drained in their order (default: the session's own). Raises LeaseLostError, and
-        applies nothing, when the session is no longer live.
+        are drained in their order (default: all of the session). Raises, and applies nothing:
+        QueueNotOpenedError when one of them is not the session's, in which case the number is
+        not used up, and LeaseLostError when the session is no longer live.
 
         Of each job the last report of `progress` is kept, and each is told as an event; what
         reports has started, and what is settled in the same call reported before. A report of

@@ -44,7 +44,9 @@ __all__ = [
     "Settings",
     "describe",
     "load",
+    "packed",
     "service_manager",
+    "unpacked",
 ]
 
 FILE = "longshore.toml"
@@ -104,6 +106,8 @@ class Settings:
     """Where the application is, as `module:attribute`."""
     key: str | None = None
     """The API key, for an engine that is a service: `https://jobs.example.com`."""
+    plain_http: bool = False
+    """The API key may be sent over `http://` to a public address, where others can read it."""
     engine: EngineSettings = field(default_factory=EngineSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
@@ -166,6 +170,16 @@ def load(
     ):
         found.setdefault(one.key, one)
     return _build(found)
+
+
+def packed(settings: Settings) -> bytes:
+    """The settings as one process tells them to another. Secrets are not left out."""
+    return msgspec.json.encode(settings)
+
+
+def unpacked(text: bytes) -> Settings:
+    """The settings that `packed` was given."""
+    return msgspec.json.decode(text, type=Settings)
 
 
 def service_manager(environ: Mapping[str, str] | None = None) -> tuple[str, bool] | None:

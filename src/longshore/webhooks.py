@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore import paging
-from longshore.core import codec, webhook
-from longshore.core.job import Job, JobId, NewJob
+from longshore.core import codec, submission, webhook
+from longshore.core.job import CheckedJob, Job, JobId, NewJob
 from longshore.core.state import State
 from longshore.core.view import JobFilter, Page
 from longshore.core.webhook import Endpoint, Secret
@@ -126,11 +126,14 @@ def delivery_job(
     key: str | None = None,
     trace: str | None = None,
 ) -> NewJob:
-    """The job that brings a message to an endpoint; with a key, there is one such job."""
-    job = NewJob(
+    """The job that brings a message to an endpoint; with a key, there is one such job.
+
+    SubmitError or PayloadError where there can be no such job.
+    """
+    job = CheckedJob(
         id=job_id,
         type=webhook.TASK,
-        payload=msgspec.json.encode(message),
+        payload=codec.encode(msgspec.structs.asdict(message)),
         queue=webhook.QUEUE,
         tenant=endpoint.tenant,
         max_attempts=webhook.ATTEMPTS,
@@ -139,6 +142,7 @@ def delivery_job(
         tags=(endpoint.id,),
         trace=trace,
     )
+    submission.validate_fields(job)
     return job if key is None else replace(job, fingerprint=codec.fingerprint(job))
 
 

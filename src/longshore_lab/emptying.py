@@ -26,6 +26,7 @@ begin
             perform setval(found.name, 1, false);
         end if;
     end loop;
+    perform longshore.current_era();
 end
 $$
 """

@@ -12,8 +12,6 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 STATEMENTS = sorted(path for path in (ROOT / "src").rglob("sql/*.sql") if path.stem != "schema")
 CONTRACT = ROOT / "src" / "longshore" / "testing" / "contract"
 
-MAX_LINES = 400
-MAX_EXEMPTIONS = 10
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
 
 # Joined here, so that this file does not hold what it forbids.
@@ -41,11 +39,6 @@ def tracked_files() -> list[Path]:
     )
     paths = (ROOT / name for name in listing.stdout.split("\0") if name)
     return [path for path in paths if path.is_file()]
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_no_module_is_longer_than_can_be_read_in_one_sitting(path: Path):
-    assert len(path.read_text().splitlines()) <= MAX_LINES
 
 
 # A contract module speaks through the names of its tests.
@@ -82,7 +75,7 @@ def test_no_two_contract_tests_share_a_name():
     assert sorted(names) == sorted(set(names))
 
 
-def test_exemptions_from_the_linters_stay_rare_and_name_their_rule():
+def test_exemptions_from_the_linters_name_their_rule():
     pattern = re.compile(r"#\s*(?:noqa|type:\s*ignore|pyright:\s*ignore)(?P<rule>\S*)")
     exemptions = [
         (relative(path), match.group("rule"))
@@ -91,7 +84,6 @@ def test_exemptions_from_the_linters_stay_rare_and_name_their_rule():
     ]
 
     assert [path for path, rule in exemptions if not re.match(r"[:\[]", rule)] == []
-    assert len(exemptions) <= MAX_EXEMPTIONS, exemptions
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone knows what is tracked")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,61 @@ def test_the_compose_file_sets_what_there_is_and_mounts_what_is_there():
             assert source in compose["volumes"] or (ROOT / source).exists()
     targets = re.findall(r'"(\w+):\d+"', (RULES.parent / "prometheus.yml").read_text())
     assert set(targets) == {"api", "worker", "scheduler"} <= set(services)
+    # The metrics port answers to these names alone.
+    named = services["worker"]["environment"]["LONGSHORE_METRICS_HOSTS"].split(",")
+    assert set(named) == {"worker", "scheduler"}
+
+
+def locked(name: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """By package, its version and hashes."""
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for block in re.split(r"\n(?=\w)", (ROOT / name).read_text()):
+        if head := re.match(r"([\w.-]+)==(\S+)", block):
+            found[head[1]] = (head[2], frozenset(re.findall(r"--hash=(\S+)", block)))
+    return found
+
+
+def test_the_image_installs_only_what_is_locked_by_hash():
+    dockerfile = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    image, everything = locked("constraints-image.txt"), locked("constraints.txt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    direct = [*project["dependencies"]]
+    for extra in ("api", "http", "fast", "postgres"):
+        direct += extras[extra]
+
+    installs = re.findall(r"pip install (.*)", dockerfile)
+    assert len(installs) == 2
+    assert "--require-hashes" in installs[0]
+    assert "-r constraints-image.txt" in " ".join(installs[0].split())
+    assert {"--no-index", "--no-deps", "--no-build-isolation"} <= set(installs[1].split())
+    assert "!constraints-image.txt" in (ROOT / ".dockerignore").read_text().splitlines()
+    assert {re.split(r"[\s\[<>=;]", one)[0] for one in direct} | {"setuptools"} <= set(image)
+    assert all(hashes for _, hashes in image.values())
+    assert image == {name: everything[name] for name in image}
+
+
+def test_the_compose_file_trusts_nobody_and_has_no_password_of_its_own():
+    text = (ROOT / "compose.yaml").read_text()
+    services = yaml.safe_load(text)["services"]
+
+    secrets = {
+        (name, variable): value
+        for name, service in services.items()
+        for variable, value in service.get("environment", {}).items()
+        if "PASSWORD" in variable
+    }
+    assert {
+        ("postgres", "POSTGRES_PASSWORD"),
+        ("grafana", "GF_SECURITY_ADMIN_PASSWORD"),
+    } <= set(secrets)
+    assert {("api", "PGPASSWORD"), ("setup", "PGPASSWORD")} <= set(secrets)
+    for value in secrets.values():
+        # Compose ends with these words where the variable is not set, or empty.
+        assert re.fullmatch(r"\$\{[A-Z_]+:\?[^}]{10,}\}", value), value
+    assert "trust" not in text
+    assert services["postgres"]["environment"]["POSTGRES_INITDB_ARGS"] == "--auth=scram-sha-256"
+    assert not re.search(r"://[^/\s@]+:[^/\s@]+@", text)
 
 
 def promtool() -> Path:

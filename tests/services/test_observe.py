@@ -85,6 +85,11 @@ class Reluctant:
         self.losses = engine.losses
         self.now = engine.now
 
+    async def ping(self) -> None:
+        if self.is_away:
+            raise EngineUnavailableError("away")
+        await self._engine.ping()
+
     async def counts(self, *, tenant: str | None = None, may_estimate: bool = False):
         self.looks += 1
         await self.gate.wait()
@@ -148,7 +153,7 @@ async def test_the_port_answers_its_pages_and_refuses_all_else():
 
     port = first.getsockname()[1]
     async with serving(first, page):
-        told = await _ask(port, b"GET /metrics?a=b HTTP/1.1\r\nhost: x\r\n\r\n")
+        told = await _ask(port, b"GET /metrics?a=b HTTP/1.1\r\nhost: localhost\r\n\r\n")
         head = await _ask(port, b"HEAD /metrics HTTP/1.1\r\n\r\n")
         alive = await _ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
         lost = await _ask(port, b"GET /secrets HTTP/1.1\r\n\r\n")
@@ -162,3 +167,144 @@ async def test_the_port_answers_its_pages_and_refuses_all_else():
     assert lost.startswith(b"HTTP/1.1 404 ")
     assert posted.startswith(b"HTTP/1.1 405 ")
     assert long.startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"host: localhost:9464", 200),
+        (b"Host: LOCALHOST", 200),
+        (b"host: 127.0.0.1:9464", 200),
+        (b"host: [::1]:9464", 200),
+        (b"host: [::1]", 200),
+        (b"host: 10.0.0.7:9464", 200),
+        (b"host: worker:9464", 200),
+        (b"accept: */*", 200),
+        (b"host: evil.example:9464", 421),
+        (b"host: evil.example", 421),
+        (b"host: localhost.evil.example", 421),
+        (b"host: 127.0.0.1.evil.example", 421),
+        (b"host:", 421),
+        (b"host: localhost\r\nhost: evil.example", 421),
+        (b"host : evil.example", 421),
+    ],
+)
+async def test_the_metrics_port_answers_only_to_names_of_its_machine(host: bytes, status: int):
+    listening = listen(MetricsSettings())
+    assert listening is not None
+
+    async def page() -> bytes:
+        return b"secret 1\n"
+
+    port = listening.getsockname()[1]
+    async with serving(listening, page, hosts=("Worker",)):
+        told = await _ask(port, b"GET /metrics HTTP/1.1\r\n" + host + b"\r\n\r\n")
+        alive = await _ask(port, b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
+
+    assert told.startswith(b"HTTP/1.1 %d " % status)
+    assert alive.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"secret" in told) is (status == 200)
+
+
+async def test_a_metrics_port_can_be_told_to_answer_to_any_name():
+    listening = listen(MetricsSettings())
+    assert listening is not None
+
+    async def page() -> bytes:
+        return b"x 1\n"
+
+    port = listening.getsockname()[1]
+    async with serving(listening, page, hosts=("*",)):
+        told = await _ask(port, b"GET /metrics HTTP/1.1\r\nhost: any.example\r\n\r\n")
+
+    assert told.endswith(b"x 1\n")
+
+
+class Hours:
+    """A monotonic clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_store_that_answers_is_up_however_long_ago_it_was_asked_and_it_takes_to_count():
+    async with Longshore("sqlite://:memory:") as app:
+        await app.submit("noop")
+        engine, clock = Reluctant(app.engine), Hours()
+        overview = Overview(engine, clock)
+        await overview.readings()
+        clock.now += 150.0
+
+        engine.gate.clear()
+        asyncio.get_running_loop().call_later(0.2, engine.gate.set)
+        readings = {one.name: dict(one.values) for one in await overview.readings()}
+
+    assert engine.looks == 2
+    assert readings["engine_up"][()] == 1
+    assert readings["queue_depth"]["default", "ready"] == 1
+
+
+async def test_a_store_that_answers_and_cannot_count_in_time_is_up_without_depths(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("longshore.observe.overview._DEADLINE", 0.1)
+    async with Longshore("sqlite://:memory:") as app:
+        engine = Reluctant(app.engine)
+        engine.gate.clear()
+
+        readings = await Overview(engine).readings()
+        engine.gate.set()
+
+    assert [(one.name, dict(one.values)) for one in readings] == [("engine_up", {(): 1.0})]
+
+
+async def test_a_store_that_no_longer_answers_is_down_though_its_last_depths_are_known():
+    async with Longshore("sqlite://:memory:") as app:
+        engine = Reluctant(app.engine)
+        overview = Overview(engine)
+        await overview.readings()
+        engine.is_away = True
+
+        readings = {one.name: dict(one.values) for one in await overview.readings()}
+
+    assert readings["engine_up"][()] == 0
+
+
+async def test_a_store_that_is_back_is_looked_at_soon_however_long_it_failed_to_answer():
+    async with Longshore("sqlite://:memory:") as app:
+        engine, clock = Reluctant(app.engine), Hours()
+        overview = Overview(engine, clock)
+        engine.is_away = True
+        engine.gate.clear()
+        looking = asyncio.create_task(overview.view())
+        while not engine.looks:
+            await asyncio.sleep(0)
+        clock.now += 20.0  # so long nothing is heard of the store
+        engine.gate.set()
+        assert await looking is None
+
+        engine.is_away = False
+        clock.now += 1.0
+
+        assert await overview.view() is not None
+
+
+async def test_a_count_that_takes_long_is_made_again_before_it_is_too_old_to_be_told():
+    async with Longshore("sqlite://:memory:") as app:
+        engine, clock = Reluctant(app.engine), Hours()
+        overview = Overview(engine, clock)
+        engine.gate.clear()
+        looking = asyncio.create_task(overview.view())
+        while not engine.looks:
+            await asyncio.sleep(0)
+        clock.now += 10.0  # so long it counts
+        engine.gate.set()
+        assert await looking is not None
+
+        clock.now += 100.0
+
+        assert await overview.view() is not None
+        assert engine.looks == 2

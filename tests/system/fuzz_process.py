@@ -89,7 +89,7 @@ class Fuzz:
             lambda: engine.cancel(some, reason="fuzz"),
             lambda: engine.replay(some),
             lambda: engine.retry_now(some),
-            lambda: engine.purge(some[:1], who="fuzz"),
+            lambda: engine.purge(some[:1]),
             lambda: engine.pause(queue=rng.choice(QUEUES)),
             lambda: engine.pause(type=rng.choice(TYPES)),
             lambda: engine.resume(queue=rng.choice(QUEUES)),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -211,6 +212,82 @@ async def test_a_reload_answers_everyone_and_a_stop_leaves_with_zero(
     assert "Traceback" not in api.log()
 
 
+FRAGILE = """
+import os
+import resource
+from pathlib import Path
+
+from longshore import Longshore
+
+if Path("broken").exists():
+    os._exit(3)
+app = Longshore()
+"""
+
+
+@pytest.mark.slow
+async def test_connections_are_refused_while_every_process_waits_to_be_restarted(
+    tmp_path: Path, stack: ExitStack
+):
+    (tmp_path / "fragile.py").write_text(FRAGILE)
+    api = Api(f"sqlite:///{tmp_path}/jobs.db", tmp_path, stack)
+    supervisor = await api.start("--processes", "2", "--app", "fragile:app")
+
+    (tmp_path / "broken").touch()
+    for pid in children(supervisor.pid):
+        os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: outcome(api.port) == "refused", within=PATIENCE)
+    while_broken = {outcome(api.port) for _ in range(200)}
+    (tmp_path / "broken").unlink()
+
+    assert while_broken == {"refused"}
+    await eventually(lambda: asyncio.to_thread(api.is_ready), within=PATIENCE)
+    supervisor.terminate()
+    assert await asyncio.to_thread(supervisor.wait, PATIENCE) == 0
+    assert "Traceback" not in api.log()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_connections_are_refused_while_a_request_that_is_under_way_holds_up_a_stop(
+    tmp_path: Path, stack: ExitStack, processes: int
+):
+    api = Api(f"sqlite:///{tmp_path}/jobs.db", tmp_path, stack)
+    process = await api.start("--processes", str(processes))
+    with socket.create_connection(("127.0.0.1", api.port)) as slow:
+        half, rest = post("slow")[:-5], post("slow")[-5:]
+        slow.sendall(half)
+        await asyncio.to_thread(api.status, "/healthz")
+
+        process.terminate()
+        await eventually(lambda: outcome(api.port) == "refused", within=PATIENCE)
+        assert process.poll() is None
+        slow.sendall(rest)
+        slow.settimeout(PATIENCE)
+        answer = await asyncio.to_thread(slow.recv, 4_096)
+
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def outcome(port: int) -> str:
+    """What becomes of a connection that asks whether the service is alive."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=0.2) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            return "answered" if connection.recv(1) else "closed"
+    except ConnectionRefusedError:
+        return "refused"
+    except ConnectionResetError:
+        return "reset"
+    except TimeoutError:
+        return "hung"
+
+
 async def test_an_address_for_everyone_is_refused_without_keys(
     tmp_path: Path, stack: ExitStack
 ):
@@ -232,3 +309,27 @@ async def test_an_address_for_everyone_is_refused_without_keys(
     assert done.returncode == 2
     assert "no API key" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+async def test_a_process_with_few_open_files_refuses_connections_and_stays_healthy(
+    tmp_path: Path, stack: ExitStack
+):
+    api = Api(f"sqlite:///{tmp_path}/jobs.db", tmp_path, stack)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        process = await api.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    for _ in range(300):
+        stack.enter_context(socket.create_connection(("127.0.0.1", api.port)))
+    await eventually(
+        lambda: asyncio.to_thread(lambda: outcome(api.port) == "answered"), within=PATIENCE
+    )
+
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    assert "Traceback" not in api.log()
+    assert "Too many open files" not in api.log()

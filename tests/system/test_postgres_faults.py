@@ -116,11 +116,12 @@ async def test_twenty_crashes_that_take_claims_back_let_no_job_run_twice(tmp_pat
     assert max(site.back_after) < BACK_WITHIN
 
 
-# A keeper renews by a call, a worker in a transaction, whose last statement is its commit.
+# A keeper renews and does nothing else for a while; a worker soon asks something else.
 HIT = f"""
     select {{how}}(a.pid), a.state,
            case when a.application_name <> 'longshore' then substr(a.application_name, 11)
-                when a.state = 'idle' and a.query like '-- session_renew:%' then 'keeper'
+                when a.state = 'idle' and a.query like '-- session_renew:%'
+                     and a.state_change < clock_timestamp() - interval '2 seconds' then 'keeper'
                 else 'pool' end as role
       from pg_stat_activity a
      where {OURS} and ($1 = '' or state = $1) order by random() limit 1

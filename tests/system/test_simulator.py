@@ -129,7 +129,7 @@ def found(mutant: str, seeds: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", FOUND)
 def test_an_engine_that_is_wrong_is_found_by_the_checker_for_that(mutant: str):
-    found(mutant, "0:30")
+    found(mutant, "0:60")
 
 
 @pytest.mark.prove

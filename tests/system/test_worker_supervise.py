@@ -192,4 +192,4 @@ def test_a_worker_whose_supervisor_died_before_it_had_begun_leaves(tmp_path: Pat
 
     left = subprocess.run([*command, *shared], cwd=app.parent, timeout=60, check=False)
 
-    assert left.returncode == -signal.SIGTERM
+    assert left.returncode == 0

@@ -26,14 +26,14 @@ def an_entry(number: int) -> Entry:
     return Entry(0, number, Kind.ACTION, "acme", "key 1", "queue.pause", "mail", facts)
 
 
-def a_log(entries: int = 6, *, cut: int = 0) -> tuple[Standing, list[Entry]]:
-    """A log of so many entries, of which the oldest were cut off."""
+def a_log(entries: int = 6, *, cut: int = 0, kept: int = 90) -> tuple[Standing, list[Entry]]:
+    """A log of so many entries, of which the oldest were cut off after so long."""
     whole = audit.append(GENESIS, [an_entry(number) for number in range(entries)])
     anchor = GENESIS
     if cut:
         anchor = Mark(whole[cut - 1].number, whole[cut - 1].hash)
         head = Mark(whole[-1].number, whole[-1].hash)
-        whole += audit.append(head, [audit.cut(anchor, at=99)])
+        whole += audit.append(head, [audit.cut(anchor, at=99, before=99 - kept, actor="anna")])
     last = whole[-1]
     return Standing(anchor, Mark(last.number, last.hash)), whole[cut:]
 
@@ -126,6 +126,37 @@ def test_the_old_end_cannot_go_without_a_word_of_it():
     fault = fault_of(Standing(anchor, standing.head), entries[2:])
 
     assert fault == Fault(2, "nothing tells of the cut that the log begins with")
+
+
+def test_a_head_from_before_the_beginning_is_not_compared():
+    whole = a_log()[1]
+    standing, entries = a_log(cut=3)
+    marks = [Mark(one.number, one.hash) for one in whole]
+    verifier = Verifier(standing, [*marks, GENESIS])
+
+    assert (verifier.read(entries), verifier.end()) == (None, None)
+    assert verifier.not_compared == marks[:2]
+
+
+def test_every_head_that_was_noted_of_an_entry_is_compared():
+    standing, entries = a_log()
+    noted, forged = Mark(2, entries[1].hash), Mark(2, bytes(32))
+
+    for heads in ((noted, forged), (forged, noted)):
+        assert getattr(fault_of(standing, entries, *heads), "number", None) == 2
+    assert fault_of(standing, entries, Mark(0, b"1" * 32)) is not None
+
+
+def test_entries_that_were_cut_off_too_early_are_missed():
+    standing, entries = a_log(cut=3, kept=90)
+    late, early = Verifier(standing, keep=90), Verifier(standing, keep=91)
+
+    assert (late.read(entries), late.end()) == (None, None)
+    assert early.read(entries) is None
+    fault = early.end()
+    assert fault is not None
+    assert fault.number == 3
+    assert "anna" in fault.words
 
 
 def test_a_head_is_read_as_it_was_printed():

@@ -85,7 +85,8 @@ def test_a_job_with_three_lapses_runs_alone():
         ([crash(IN_COMPANY)] * 6, False),
         ([crash(ALONE), crash(None)], False),
         ([crash(ALONE), crash(ALONE, outcome="failed")], False),
-        # What never started says nothing.
+        # What was given back before its end says nothing, and neither does what never started.
+        ([crash(ALONE), crash(None, outcome="released"), crash(ALONE)], True),
         ([crash(ALONE), crash(None, started_at=None, outcome="snoozed"), crash(ALONE)], True),
         ([], False),
     ],

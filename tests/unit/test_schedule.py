@@ -46,11 +46,15 @@ def test_a_preview_is_bounded_whatever_is_asked_for():
         ({"cron": None, "every": SECOND // 10 - 1}, "interval in microseconds must be"),
         ({"cron": "0 0 30 2 *"}, "never fires"),
         ({"timezone": "Mars/Base"}, "unknown time zone"),
-        ({"priority": 0}, "priority must be 1 to 9"),
-        ({"max_attempts": 26}, "max attempts must be 1 to 25"),
+        ({"priority": 0}, "priority is 0; it must be 1 to 9"),
+        ({"max_attempts": 26}, "max_attempts is 26; it must be 1 to 25"),
         ({"catch_up_limit": 0}, "catch-up limit must be"),
         ({"jitter": -1}, "jitter in microseconds must be"),
         ({"timeout": 0}, "timeout in microseconds must be"),
+        ({"queue": "a queue"}, "queue 'a queue' is not"),
+        ({"tags": ("t",) * 31}, "up to 30 tags"),
+        ({"payload": b"[]"}, "payload is not a JSON object"),
+        ({"next_due": 2**60}, "next due time in microseconds since 1970 must be"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused_with_its_name_and_fault(

@@ -20,13 +20,17 @@ T = TypeVar("T")
 _FRESH = 1.0
 """Seconds that a view is good for."""
 _PATIENCE = 0.03
-"""Seconds that a caller waits for a new view, where there is an older one."""
-_FIRST = 5.0
-"""Seconds that a caller waits where there is none."""
+"""Seconds that a scrape waits for a new view, where there is an older one."""
+_DEADLINE = 3.0
+"""Seconds that a caller waits for the store: for an answer at all, for a view where there is
+none, and for a new view where the last one will not do. The port for monitors closes a
+connection after 5."""
 _SHARE = 20
 """Between two views lies so many times as long as the last one took."""
 _OLDEST = 120.0
 """Seconds after which a view is no longer worth telling."""
+_LONGEST_REST = _OLDEST / 4
+"""Seconds between two views at most, so that one that is worth telling is always at hand."""
 _MOST = 200
 _MOST_TENANTS = 1_000
 _PHASES = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
@@ -57,6 +61,10 @@ class Source(Protocol):
         """The engine's clock."""
         ...
 
+    async def ping(self) -> None:
+        """Return if the store answers and can be worked on."""
+        ...
+
 
 class View(NamedTuple):
     """The queue at one moment."""
@@ -74,87 +82,116 @@ class View(NamedTuple):
 class Overview:
     """Looks at the queue at most once a second, whoever asks, and never twice at a time."""
 
-    def __init__(self, engine: Source) -> None:
+    def __init__(self, engine: Source, monotonic: Callable[[], float] = monotonic) -> None:
         self._engine = engine
-        self._whole = _Look(self._seen)
+        self._monotonic = monotonic
+        self._whole = _Look(self._seen, monotonic)
         self._tenants: dict[str, _Look[Sequence[QueueCounts]]] = {}
+        self._pinging: asyncio.Task[bool] | None = None
 
-    async def view(self) -> View | None:
-        """A view that is as fresh as can be had at once; None while the engine gives none."""
-        return await self._whole.latest()
+    async def view(self, *, patience: float | None = None) -> View | None:
+        """A view of the queue, or None if none could be had.
 
-    async def counts_of(self, tenant: str) -> Sequence[QueueCounts] | None:
-        """The same for what one tenant has."""
+        With a view that is not older than two minutes at hand, a new one is waited for
+        `patience` seconds, by default a moment; else for a few seconds.
+        """
+        return await self._whole.latest(_PATIENCE if patience is None else patience)
+
+    async def fresh_view(self) -> View | None:
+        """The same for whoever would rather wait a few seconds than get the last one."""
+        return await self.view(patience=_DEADLINE)
+
+    async def fresh_counts_of(self, tenant: str) -> Sequence[QueueCounts] | None:
+        """What one tenant has, likewise."""
         look = self._tenants.pop(tenant, None) or _Look(
-            partial(self._engine.counts, tenant=tenant)
+            partial(self._engine.counts, tenant=tenant), self._monotonic
         )
         self._tenants[tenant] = look
         if len(self._tenants) > _MOST_TENANTS:
             del self._tenants[next(iter(self._tenants))]
-        return await look.latest()
+        return await look.latest(_DEADLINE)
+
+    async def is_up(self) -> bool:
+        """Whether the store answers within a few seconds. Who asks meanwhile shares a ping."""
+        if self._pinging is None:
+            self._pinging = asyncio.create_task(self._ping())
+        return await asyncio.shield(self._pinging)
 
     async def readings(self) -> list[Reading]:
-        """The view as gauges; without one, only that the engine does not answer."""
-        view = await self.view()
-        up = Reading(
-            "engine_up",
-            "Whether the engine could be asked.",
-            (),
-            [((), float(view is not None))],
-        )
-        return [up] if view is None else [up, *gauges(view)]
+        """Whether the store answers, and the view as gauges, if there is one.
+
+        A store that answers and takes long to count is up.
+        """
+        is_up, view = await asyncio.gather(self.is_up(), self.view())
+        up = Reading("engine_up", "Whether the store answers.", (), [((), float(is_up))])
+        age = 0.0 if view is None else round(self._monotonic() - view.taken, 3)
+        return [up] if view is None else [up, *gauges(view, age)]
+
+    async def _ping(self) -> bool:
+        try:
+            async with asyncio.timeout(_DEADLINE):
+                await self._engine.ping()
+        except (LongshoreError, TimeoutError):
+            return False
+        finally:
+            self._pinging = None
+        return True
 
     async def _seen(self) -> View:
         engine = self._engine
         counts = await engine.counts(may_estimate=True)
         breakers, sessions = await engine.breaker_settings(), await engine.sessions()
         losses, now = await engine.losses(), await engine.now()
-        return View(monotonic(), now, counts, breakers, sessions, losses)
+        return View(self._monotonic(), now, counts, breakers, sessions, losses)
 
 
 class _Look(Generic[T]):
-    """What was seen last. Where a look is dear it is made less often, and nobody waits for it.
+    """What was seen last. Where a look takes long it is made less often."""
 
-    Who asks gets the last one at once then: at the usual pace of a monitor that is one scrape
-    behind.
-    """
-
-    def __init__(self, see: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, see: Callable[[], Awaitable[T]], monotonic: Callable[[], float]) -> None:
         self._see = see
+        self._monotonic = monotonic
         self._seen: tuple[float, T] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
-    async def latest(self) -> T | None:
-        """As fresh as can be had at once; None where there is none that is worth telling."""
-        seen, now = self._seen, monotonic()
+    async def latest(self, patience: float) -> T | None:
+        """As fresh as can be had within `patience` seconds; None if none is worth telling.
+
+        Where there is none yet that is, a new one is waited for until the deadline.
+        """
+        seen, now = self._seen, self._monotonic()
         if seen is not None and now - seen[0] < _FRESH:
             return seen[1]
+        is_worthless = seen is None or now - seen[0] > _OLDEST
         if self._looking is None and now >= self._not_before:
             self._looking = asyncio.create_task(self._look())
         if self._looking is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_FIRST if seen is None else _PATIENCE):
+                async with asyncio.timeout(_DEADLINE if is_worthless else patience):
                     await asyncio.shield(self._looking)
         seen = self._seen
-        return None if seen is None or monotonic() - seen[0] > _OLDEST else seen[1]
+        return None if seen is None or self._monotonic() - seen[0] > _OLDEST else seen[1]
 
     async def _look(self) -> None:
-        began = monotonic()
+        began, share = self._monotonic(), _SHARE
         try:
-            # A failure is told by there being no view: whoever collects us must not fail with
-            # the engine.
-            with suppress(LongshoreError, TimeoutError):
-                async with asyncio.timeout(_OLDEST / 2):
-                    self._seen = (began, await self._see())
+            async with asyncio.timeout(_OLDEST / 2):
+                self._seen = (began, await self._see())
+        except TimeoutError:
+            pass  # too much to count: told by there being no view
+        except LongshoreError:
+            # Told by there being no view: whoever collects us must not fail with the store.
+            share = 0  # it may answer again at any moment, and failing counts nothing
         finally:
-            ended = monotonic()
-            self._not_before = ended + (ended - began) * _SHARE
+            ended = self._monotonic()
+            rest = min(max((ended - began) * share, _FRESH), _LONGEST_REST)
+            self._not_before = ended + rest
             self._looking = None
 
 
-def gauges(view: View) -> list[Reading]:
-    """The view as a monitor is told of it."""
+def gauges(view: View, view_age: float = 0.0) -> list[Reading]:
+    """The view as a monitor is told of it, `view_age` seconds after it was taken."""
     depth: dict[tuple[str, ...], float] = defaultdict(float)
     age: dict[tuple[str, ...], float] = defaultdict(float)
     paused: dict[tuple[str, ...], float] = defaultdict(float)
@@ -198,7 +235,7 @@ def gauges(view: View) -> list[Reading]:
             "overview_age_seconds",
             "How old the depths and ages are that stand here.",
             (),
-            [((), round(monotonic() - view.taken, 3))],
+            [((), view_age)],
         ),
     ]
 

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
 
 from longshore.errors import ConfigError
 from longshore.observe.exposition import MEDIA
@@ -44,12 +45,14 @@ def listen(settings: MetricsSettings) -> socket.socket | None:
 
 
 @asynccontextmanager
-async def serving(listening: socket.socket | None, page: Page) -> AsyncGenerator[None]:
-    """Answer inside the block; without a socket nothing."""
+async def serving(
+    listening: socket.socket | None, page: Page, *, hosts: Collection[str] = ()
+) -> AsyncGenerator[None]:
+    """Answer inside the block; without a socket nothing. `hosts` are names of this machine."""
     if listening is None:
         yield
         return
-    port = _Port(page)
+    port = _Port(page, hosts)
     server = await asyncio.start_server(port.serve, sock=listening, limit=_LONGEST)
     try:
         yield
@@ -58,8 +61,9 @@ async def serving(listening: socket.socket | None, page: Page) -> AsyncGenerator
 
 
 class _Port:
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, hosts: Collection[str]) -> None:
         self._page = page
+        self._hosts = frozenset(one.lower() for one in hosts)
         self._open = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,9 +86,12 @@ class _Port:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             return _response(431, b"too long\n")
-        words = head.split(b"\r\n", 1)[0].split()
+        first, *rest = head.split(b"\r\n")
+        words = first.split()
         if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
             return _response(405, b"only GET\n")
+        if not self._is_for_us(rest):
+            return _response(421, b"for another host: metrics.hosts names those of this one\n")
         path = words[1].partition(b"?")[0]
         if path == b"/metrics":
             found = _response(200, await self._page(), MEDIA)
@@ -94,11 +101,37 @@ class _Port:
             found = _response(404, b"see /metrics\n")
         return found.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if words[0] == b"HEAD" else found
 
+    def _is_for_us(self, headers: Iterable[bytes]) -> bool:
+        """Whether the request names this machine.
+
+        A web page can have its own name stand for this machine's address, and then read the
+        answer (DNS rebinding); it cannot do so with an address, nor with a name of ours.
+        """
+        named = [
+            value.strip().decode("latin-1").lower()
+            for name, _, value in (line.partition(b":") for line in headers)
+            if name.strip().lower() == b"host"
+        ]
+        # A browser always says one.
+        return not named or (len(named) == 1 and _is_known(named[0], self._hosts))
+
+
+def _is_known(host: str, names: Collection[str]) -> bool:
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name == "localhost" or name in names or "*" in names:
+        return True
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
 
 _WORDS = {
     200: b"OK",
     404: b"Not Found",
     405: b"Method Not Allowed",
+    421: b"Misdirected Request",
     431: b"Request Header Fields Too Large",
     503: b"Service Unavailable",
 }

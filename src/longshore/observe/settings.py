@@ -16,6 +16,9 @@ class MetricsSettings:
 
     host: str = "127.0.0.1"
     """The address that answers `/metrics`; `0.0.0.0` for a monitor on another machine."""
+    hosts: tuple[str, ...] = ()
+    """Names that the monitor may ask for, such as `worker.internal`, or `*` for any. Addresses
+    and `localhost` are always good."""
     port: int | None = None
     """Its port. Without it, the first free one from 9464 to 9483; 0 for none at all."""
 

@@ -159,11 +159,15 @@ class Hub:
         """How many listen."""
         return len(self._listeners)
 
-    async def listen(self, who: str, wish: Wish) -> Listener:
-        """A listener that hears nothing before it joins, or TooManyListenersError."""
+    async def listen(self, who: str, wish: Wish, *, most: int | None = None) -> Listener:
+        """A listener that hears nothing before it joins, or TooManyListenersError.
+
+        `most` is how many `who` may be, if that is less than for all.
+        """
         if self._is_leaving or len(self._listeners) >= self._most:
             raise TooManyListenersError(is_own=False)
-        if self._of.get(who, 0) >= self._most_each:
+        own = self._most_each if most is None else min(most, self._most_each)
+        if self._of.get(who, 0) >= own:
             raise TooManyListenersError(is_own=True)
         listener = Listener(self, who, wish)
         self._listeners.add(listener)

@@ -1,12 +1,13 @@
 """What is told of an event, and who wants to hear of it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 import msgspec
 
 from longshore.core import ids, sse
 from longshore.core.event import EXPENDABLE, Event, Group, Name
+from longshore.core.instant import moment
 from longshore.core.job import Job, JobId
 from longshore.core.sse import Cursor
 
@@ -18,7 +19,6 @@ ENDINGS = frozenset({Name.SUCCEEDED, Name.DEAD, Name.CANCELLED, Name.PURGED})
 """What a job's stream ends with."""
 
 _NOBODY = bytes(16)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -66,7 +66,7 @@ class Told:
         event = JobEvent(
             id=found.id,
             name=found.name.value,
-            at=_moment(found.at),
+            at=moment(found.at),
             job_id=ids.text(found.job_id) if found.job_id != _NOBODY else None,
             queue=found.queue,
             type=found.type,
@@ -132,7 +132,7 @@ def snapshot(job: Job, cursor: Cursor, now: int) -> Told:
     event = JobEvent(
         id=str(cursor),
         name=SNAPSHOT,
-        at=_moment(now),
+        at=moment(now),
         job_id=ids.text(job.id),
         queue=job.queue,
         type=job.type,
@@ -141,7 +141,3 @@ def snapshot(job: Job, cursor: Cursor, now: int) -> Told:
         trace=job.trace,
     )
     return Told(cursor, event, is_expendable=False)
-
-
-def _moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)

@@ -109,7 +109,9 @@ PLEDGES = (
         words="A job that kills its worker ends, and alone",
         how="it is dead as [`poison`](docs/guides/workers.md#jobs-that-kill-their-worker) when"
         " its own process died of it with nothing beside it; no neighbour, and no `kill -9` of"
-        " a `longshore worker`, makes an innocent job dead",
+        " a `longshore worker` or of its keeper, makes an innocent job dead, a built-in task's"
+        " included. [Not covered](docs/guides/workers.md#what-a-kill-can-still-do): both killed"
+        " at once again and again, your tasks under `app.work`, `job.transaction()`",
         witnesses=[Witness("crashing")],
     ),
     Pledge(

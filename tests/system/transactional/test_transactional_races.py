@@ -60,13 +60,16 @@ async def a_commit_under_way(
 async def test_a_lost_lease_takes_the_writes_back(
     app: Longshore, db: Any, is_reclaimed: bool
 ) -> None:
+    """The leases of others go on, and are of no use to the session that lost its own."""
     (handle,) = await submitted(app)
     session, (claim,) = await claimed(app)
+    await claimed(app, 0)
+    ended = "update longshore.session set expires_at = 0 where token = $1"
 
     with pytest.raises(LeaseLostError):
         async with transaction(session, claim) as one:
             await write(one.connection, 1)
-            await db.execute("update longshore.session set expires_at = 0")
+            await db.execute(ended, session.token)
             if is_reclaimed:
                 await app.engine.reclaim(session.token, [], grace=0)
 
