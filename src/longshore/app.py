@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby, islice
@@ -40,7 +40,7 @@ from longshore.schedules import Schedules, SomeTask
 from longshore.settings import Settings, load, packed, unpacked
 from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare, named
-from longshore.tasks.builtin import SYSTEM_QUEUES, builtins_of
+from longshore.tasks.builtin import SYSTEM_QUEUES, SYSTEM_TYPES, builtins_of
 from longshore.wire.address import is_service, keyed
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
@@ -108,15 +108,26 @@ class Longshore:
     def url(self) -> str:
         """Where the engine is."""
         url = self._url or self.settings.engine.url
-        if not is_service(url):
+        if not self._is_remote:
             return url
         mine = self.settings
         return keyed(url, self._key or mine.key, plain_http=mine.plain_http)
 
     @property
+    def _is_remote(self) -> bool:
+        """Its store is reached through a service, over HTTP."""
+        return is_service(self._url or self.settings.engine.url)
+
+    @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         """Its tasks by type name, the built-in ones included."""
         return {**self._builtins, **self._tasks}
+
+    @property
+    def _served(self) -> Mapping[str, Task[..., Any]]:
+        """The tasks that a worker runs; over HTTP without those that need the store itself."""
+        own = SYSTEM_TYPES if self._is_remote else frozenset[str]()
+        return {name: task for name, task in self.tasks.items() if name not in own}
 
     async def __aenter__(self) -> Self:
         check_may_open()
@@ -263,7 +274,9 @@ class Longshore:
         if worker.queues != WorkerSettings().queues:
             return worker
         # Of equal weight: none of them shall wait for another to be empty.
-        names = {"default", *SYSTEM_QUEUES, *(task.queue for task in self._tasks.values())}
+        names = {"default", *(task.queue for task in self._tasks.values())}
+        if not self._is_remote:
+            names.update(SYSTEM_QUEUES)
         return replace(worker, queues=tuple(f"{name}=1" for name in sorted(names)))
 
     def registry(
@@ -280,7 +293,7 @@ class Longshore:
         for a program that has set up nothing but what a child gets by importing the app.
         `max_crashes` is for tasks that do not say.
         """
-        handlers = (task.handler(max_crashes=max_crashes) for task in self.tasks.values())
+        handlers = (task.handler(max_crashes=max_crashes) for task in self._served.values())
         traced = tracing.around(handlers, self.settings.tracing, self.settings.worker.name)
         origin = partial(self._origin, child_logs)
         return Registry(traced, origin=origin, isolated=isolated, builtin=self._builtin_types())
@@ -305,7 +318,12 @@ class Longshore:
         async with self:
             # No child can set up what this program did before it began to work. The built-in
             # tasks need nothing of that.
-            is_shared = self.engine.traits.shared_between_processes
+            traits = self.engine.traits
+            if until_idle and not traits.maintenance:
+                raise ConfigError(
+                    "until_idle needs the store itself: over HTTP nobody tells what is due"
+                )
+            is_shared = traits.shared_between_processes
             registry = self.registry(
                 isolated=self._builtin_types() if is_shared else (),
                 max_crashes=settings.max_crashes,
@@ -321,7 +339,7 @@ class Longshore:
             await self.queue.store()
             await breakers.store(self.engine, self.tasks.values())
             await self.store_schedules()
-            async with scheduler.running():
+            async with scheduler.running() if traits.maintenance else nullcontext():
                 seconds = microseconds(horizon) / 1e6
                 offer = self._keeper_offer() if keeper else None
                 await worker.run(until_idle=until_idle, horizon=seconds, keeper=offer)

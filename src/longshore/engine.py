@@ -42,7 +42,13 @@ from longshore.core.view import (
 from longshore.endpoints import Endpoints
 from longshore.flow import Flow
 from longshore.outbox import Outbox
-from longshore.session import Completion, PromptSession, Session, TransactionalSession
+from longshore.session import (
+    Completion,
+    PromptSession,
+    Session,
+    StandaloneSession,
+    TransactionalSession,
+)
 
 __all__ = [
     "Accounts",
@@ -71,6 +77,7 @@ __all__ = [
     "Retention",
     "Session",
     "SessionView",
+    "StandaloneSession",
     "Steward",
     "Traits",
     "TransactionalProducer",

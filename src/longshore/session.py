@@ -7,9 +7,15 @@ from typing import Any, Protocol
 import msgspec
 
 from longshore.core.answer import Exchanged, Reference, Renewed
-from longshore.core.job import Report, Settlement
+from longshore.core.job import Attempt, JobId, Report, Settlement
 
-__all__ = ["Completion", "PromptSession", "Session", "TransactionalSession"]
+__all__ = [
+    "Completion",
+    "PromptSession",
+    "Session",
+    "StandaloneSession",
+    "TransactionalSession",
+]
 
 
 class Session(Protocol):
@@ -96,6 +102,18 @@ class PromptSession(Session, Protocol):
 
     def rouse(self) -> None:
         """Let `claim_at_wakeup` return, unless its exchange has begun."""
+        ...
+
+
+class StandaloneSession(Session, Protocol):
+    """A session of an engine without the trait `maintenance`: it is all that its worker has."""
+
+    async def attempts(self, job_id: JobId) -> list[Attempt]:
+        """The ended deliveries of a job that the session holds, or JobNotFoundError."""
+        ...
+
+    async def has_waiting_jobs(self) -> bool:
+        """Whether ready jobs of its queues and types wait longer than it takes to claim one."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from longshore.core.account import ApiKey, NewKey, Scope, Tenant
+from longshore.core.account import ApiKey, Grant, NewKey, Tenant
 from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError
 from longshore.runtime.keys import MintedKey, mint
@@ -36,7 +36,7 @@ async def make_key(
     engine: Engine,
     *,
     tenant: str | None,
-    scopes: tuple[Scope, ...],
+    grant: Grant,
     label: str = "",
     lifetime: int | None = None,
 ) -> tuple[MintedKey, ApiKey]:
@@ -46,7 +46,7 @@ async def make_key(
         id=minted.id,
         digest=minted.digest,
         tenant=tenant,
-        scopes=scopes,
+        **grant._asdict(),
         label=label,
         lifetime=lifetime,
     )

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from longshore.api.application import Application
 from longshore.api.security import Admission
@@ -25,21 +27,21 @@ def clock() -> ManualClock:
 STORES = {
     "sqlite-memory": "sqlite://:memory:",
     "sqlite-file": "sqlite:///{folder}/jobs.db",
-    "sqlite-remote": "sqlite:///{folder}/jobs.db?synchronous=normal",
+    "sqlite-http": "sqlite:///{folder}/jobs.db?synchronous=normal",
 }
 SERVERS = {
     "postgres": "empty_postgres_url",
     "postgres-15": "empty_postgres_15_url",
     "postgres-pooled": "empty_pooled_url",
-    "postgres-remote": "empty_postgres_url",
+    "postgres-http": "empty_postgres_url",
 }
 
 
 # An older server is rarely at odds with a newer one alone, PgBouncer has tests of its own, and
-# the routes and sessions in front of PostgreSQL are those in front of SQLite.
+# the sessions in front of PostgreSQL are those in front of SQLite.
 PROVEN = [
     pytest.param(one, marks=pytest.mark.prove)
-    for one in ("postgres-15", "postgres-pooled", "postgres-remote")
+    for one in ("postgres-15", "postgres-pooled", "postgres-http")
 ]
 
 
@@ -66,14 +68,37 @@ async def engine(kind: str, engine_url: str, clock: ManualClock) -> AsyncIterato
 
 
 def in_front_of(store: Engine, kind: str) -> Engine:
-    """The same store, by another way to it."""
-    if kind.endswith("-remote"):
+    """The same store, with its sessions over HTTP where the kind says so."""
+    return cast(Engine, SessionsOverHttp(store)) if kind.endswith("-http") else store
+
+
+class SessionsOverHttp:
+    """Workers and their keepers ask a service, everyone else the store beside it."""
+
+    def __init__(self, store: Engine) -> None:
         application = Application(Service(store))
         # The keys that a test makes are not for the test itself.
         application.admission = Admission(ModelEngine(), ManualClock())
         transport = httpx.ASGITransport(application, client=("127.0.0.1", 1))
-        return RemoteEngine(Line("http://localhost", transport=transport))
-    return store
+        service = RemoteEngine(Line("http://localhost", transport=transport))
+        self._store, self._service = store, service
+        self.traits = replace(
+            service.traits,
+            own_clock=store.traits.own_clock,
+            survives_power_loss=store.traits.survives_power_loss,
+        )
+        self.open_session = service.open_session
+        self.attach_session = service.attach_session
+        self.renew = service.renew
+        self.held = service.held
+        self.bury = service.bury
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def close(self) -> None:
+        await self._service.close()
+        await self._store.close()
 
 
 @pytest.fixture

@@ -4,22 +4,18 @@ import asyncio
 import socket
 import sys
 
-import uvicorn
-
-from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.api.serving import ApiServer
+from longshore.cli.wiring import recovery
 from longshore.engines import open_engine
 
 
 async def main() -> None:
     engine = open_engine(sys.argv[1])
-    config = uvicorn.Config(
-        Application(Service(engine)), lifespan="off", log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
+    server = ApiServer(Service(engine), is_local=True)
     listening = socket.socket(fileno=int(sys.argv[2]))
     try:
-        await server.serve(sockets=[listening])
+        await server.run(listening, ticks=recovery(engine, lease=2_000_000))
     finally:
         await engine.close()
 

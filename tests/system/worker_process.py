@@ -92,7 +92,9 @@ async def main() -> str:
         ticks=[
             ("promote", Promoter(engine).tick),
             ("reclaim", Reclaimer(engine, lease=int(LEASE * 1e6)).tick),
-        ],
+        ]
+        if engine.traits.maintenance
+        else [],
     )
     with drained_by_signals(worker):
         sys.stdout.write("listening\n")

@@ -1,10 +1,12 @@
 """The types of fields that several documents share; the limits are those of the core."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Raw
 
+from longshore.core import ids
+from longshore.core.instant import micros
 from longshore.core.instant import moment as instant
 from longshore.core.submission import (
     LONGEST_KEY,
@@ -35,7 +37,6 @@ __all__ = [
     "seconds",
 ]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEN_YEARS_S = 315_360_000
 MOST_LISTED = 1_000
 
@@ -62,7 +63,7 @@ Limit = Annotated[int, Meta(ge=1, le=MOST_LISTED)]
 JobIdText = Annotated[
     str,
     Meta(
-        pattern=r"\A[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}\Z",
+        pattern=ids.PATTERN,
         description="A UUIDv7.",
         examples=["019a8a6e-7c00-7000-8000-000000000000"],
     ),
@@ -72,11 +73,6 @@ JobIdText = Annotated[
 def moment(microseconds: int | None) -> datetime | None:
     """The same, of what may not have happened yet."""
     return None if microseconds is None else instant(microseconds)
-
-
-def micros(value: datetime) -> int:
-    """A time as the engine counts it."""
-    return (value - _EPOCH) // timedelta(microseconds=1)
 
 
 def seconds(microseconds: int | None) -> float | None:

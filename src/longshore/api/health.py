@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
+from longshore.api.fields import Timestamp, instant
 from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.errors import EngineError
 from longshore.runtime.deadline import Deadline
 
-__all__ = ["PATHS", "ROUTES", "Health"]
+__all__ = ["PATHS", "ROUTES", "Health", "Readiness"]
 
 _PATIENCE = 2.0
 _LONGEST = 15.0
@@ -23,6 +24,14 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
+class Readiness(msgspec.Struct, frozen=True):
+    """The service has what it needs."""
+
+    status: str
+    now: Timestamp
+    """By the clock of the store, which decides what is due and whose lease is over."""
+
+
 async def alive(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """The process answers. It says nothing of the store: see /readyz."""
     return Answer(200, encode(Health("alive")))
@@ -33,10 +42,11 @@ async def ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     try:
         async with Deadline(_PATIENCE, at_most=_LONGEST):
             await call.service.engine.ping()
+            now = await call.service.engine.now()
     except (EngineError, TimeoutError):
         found = problem("not_ready", missing=["engine"])
         raise ProblemError(found, ((b"retry-after", b"1"),)) from None
-    return Answer(200, encode(Health("ready")))
+    return Answer(200, encode(Readiness("ready", instant(now))))
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
@@ -54,7 +64,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         path="/readyz",
         name="getReadiness",
         handler=ready,
-        answers={200: Health},
+        answers={200: Readiness},
         problems=("not_ready",),
         is_health=True,
     ),

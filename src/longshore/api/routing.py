@@ -11,7 +11,7 @@ import msgspec
 from longshore.api.pouring import Stream
 from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
 from longshore.api.service import Service
-from longshore.core.account import DEFAULT_TENANT, Scope, Tenant
+from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope, Tenant
 
 __all__ = [
     "JSON",
@@ -53,6 +53,8 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
 
     account: Tenant | None = None
     """What is asked of the tenant's own keys; nothing of an operator's."""
+    key: ApiKey | None = None
+    """None where nobody needs one."""
 
     @property
     def home(self) -> str:

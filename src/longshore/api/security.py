@@ -129,7 +129,7 @@ class Admission:
         key = access.key
         self._used.add(key.id)
         tenant = await self._named_tenant(request.headers, key.tenant)
-        return Caller(tenant, frozenset(key.scopes), f"key {key.id}", access.tenant)
+        return Caller(tenant, frozenset(key.scopes), f"key {key.id}", access.tenant, key)
 
     async def _named_tenant(
         self, headers: Mapping[bytes, bytes], own: str | None = None

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 
@@ -16,7 +16,7 @@ from longshore.api.settings import ApiSettings
 from longshore.api.table import routes_of
 from longshore.engine import Accounts
 from longshore.errors import ConfigError, EngineError
-from longshore.runtime.beat import Beat
+from longshore.runtime.beat import Beat, Tick
 
 __all__ = ["ApiServer", "is_loopback", "listen", "refuse_keyless"]
 
@@ -55,11 +55,16 @@ class ApiServer:
         )
 
     async def run(
-        self, listening: socket.socket, *, on_ready: Callable[[], None] = lambda: None
+        self,
+        listening: socket.socket,
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        ticks: Sequence[tuple[str, Tick]] = (),
     ) -> None:
         """Serve until `drain` or `stop_now`, and then until what is under way is answered.
 
         Draining closes the socket, so that connections are refused; `hand_over` does not.
+        `ticks` are run beside it, by name.
         """
         self._listening = listening
         self._server.on_ready = on_ready
@@ -69,6 +74,7 @@ class ApiServer:
             Beat("keys", self.application.admission.note_uses),
             Beat("streams", self.application.end_revoked_streams),
             Beat("submissions", self._service.submissions.tick),
+            *(Beat(name, tick) for name, tick in ticks),
         ]
         tasks = [asyncio.create_task(beat.run()) for beat in beats]
         try:

@@ -8,7 +8,7 @@ A session belongs to the API key that opened it. To every other key it is one th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -16,16 +16,20 @@ import msgspec
 from msgspec import Meta
 
 from longshore.api.desk import stopped
-from longshore.api.problems import ProblemError, of_error
-from longshore.api.routing import Answer, Call, Nothing, Route
+from longshore.api.problems import ProblemError, of_error, problem
+from longshore.api.routing import Answer, Call, Caller, Nothing, Route
 from longshore.api.views import encode
+from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.state import SETTLING
 from longshore.engine import Exchanged, Session
-from longshore.errors import LeaseLostError, LongshoreError
+from longshore.errors import JobNotFoundError, LeaseLostError, LongshoreError
+from longshore.operations.waiting import has_waiting_jobs
 from longshore.wire import errors, sessions
 from longshore.wire.documents import (
     SETTLING_VERBS,
+    AttemptsAnswer,
+    AttemptsBody,
     BuryAnswer,
     BuryBody,
     ExchangeAnswer,
@@ -36,6 +40,7 @@ from longshore.wire.documents import (
     RenewAnswer,
     RenewBody,
     WaitBody,
+    WaitingAnswer,
 )
 
 __all__ = ["ROUTES", "telling"]
@@ -52,14 +57,16 @@ class SessionPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def open_session(call: Call[Nothing, Nothing, OpenBody]) -> Answer:
     """Open a session: take a lease under which jobs are claimed.
 
-    It belongs to the API key that opens it: to every other key it is one that is over.
+    It belongs to the API key that opens it: to every other key it is one that is over. It is
+    given jobs of such types only as the key may claim.
     """
     body = call.body
+    types = _claimable(call.caller, body)
     with telling():
         session = await call.service.engine.open_session(
             worker=body.worker,
             queues=body.queues,
-            types=body.types,
+            types=types,
             lease=body.lease_us,
             owner=call.caller.name,
         )
@@ -178,6 +185,33 @@ async def bury(call: Call[SessionPath, Nothing, BuryBody]) -> Answer:
     return Answer(200, encode(BuryAnswer(settled)))
 
 
+async def attempts(call: Call[SessionPath, Nothing, AttemptsBody]) -> Answer:
+    """The history of a job that the session holds: every delivery that ended."""
+    job_id = ids.parse(call.body.job_id)
+    engine = call.service.engine
+    with telling():
+        held = await engine.held(await _token(call)) or ()
+        if all(one.id != job_id for one in held):
+            raise JobNotFoundError(call.body.job_id)
+        found = await engine.attempts(job_id)
+    return Answer(200, encode(AttemptsAnswer(found)))
+
+
+async def waiting(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
+    """Whether jobs of the session's queues and types are ready and have not been handed out.
+
+    For a worker that asks for jobs and gets none: if this stays true, something is stuck.
+    """
+    engine = call.service.engine
+    with telling():
+        token = await _token(call)
+        found = [one for one in await engine.sessions() if one.token == token]
+        if not found:
+            raise LeaseLostError(token)
+        is_waiting = await has_waiting_jobs(engine, found[0].queues, found[0].types)
+    return Answer(200, encode(WaitingAnswer(is_waiting)))
+
+
 @contextmanager
 def telling() -> Generator[None]:
     """Answer errors of the engine in a form from which a client can raise the same."""
@@ -187,6 +221,27 @@ def telling() -> Generator[None]:
         found = of_error(error)
         told = (errors.HEADER.encode("ascii"), errors.told(error))
         raise ProblemError(found.problem, (*found.headers, told)) from None
+
+
+def _claimable(caller: Caller, body: OpenBody) -> list[str]:
+    """The types that the key may claim, of those that are served; 403 where it may not."""
+    key = caller.key
+    if key is None:
+        return body.types
+    if key.queues and (refused := sorted(set(body.queues) - set(key.queues))):
+        detail = (
+            f"The key may not claim from {refused[0]!r:.80}, only from {_named(key.queues)}."
+        )
+        raise ProblemError(problem("forbidden", detail))
+    types = key.claimable(body.types)
+    if body.types and not types:
+        detail = f"The key may claim no job of these types, only of {_named(key.types)}."
+        raise ProblemError(problem("forbidden", detail))
+    return types
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
 
 
 async def _token(call: Call[SessionPath, Any, Any]) -> int:
@@ -230,7 +285,7 @@ def _route(
         is_fleetwide=True,
         parameters=SessionPath,
         body=body,
-        is_body_required=verb == "exchange",
+        is_body_required=verb in ("exchange", "attempts"),
         is_large=True,
     )
 
@@ -276,4 +331,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     _route("keep", keep, RenewAnswer),
     _route("held", held, HeldAnswer),
     _route("bury", bury, BuryAnswer, BuryBody),
+    _route("attempts", attempts, AttemptsAnswer, AttemptsBody, "job_not_found"),
+    _route("waiting", waiting, WaitingAnswer),
 )

@@ -12,7 +12,7 @@ from longshore.api.fields import Name, instant, moment
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
-from longshore.core.account import CAPS, DEFAULT_TENANT, ApiKey, Scope, Tenant
+from longshore.core.account import CAPS, DEFAULT_TENANT, ApiKey, Grant, Scope, Tenant
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
 from longshore.core.fair import HEAVIEST
 from longshore.errors import ConfigError
@@ -31,6 +31,9 @@ Webhooks = Annotated[int, Meta(ge=0, le=CAPS["max_webhooks"])]
 Keys = Annotated[int, Meta(ge=0, le=CAPS["max_keys"])]
 TagsOfJob = Annotated[int, Meta(ge=0, le=CAPS["max_tags"])]
 Streams = Annotated[int, Meta(ge=0, le=CAPS["max_streams"])]
+TypePattern = Annotated[
+    str, Meta(pattern=r"\A[A-Za-z0-9_.:/@+*-]{1,128}\Z", examples=["email.*"])
+]
 Label = Annotated[str, Meta(max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
 
 
@@ -105,6 +108,11 @@ class KeyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=len(Scope))]
     tenant: Name | None = DEFAULT_TENANT
     """Null: an operator's key, which stands for every tenant."""
+    queues: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    """With the scope `work`: the queues whose jobs it may claim; empty: any."""
+    types: Annotated[tuple[TypePattern, ...], Meta(max_length=100)] = ()
+    """With the scope `work`: the types of jobs that it may claim, `email.*` for all that begin
+    so; empty: any."""
     label: Label = ""
     """For people, to know it by."""
     lifetime_seconds: Annotated[float, Meta(ge=1, le=315_360_000)] | None = None
@@ -151,6 +159,10 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None
     """Null: an operator's, which stands for every tenant."""
     scopes: tuple[Scope, ...]
+    queues: tuple[str, ...]
+    """Whose jobs it may claim; empty: any."""
+    types: tuple[str, ...]
+    """Which types of jobs it may claim; empty: any."""
     label: str
     created_at: datetime
     expires_at: datetime | None
@@ -244,12 +256,14 @@ async def list_keys(call: Call[Nothing, KeyQuery, Nothing]) -> Answer:
 async def create_key(call: Call[Nothing, Nothing, KeyBody]) -> Answer:
     """Make an API key. The answer is the only place where it is ever shown."""
     body, lifetime = call.body, call.body.lifetime_seconds
+    if (body.queues or body.types) and Scope.WORK not in body.scopes:
+        raise invalid("/scopes", "lacks `work`, which alone has queues and types")
     await caps.check_key(call.service.engine, body.tenant)
     try:
         minted, stored = await tenancy.make_key(
             call.service.engine,
             tenant=body.tenant,
-            scopes=body.scopes,
+            grant=Grant(body.scopes, body.queues, body.types),
             label=body.label,
             lifetime=None if lifetime is None else round(lifetime * 1e6),
         )
@@ -301,6 +315,8 @@ def _key(it: ApiKey) -> KeyView:
         id=it.id,
         tenant=it.tenant,
         scopes=it.scopes,
+        queues=it.queues,
+        types=it.types,
         label=it.label,
         created_at=instant(it.created_at),
         expires_at=moment(it.expires_at),

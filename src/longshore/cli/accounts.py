@@ -72,6 +72,8 @@ def key_document(it: ApiKey, now: int) -> Document:
         "id": it.id,
         "tenant": it.tenant,
         "scopes": list(it.scopes),
+        "queues": list(it.queues),
+        "types": list(it.types),
         "label": it.label,
         "state": _state(it, now),
         "created_at": documents.instant(it.created_at),
@@ -82,6 +84,16 @@ def key_document(it: ApiKey, now: int) -> Document:
     }
 
 
+def grant_words(it: ApiKey) -> str:
+    """What a key may be used for."""
+    words = ", ".join(it.scopes)
+    if it.queues:
+        words += f"; queues {', '.join(it.queues)}"
+    if it.types:
+        words += f"; types {', '.join(it.types)}"
+    return words
+
+
 def key_table(them: Sequence[ApiKey], now: int) -> Table:
     """Keys, one per line."""
     return Table(
@@ -90,7 +102,7 @@ def key_table(them: Sequence[ApiKey], now: int) -> Table:
             (
                 it.id,
                 it.tenant or "(all)",
-                " ".join(it.scopes),
+                grant_words(it),
                 _words(it, now),
                 tables.when(it.last_used_at, now),
                 it.label,

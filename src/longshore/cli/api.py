@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from longshore.api.service import Service
 from longshore.app import Longshore
 from longshore.cli import wiring
+from longshore.core.quantity import microseconds
 from longshore.errors import ConfigError
 from longshore.settings import Settings
 from longshore.worker.signals import drained_by_signals
@@ -70,7 +71,10 @@ async def serve(
     listening: socket.socket,
     on_ready: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Serve until a signal; True when it was one that asks to begin again."""
+    """Serve until a signal; True when it was one that asks to begin again.
+
+    It promotes and reclaims too: workers that have nothing but their sessions cannot.
+    """
     assert serving is not None
     is_renewed = False
 
@@ -87,7 +91,8 @@ async def serve(
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
         with drained_by_signals(server):
-            await server.run(listening, on_ready=on_ready)
+            ticks = wiring.recovery(app.engine, lease=microseconds(settings.worker.lease))
+            await server.run(listening, on_ready=on_ready, ticks=ticks)
     return is_renewed
 
 

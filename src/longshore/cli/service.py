@@ -12,9 +12,8 @@ from longshore.cli.tail import Tail
 from longshore.core import quantity
 from longshore.relay.service import RelayService
 from longshore.relay.sink import Sink
+from longshore.runtime.beat import Tick
 from longshore.runtime.process import loop_factory, settle_in
-from longshore.scheduler.promote import Promoter
-from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler
 from longshore.settings import Settings
 from longshore.worker.departure import Ending
@@ -46,19 +45,16 @@ async def work(
 ) -> Ending:
     """Work until a signal, or until the worker is worn out or stuck; `signs` show how it is.
 
-    It promotes and reclaims too, so that a fleet without a scheduler retries and recovers.
+    It promotes and reclaims too, so that a fleet without a scheduler retries and recovers;
+    over HTTP the service does.
     """
     async with app:
         engine = app.engine
         wiring.refuse_private(engine)
-        promoter = Promoter(engine, on_promoted=lambda _: worker.nudge())
-        reclaimer = Reclaimer(
-            engine,
-            lease=quantity.microseconds(settings.worker.lease),
-            clock=wiring.CLOCK,
-            on_reclaimed=lambda _: worker.nudge(),
-        )
-        ticks = [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
+        ticks: list[tuple[str, Tick]] = []
+        if engine.traits.maintenance:
+            lease = quantity.microseconds(settings.worker.lease)
+            ticks = wiring.recovery(engine, lease=lease, on_ready=lambda _: worker.nudge())
         worker = Worker(
             engine,
             app.registry(

@@ -16,7 +16,10 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.runtime.acting import acting, person
+from longshore.runtime.beat import Tick
 from longshore.runtime.clock import SystemClock
+from longshore.scheduler.promote import Promoter
+from longshore.scheduler.reclaim import Reclaimer
 from longshore.settings import LogFormat, Settings, load
 from longshore.wire.address import is_service, keyed
 from longshore.worker.self_signals import auditing_all_signals
@@ -30,6 +33,7 @@ __all__ = [
     "file_of",
     "opened",
     "prepare",
+    "recovery",
     "refuse_absent",
     "refuse_private",
     "service",
@@ -146,6 +150,15 @@ def refuse_absent(engine: Engine) -> None:
         raise EngineUnavailableError(
             f"there is no queue at {engine.url} yet: submit a job, or start a worker"
         )
+
+
+def recovery(
+    engine: Engine, *, lease: int, on_ready: Callable[[int], None] | None = None
+) -> list[tuple[str, Tick]]:
+    """The ticks that retry and recover jobs: harmless in any number of processes."""
+    promoter = Promoter(engine, on_promoted=on_ready)
+    reclaimer = Reclaimer(engine, lease=lease, clock=CLOCK, on_reclaimed=on_ready)
+    return [("promote", promoter.tick), ("reclaim", reclaimer.tick)]
 
 
 def file_of(engine: Engine) -> Path | None:

@@ -10,7 +10,10 @@ import hmac
 import math
 import re
 import zlib
+from collections.abc import Iterable
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -31,6 +34,7 @@ __all__ = [
     "Access",
     "ApiKey",
     "Credential",
+    "Grant",
     "NewKey",
     "Scope",
     "Tenant",
@@ -41,7 +45,7 @@ __all__ = [
     "known",
     "parse",
     "put",
-    "read_scopes",
+    "read_grant",
     "revoked",
     "rotated",
     "stored",
@@ -49,6 +53,7 @@ __all__ = [
     "validate_key",
     "validate_tenant",
     "with_default",
+    "write_grant",
 ]
 
 DEFAULT_TENANT = "default"
@@ -77,6 +82,9 @@ CAPS = {
 """The caps of a tenant, and the largest that each of them may be."""
 
 _LONGEST_LABEL = 200
+_MOST_NAMES = 100
+# No name has an equals sign in it, and no scope.
+_QUEUE, _TYPE = "queue=", "type="
 _SHAPE = re.compile(KEY_PATTERN)
 _NOBODY = bytes(32)
 """What a secret is compared with when there is nothing: no text has this digest."""
@@ -151,9 +159,23 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = DEFAULT_TENANT
     """None: it is an operator's, and stands for every tenant."""
     scopes: tuple[Scope, ...]
+    queues: tuple[str, ...] = ()
+    """Of a key with the scope `work`: the queues whose jobs it may claim; none: any."""
+    types: tuple[str, ...] = ()
+    """The same for types of jobs; `email.*` stands for all that begin so."""
     label: str = ""
     lifetime: int | None = None
     """Microseconds from when it is stored; None: until it is revoked."""
+
+
+class Grant(NamedTuple):
+    """What a key may be used for."""
+
+    scopes: tuple[Scope, ...]
+    queues: tuple[str, ...] = ()
+    """With the scope `work`: the queues whose jobs it may claim; none: any."""
+    types: tuple[str, ...] = ()
+    """With the scope `work`: the types of jobs that it may claim; none: any."""
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +187,10 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[Scope, ...]
     label: str
     created_at: int
+    queues: tuple[str, ...] = ()
+    """Whose jobs it may claim; none: any."""
+    types: tuple[str, ...] = ()
+    """Which types of jobs it may claim, `*` for any letters; none: any."""
     expires_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
@@ -172,6 +198,12 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     previous: bytes | None = None
     """The digest of the secret before the last rotation, good until `previous_until`."""
     previous_until: int | None = None
+
+    def claimable(self, types: Iterable[str]) -> list[str]:
+        """Those of the types whose jobs the key may claim."""
+        if not self.types:
+            return list(types)
+        return [name for name in types if any(fnmatchcase(name, one) for one in self.types)]
 
     def is_live(self, now: int) -> bool:
         """It was not revoked and has not expired."""
@@ -268,6 +300,7 @@ def validate_key(key: NewKey) -> None:
         raise ConfigError(f"a label has up to {_LONGEST_LABEL} printable characters")
     if not key.scopes:
         raise ConfigError(f"a key needs a scope: {', '.join(Scope)}")
+    _validate_claims(key)
     if key.lifetime is not None and key.lifetime <= 0:
         raise ConfigError("a key that expires must do so in the future")
     beyond = _BEYOND_TENANTS.intersection(key.scopes)
@@ -276,6 +309,19 @@ def validate_key(key: NewKey) -> None:
         raise ConfigError(
             f"the scope {names} reaches all tenants; a tenant's key cannot have it"
         )
+
+
+def _validate_claims(key: NewKey) -> None:
+    if (key.queues or key.types) and Scope.WORK not in key.scopes:
+        raise ConfigError("queues and types are for a key with the scope work")
+    if max(len(key.queues), len(key.types)) > _MOST_NAMES:
+        raise ConfigError(f"a key names up to {_MOST_NAMES} queues and as many types")
+    for name in key.queues:
+        if fault := fault_of_name("queue", name):
+            raise ConfigError(fault)
+    for pattern in key.types:
+        if fault := fault_of_name("type", pattern.replace("*", "x")):
+            raise ConfigError(fault)
 
 
 def put(
@@ -320,6 +366,8 @@ def stored(key: NewKey, *, now: int) -> ApiKey:
         scopes=tuple(scope for scope in Scope if scope in key.scopes),
         label=key.label,
         created_at=now,
+        queues=key.queues,
+        types=key.types,
         expires_at=None if key.lifetime is None else now + key.lifetime,
     )
 
@@ -347,10 +395,21 @@ def revoked(key: ApiKey, *, now: int) -> ApiKey:
     return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
 
-def read_scopes(text: str) -> tuple[Scope, ...]:
-    """The scopes that were written, separated by spaces; one of a later version is nothing."""
-    words = set(text.split())
-    return tuple(scope for scope in Scope if scope in words)
+def write_grant(key: ApiKey) -> str:
+    """What a key may be used for, as one text: scopes, and the names that narrow them."""
+    queues = [f"{_QUEUE}{name}" for name in key.queues]
+    types = [f"{_TYPE}{name}" for name in key.types]
+    return " ".join([*key.scopes, *queues, *types])
+
+
+def read_grant(text: str) -> Grant:
+    """What `write_grant` wrote; a scope of a later version is nothing."""
+    words = text.split()
+    return Grant(
+        tuple(scope for scope in Scope if scope in words),
+        tuple(one.removeprefix(_QUEUE) for one in words if one.startswith(_QUEUE)),
+        tuple(one.removeprefix(_TYPE) for one in words if one.startswith(_TYPE)),
+    )
 
 
 def _check(body: str) -> str:

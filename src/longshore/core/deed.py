@@ -115,6 +115,8 @@ def _tenant(arguments: Arguments) -> Deed:
 def _key(arguments: Arguments) -> Deed:
     it = arguments["key"]
     facts = {"scopes": it.scopes, "label": it.label, "lifetime": it.lifetime}
+    facts |= {"queues": it.queues} if it.queues else {}
+    facts |= {"types": it.types} if it.types else {}
     return Deed("key.create", it.id, it.tenant or "", _text(facts))
 
 

@@ -2,9 +2,13 @@
 
 from longshore.core.job import JobId
 
-__all__ = ["TAIL_BYTES", "make", "parse", "tails", "text"]
+__all__ = ["PATTERN", "TAIL_BYTES", "make", "parse", "tails", "text"]
 
 TAIL_BYTES = 10
+PATTERN = (
+    r"\A[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}\Z"
+)
+"""The text of a UUIDv7."""
 
 
 def tails(random: bytes) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["LATEST_US", "moment"]
+__all__ = ["LATEST_US", "micros", "moment"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_US = 253_402_300_799_999_999
@@ -15,3 +15,8 @@ def moment(microseconds: int) -> datetime:
     A store may hold any number, and whoever tells of many things must not fail on one of them.
     """
     return _EPOCH + timedelta(microseconds=min(max(microseconds, 0), LATEST_US))
+
+
+def micros(value: datetime) -> int:
+    """A calendar time as engines count it."""
+    return (value - _EPOCH) // timedelta(microseconds=1)

@@ -28,3 +28,6 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     the machines of workers have; without the trait by that of whichever process asks."""
     shared_between_processes: bool
     """Several processes can use the same URL at once."""
+    maintenance: bool = True
+    """Whoever has the URL can promote, reclaim, fire and prune. Without the trait a service in
+    front of the store does so, and a worker has nothing but its session."""

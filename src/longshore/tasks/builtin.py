@@ -15,7 +15,7 @@ from longshore.tasks.noop import noop
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, WebhookSettings
 from longshore.tasks.webhook import WebhookTask
 
-__all__ = ["BUILTIN", "SYSTEM_QUEUES", "Builtin", "builtins", "builtins_of"]
+__all__ = ["BUILTIN", "SYSTEM_QUEUES", "SYSTEM_TYPES", "Builtin", "builtins", "builtins_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +81,7 @@ def builtins_of(
 
 SYSTEM_QUEUES = (webhook.QUEUE,)
 """What a worker serves besides its tasks' queues, unless it is told which."""
+SYSTEM_TYPES = frozenset({webhook.TASK})
+"""Tasks that need the store itself: they run in no worker that reaches it over HTTP."""
 BUILTIN = builtins()
 """With default settings: what a producer needs to submit them."""

@@ -12,11 +12,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from longshore.core.answer import Share
 from longshore.core.backoff import LONGEST_US
-from longshore.core.job import Held
+from longshore.core.ids import PATTERN as ID_PATTERN
+from longshore.core.job import Attempt, Held
 
 __all__ = [
     "LONGEST_WAIT",
     "SETTLING_VERBS",
+    "AttemptsAnswer",
+    "AttemptsBody",
     "BuryAnswer",
     "BuryBody",
     "ClaimView",
@@ -32,6 +35,7 @@ __all__ = [
     "SettlementBody",
     "SettlingVerb",
     "WaitBody",
+    "WaitingAnswer",
 ]
 
 LONGEST_WAIT = 20.0
@@ -216,6 +220,25 @@ class HeldAnswer(msgspec.Struct, frozen=True):
 
     held: list[Held] | None
     """Null: the session has ended."""
+
+
+class AttemptsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which job's history is asked for."""
+
+    job_id: Annotated[str, Meta(pattern=ID_PATTERN)]
+    """Of a job that the session holds."""
+
+
+class AttemptsAnswer(msgspec.Struct, frozen=True):
+    """The ended deliveries of a job, oldest first."""
+
+    attempts: list[Attempt]
+
+
+class WaitingAnswer(msgspec.Struct, frozen=True):
+    """Whether jobs wait that the session should have been given."""
+
+    is_waiting: bool
 
 
 class BuryBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

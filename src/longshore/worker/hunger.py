@@ -1,43 +1,12 @@
 """Notices that jobs wait which a worker serves and asks for, and does not get."""
 
-from collections.abc import Sequence
-from typing import Protocol
-
-from longshore.core.job import Job
-from longshore.core.state import State
-from longshore.core.view import JobFilter, Page, Pause, QueueCounts
-from longshore.errors import EngineBusyError, EngineUnavailableError
-from longshore.runtime.clock import SECOND
+from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.deadline import Deadline
-from longshore.worker.standing import Identity, Standing
+from longshore.worker.standing import Standing
 
-__all__ = ["Hunger", "Pantry"]
+__all__ = ["Hunger"]
 
 _CALL = 5.0
-_GLANCE = 100
-"""Jobs of a queue that are looked at."""
-_ASIDE = 5 * SECOND
-"""A job that became ready less long ago may be on its way to someone."""
-
-
-class Pantry(Protocol):
-    """What it takes of an engine to see which jobs wait."""
-
-    async def now(self) -> int:
-        """The engine's clock."""
-        ...
-
-    async def counts(self, *, may_estimate: bool) -> list[QueueCounts]:
-        """Every queue."""
-        ...
-
-    async def pauses(self) -> list[Pause]:
-        """Every pause that stands."""
-        ...
-
-    async def find(self, which: JobFilter, *, limit: int) -> Page:
-        """Some jobs, newest first."""
-        ...
 
 
 class Hunger:
@@ -47,12 +16,7 @@ class Hunger:
     either, however much there is.
     """
 
-    def __init__(
-        self, engine: Pantry, identity: Identity, standing: Standing, *, every: float
-    ) -> None:
-        self._engine = engine
-        self._queues = frozenset(identity.queues)
-        self._types = frozenset(identity.types)
+    def __init__(self, standing: Standing, *, every: float) -> None:
         self._standing = standing
         self._every = every
         self._looked = 0.0
@@ -79,30 +43,6 @@ class Hunger:
     async def _is_food_there(self) -> bool:
         try:
             async with Deadline(_CALL):
-                waiting = [
-                    one.queue
-                    for one in await self._engine.counts(may_estimate=True)
-                    if one.queue in self._queues and one.ready > one.parked
-                ]
-                return bool(waiting) and await self._is_any_ours(waiting)
-        except (EngineBusyError, EngineUnavailableError, TimeoutError):
+                return await self._standing.has_waiting_jobs()
+        except (EngineBusyError, EngineUnavailableError, LeaseLostError, TimeoutError):
             return False  # that it cannot be reached is noticed elsewhere
-
-    async def _is_any_ours(self, queues: Sequence[str]) -> bool:
-        pauses, now = await self._engine.pauses(), await self._engine.now()
-        for queue in queues:
-            which = JobFilter(queue=queue, state=State.READY)
-            page = await self._engine.find(which, limit=_GLANCE)
-            ours = [job for job in page.jobs if self._is_ours(job, pauses)]
-            if any(job.run_at <= now - _ASIDE for job in ours):
-                return True
-            if ours and page.cursor is not None:
-                return True  # so many have come that the old ones are out of sight
-        return False
-
-    def _is_ours(self, job: Job, pauses: Sequence[Pause]) -> bool:
-        if job.type not in self._types or job.parked is not None:
-            return False
-        return not any(
-            one.queue in (None, job.queue) and one.type in (None, job.type) for one in pauses
-        )

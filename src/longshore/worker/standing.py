@@ -19,6 +19,7 @@ from longshore.engine import (
     Reference,
     Renewed,
     Session,
+    StandaloneSession,
     TransactionalSession,
 )
 from longshore.errors import (
@@ -29,6 +30,7 @@ from longshore.errors import (
     ExchangeOrderError,
     LeaseLostError,
 )
+from longshore.operations.waiting import has_waiting_jobs
 from longshore.runtime.clock import SECOND, Clock
 from longshore.runtime.deadline import Deadline
 from longshore.runtime.flight import FlightRecord
@@ -256,10 +258,23 @@ class Standing:
         )
 
     async def history(self, job_id: JobId) -> list[Attempt]:
-        """The job's deliveries that ended, oldest first."""
-        return await self._insist(
-            "attempts", lambda: self._engine.attempts(job_id), is_urgent=False
-        )
+        """The ended deliveries of a job that is held, oldest first."""
+        standalone = self._standalone()
+        ask = self._engine.attempts if standalone is None else standalone.attempts
+        return await self._insist("attempts", lambda: ask(job_id), is_urgent=False)
+
+    async def has_waiting_jobs(self) -> bool:
+        """Whether ready jobs of its queues and types wait longer than a claim takes."""
+        standalone, who = self._standalone(), self._identity
+        if standalone is not None:
+            return await standalone.has_waiting_jobs()
+        return await has_waiting_jobs(self._engine, who.queues, who.types)
+
+    def _standalone(self) -> StandaloneSession | None:
+        """The session, where it is all that this worker has of the engine."""
+        session = self._require()
+        is_all = not self._engine.traits.maintenance
+        return cast("StandaloneSession", session) if is_all else None
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived; a wait that fails lasts its whole time."""

@@ -91,10 +91,7 @@ class Worker:
             engine, identity, clock=self._clock, stats=self.stats, rng=rng
         )
         self._hunger = Hunger(
-            engine,
-            identity,
-            self._standing,
-            every=settings.stuck_after.total_seconds() / _LOOKS,
+            self._standing, every=settings.stuck_after.total_seconds() / _LOOKS
         )
         self._flight = Flight(self._standing.engine_time)
         budgets = Budgets(self._standing, rng)

@@ -13,7 +13,7 @@ from longshore import tenancy
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core import webhook
-from longshore.core.account import Scope, Tenant
+from longshore.core.account import Grant, Scope, Tenant
 from longshore.engine import Engine, JobFilter
 from longshore.testing.factories import a_job, a_schedule
 
@@ -36,7 +36,7 @@ async def capped(engine: Engine, **caps: Any) -> dict[str, str]:
 async def a_header(
     engine: Engine, *scopes: Scope, tenant: str | None = "acme"
 ) -> dict[str, str]:
-    minted, _ = await tenancy.make_key(engine, tenant=tenant, scopes=scopes)
+    minted, _ = await tenancy.make_key(engine, tenant=tenant, grant=Grant(scopes))
     return {"Authorization": f"Bearer {minted.text}"}
 
 

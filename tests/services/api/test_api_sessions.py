@@ -1,19 +1,22 @@
 """The worker protocol: who may speak for a session, and answers that are held back."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
-from api_steps import asking
+from api_steps import UNKNOWN, asking
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine, JobFilter
+from longshore.engine import Engine, StandaloneSession
+from longshore.engines import open_engine
 from longshore.engines.remote.engine import RemoteEngine
 from longshore.engines.remote.line import Line
 from longshore.errors import ConfigError, JobNotFoundError
+from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job
 
@@ -21,10 +24,19 @@ JSON = {"Content-Type": "application/json"}
 OFFER = {"worker": "w", "queues": ["default"], "types": ["noop"], "lease_us": 30_000_000}
 
 
-async def a_key(engine: Engine, *scopes: Scope, tenant: str | None = None) -> str:
+async def a_key(
+    engine: Engine, *scopes: Scope, tenant: str | None = None, **narrowing: tuple[str, ...]
+) -> str:
     made = mint()
     await engine.add_key(
-        NewKey(id=made.id, digest=made.digest, tenant=tenant, scopes=scopes, label="test")
+        NewKey(
+            id=made.id,
+            digest=made.digest,
+            tenant=tenant,
+            scopes=scopes,
+            label="test",
+            **narrowing,
+        )
     )
     return made.text
 
@@ -35,7 +47,9 @@ def with_key(application: Application, key: str) -> Engine:
     return RemoteEngine(Line("http://localhost", key=key, transport=transport))
 
 
-VERBS = ("exchange", "renew", "wait", "keep", "held", "bury")
+VERBS = ("exchange", "renew", "wait", "keep", "held", "bury", "attempts", "waiting")
+
+BODIES = {"exchange": {"number": 2}, "attempts": {"job_id": UNKNOWN}}
 
 
 async def test_another_keys_session_looks_like_none(engine: Engine) -> None:
@@ -56,7 +70,7 @@ async def test_another_keys_session_looks_like_none(engine: Engine) -> None:
             asked = [
                 await client.post(
                     f"/v1/sessions/{name}:{verb}",
-                    json={"number": 2} if verb == "exchange" else {},
+                    json=BODIES.get(verb, {}),
                     headers=theirs,
                 )
                 for verb in VERBS
@@ -72,28 +86,88 @@ async def test_another_keys_session_looks_like_none(engine: Engine) -> None:
         own = await client.post(f"{path}:renew", json={"number": 1}, headers=ours)
 
     assert len(claimed.json()["claims"]) == 1
-    assert [status for status, _ in missing] == [410] * 7 + [204]
+    assert [status for status, _ in missing] == [410] * 9 + [204]
     assert found == [missing] * 3
     assert own.status_code == 200
     assert own.json()["lost"] == []
 
 
-async def test_a_workers_key_suffices_for_what_workers_look_at_and_no_more(
+async def test_a_narrow_key_is_given_only_jobs_that_it_may_claim(engine: Engine) -> None:
+    key = await a_key(engine, Scope.WORK, queues=("mail",), types=("email.*",))
+    ours = a_job(queue="mail", type="email.send")
+    await engine.submit([ours, a_job(queue="mail", type="pay"), a_job(type="email.send")])
+    offer = {"worker": "w", "queues": ["mail"], "types": ["email.send", "pay"]}
+    headers = {"authorization": f"Bearer {key}"}
+
+    async with asking(Application(Service(engine)), headers=headers) as client:
+        opened = (await client.post("/v1/sessions", json=offer)).json()
+        path = f"/v1/sessions/{opened['id']}:exchange"
+        claimed = await client.post(path, json={"number": 1, "want": 9})
+        others = [
+            await client.post("/v1/sessions", json={**offer, **change})
+            for change in (
+                {"queues": ["mail", "default"]},
+                {"queues": ["default"]},
+                {"types": ["pay"]},
+            )
+        ]
+
+    assert [one["id"] for one in claimed.json()["claims"]] == [ids.text(ours.id)]
+    assert [one.status_code for one in others] == [403, 403, 403]
+    assert "'default'" in others[0].json()["detail"]
+    assert "email.*" in others[2].json()["detail"]
+
+
+async def test_a_session_tells_the_history_of_what_it_holds_and_of_nothing_else(
     engine: Engine,
 ) -> None:
-    key = await a_key(engine, Scope.WORK)
-    worker = with_key(Application(Service(engine), is_local=False), key)
-    (job,) = await engine.submit([a_job()])
+    held, free = a_job(), a_job(queue="other")
+    await engine.submit([held, free])
+    first = await engine.open_session(
+        worker="w1", queues=["default"], types=["noop"], lease=10**8
+    )
+    await first.exchange(1, want=1)
+    await first.close()
+    worker = with_key(Application(Service(engine)), await a_key(engine, Scope.WORK))
+    session = await worker.open_session(
+        worker="w2", queues=["default"], types=["noop"], lease=10**8
+    )
+    session = cast(StandaloneSession, session)
+    await session.exchange(1, want=1)
 
-    await worker.now()
-    await worker.ping()
-    (counts,) = await worker.counts()
-    found = (await worker.find(JobFilter(), limit=5)).jobs
+    told = await session.attempts(held.id)
 
-    assert (counts.ready, await worker.pauses()) == (1, [])
-    assert [one.id for one in found] == [job.id]
-    with pytest.raises(ConfigError, match="read"):
-        await worker.schedules()
+    assert told == await engine.attempts(held.id)
+    assert [one.outcome for one in told] == ["released"]
+    for job_id in (free.id, a_job().id):
+        with pytest.raises(JobNotFoundError):
+            await session.attempts(job_id)
+
+
+async def test_a_session_tells_whether_jobs_wait_that_it_should_have_been_given(
+    store: str,
+) -> None:
+    clock = ManualClock()
+    engine = open_engine(store, clock=clock)
+    await engine.migrate()
+    worker = with_key(Application(Service(engine)), await a_key(engine, Scope.WORK))
+    session = cast(
+        StandaloneSession,
+        await worker.open_session(worker="w", queues=["mail"], types=["noop"], lease=10**8),
+    )
+    told = [await session.has_waiting_jobs()]
+    await engine.submit([a_job(), a_job(queue="mail", type="other")])
+    clock.advance(6_000_000)
+    told.append(await session.has_waiting_jobs())
+    await engine.submit([a_job(queue="mail")])
+    told.append(await session.has_waiting_jobs())
+    clock.advance(6_000_000)
+    told.append(await session.has_waiting_jobs())
+    await engine.pause(queue="mail")
+    told.append(await session.has_waiting_jobs())
+    await engine.close()
+
+    assert told == [False, False, False, True, False]
 
 
 async def test_a_tenants_key_opens_no_session(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from longshore.cli import accounts, render, wiring
 from longshore.cli.parameters import duration
 from longshore.cli.shared import Group, Shared
 from longshore.core import account
-from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope
+from longshore.core.account import DEFAULT_TENANT, ApiKey, Grant, Scope
 from longshore.core.quantity import microseconds
 from longshore.engine import Engine
 from longshore.runtime.keys import MintedKey
@@ -41,6 +41,10 @@ def command() -> None:
     multiple=True,
     help="What it may be used for; may be given again.  [default: submit, read]",
 )
+@click.option("--queue", "queues", multiple=True, help="With work: claim from this one only.")
+@click.option(
+    "--type", "types", multiple=True, help="With work: claim such jobs only, as in 'email.*'."
+)
 @click.option("--label", default="", help="For people, to know it by.")
 @click.option("--expires", type=duration, help="It ends after so long, such as 90d.")
 @click.pass_obj
@@ -48,9 +52,9 @@ def create(
     shared: Shared,
     tenant: str | None,
     all_tenants: bool,
-    scopes: tuple[str, ...],
     label: str,
     expires: timedelta | None,
+    **asked: tuple[str, ...],
 ) -> None:
     """Make a key and print it.
 
@@ -58,12 +62,16 @@ def create(
     """
     if all_tenants and tenant is not None:
         raise click.UsageError("a key is for one --tenant or for --all-tenants")
+    scopes = tuple(map(Scope, asked["scopes"])) or (Scope.SUBMIT, Scope.READ)
+    grant = Grant(scopes, asked["queues"], asked["types"])
+    # Whoever works is given jobs of every tenant: there is nothing to choose.
+    is_operators = all_tenants or (tenant is None and set(scopes) == {Scope.WORK})
 
     async def store(engine: Engine) -> None:
         minted, key = await tenancy.make_key(
             engine,
-            tenant=None if all_tenants else tenant or DEFAULT_TENANT,
-            scopes=tuple(map(Scope, scopes)) or (Scope.SUBMIT, Scope.READ),
+            tenant=None if is_operators else tenant or DEFAULT_TENANT,
+            grant=grant,
             label=label,
             lifetime=None if expires is None else microseconds(expires),
         )
@@ -135,4 +143,5 @@ async def _tell(shared: Shared, engine: Engine, minted: MintedKey, key: ApiKey) 
         return
     click.echo(minted.text)
     whose = "every tenant" if key.tenant is None else f"tenant {key.tenant}"
-    render.note(f"key {key.id} of {whose}, for {', '.join(key.scopes)}; it is not shown again")
+    use = accounts.grant_words(key)
+    render.note(f"key {key.id} of {whose}, for {use}; it is not shown again")

@@ -140,7 +140,7 @@ async def _add_key(clock: int | None, new: NewKey, connection: Connection) -> Ap
     if new.tenant is not None:
         _ = _existing(new.tenant, await connection.fetch(SQL.tenant_stay, new.tenant))
     key = account.stored(new, now=await connection.fetchval(SQL.clock, clock))
-    scopes = " ".join(key.scopes)
+    scopes = account.write_grant(key)
     facts = (key.id, key.digest, key.tenant, scopes, key.label, key.created_at, key.expires_at)
     await connection.execute(SQL.key_add, *facts)
     await connection.execute(SQL.fact_put, *_HAD_KEYS)
@@ -203,10 +203,10 @@ def _tenant(row: Row) -> Tenant:
 
 def _key(row: Row) -> ApiKey:
     return ApiKey(
+        **account.read_grant(row["scopes"])._asdict(),
         id=row["id"],
         digest=row["digest"],
         tenant=row["tenant"],
-        scopes=account.read_scopes(row["scopes"]),
         label=row["label"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],

@@ -1,6 +1,7 @@
 """The engine over HTTP: each call of the contract is one request."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from longshore.core import ids
 from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.bucket import Borrowed, Limit
+from longshore.core.instant import micros
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
 from longshore.core.schedule import validate as validate_schedule
@@ -56,6 +58,10 @@ _decoders = {
 }
 
 
+class _Readiness(msgspec.Struct, frozen=True):
+    now: datetime
+
+
 class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
@@ -74,6 +80,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
             survives_power_loss=False,
             own_clock=True,
             shared_between_processes=True,
+            maintenance=False,
         )
 
     @property
@@ -316,7 +323,8 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
 
     async def now(self) -> int:
         """The store's clock."""
-        return await self._ask("now")
+        answer = await self._line.call("GET", "/readyz", again=True)
+        return micros(msgspec.json.decode(answer, type=_Readiness).now)
 
     async def migrate(self, *, patience: float = 60.0) -> list[str]:
         """Nothing, if the schema fits; else SchemaError: it is migrated beside its store."""
@@ -325,7 +333,7 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
 
     async def ping(self) -> None:
         """Return if the service can write to its store."""
-        await self._ask("ping")
+        await self._line.call("GET", "/readyz", again=True)
 
     async def close(self) -> None:
         """Let go of every connection."""

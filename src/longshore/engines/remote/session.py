@@ -5,7 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from longshore.core.job import Report, Settlement
+from longshore.core import ids
+from longshore.core.job import Attempt, JobId, Report, Settlement
 from longshore.core.state import State, after
 from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.remote.line import CALL_SECONDS, Line
@@ -13,11 +14,14 @@ from longshore.errors import LeaseLostError
 from longshore.wire import sessions
 from longshore.wire.documents import (
     LONGEST_WAIT,
+    AttemptsAnswer,
+    AttemptsBody,
     ExchangeAnswer,
     ExchangeBody,
     RenewAnswer,
     RenewBody,
     WaitBody,
+    WaitingAnswer,
 )
 
 __all__ = ["RemoteSession"]
@@ -93,6 +97,16 @@ class RemoteSession:
     async def wait_for_cancel(self, seconds: float) -> None:
         """Return when a held job may have to be cancelled, or after `seconds`."""
         await self._wait(seconds, "cancel")
+
+    async def attempts(self, job_id: JobId) -> list[Attempt]:
+        """The ended deliveries of a job that the session holds, or JobNotFoundError."""
+        answer = await self._call("attempts", _encode(AttemptsBody(ids.text(job_id))))
+        return msgspec.json.decode(answer, type=AttemptsAnswer).attempts
+
+    async def has_waiting_jobs(self) -> bool:
+        """Whether ready jobs of its queues and types wait longer than it takes to claim one."""
+        answer = await self._call("waiting", b"")
+        return msgspec.json.decode(answer, type=WaitingAnswer).is_waiting
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

@@ -197,7 +197,7 @@ def _access(db: sqlite3.Connection, key_id: str) -> Access | None:
 
 
 def _store(db: sqlite3.Connection, key: ApiKey) -> None:
-    scope = {**msgspec.structs.asdict(key), "scopes": " ".join(key.scopes)}
+    scope = {**msgspec.structs.asdict(key), "scopes": account.write_grant(key)}
     db.execute(SQL.key_put, scope)
 
 
@@ -214,10 +214,10 @@ def _key(row: _Row) -> ApiKey:
     key_id, digest, tenant, scopes, label, created_at, expires_at = row[:7]
     revoked_at, last_used_at, previous, previous_until = row[7:]
     return ApiKey(
+        **account.read_grant(scopes)._asdict(),
         id=key_id,
         digest=digest,
         tenant=tenant,
-        scopes=account.read_scopes(scopes),
         label=label,
         created_at=created_at,
         expires_at=expires_at,

@@ -183,6 +183,25 @@ async def test_an_operators_key_has_no_tenant(engine: Engine) -> None:
     assert await engine.find_access(key.id) == Access(key, None)
 
 
+async def test_a_key_keeps_the_queues_and_types_that_it_may_claim(engine: Engine) -> None:
+    narrow = a_key(
+        tenant=None, scopes=(Scope.WORK,), queues=("mail", "a/b"), types=("email.*", "x")
+    )
+
+    key = await engine.add_key(narrow)
+    rotated = await engine.rotate_key(key.id, a_key().digest, grace=HOUR)
+
+    assert (key.scopes, key.queues, key.types) == (
+        (Scope.WORK,),
+        ("mail", "a/b"),
+        ("email.*", "x"),
+    )
+    assert (rotated.queues, rotated.types) == (key.queues, key.types)
+    assert await engine.keys() == [rotated]
+    assert await engine.find_access(key.id) == Access(rotated, None)
+    assert key.claimable(["email.send", "email", "x", "xy"]) == ["email.send", "x"]
+
+
 async def test_an_unknown_key_is_found_nowhere(engine: Engine) -> None:
     await engine.add_key(a_key())
 
@@ -214,6 +233,11 @@ async def test_a_key_sent_again_is_stored_once(engine: Engine, clock: ManualCloc
         a_key(scopes=(Scope.WORK,)),
         a_key(label="two\nlines"),
         a_key(lifetime=0),
+        a_key(queues=("mail",)),
+        a_key(tenant=None, scopes=(Scope.WORK,), queues=("mail queue=other",)),
+        a_key(tenant=None, scopes=(Scope.WORK,), queues=("ma*",)),
+        a_key(tenant=None, scopes=(Scope.WORK,), types=("e[a-z]",)),
+        a_key(tenant=None, scopes=(Scope.WORK,), types=("",)),
         a_key(id="short"),
     ],
 )

@@ -1,0 +1,1 @@
+"""What API, command line, SDK and workers do with an engine, written once."""
