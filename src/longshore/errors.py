@@ -2,6 +2,7 @@
 
 LongshoreError                    .code  a stable string: HTTP problem type, CLI exit, log field
 ├── ConfigError                   a setting, URL or declaration makes no sense
+│   └── NotOverHttpError          it is done where the store can be reached
 ├── SubmitError                   the job was not accepted
 │   ├── PayloadError              too large, too deep, not encodable, or not what the task takes
 │   ├── UnknownTaskError          no task has this type name
@@ -51,6 +52,7 @@ __all__ = [
     "LeaseLostError",
     "LongshoreError",
     "NotFoundError",
+    "NotOverHttpError",
     "PayloadError",
     "QueueFullError",
     "QueueNotFoundError",
@@ -76,6 +78,12 @@ class ConfigError(LongshoreError):
     """A setting, URL or declaration makes no sense; nothing was started."""
 
     code = "config"
+
+
+class NotOverHttpError(ConfigError):
+    """A service does not do this for its callers: it is done where the store can be reached."""
+
+    code = "not_over_http"
 
 
 class SubmitError(LongshoreError):

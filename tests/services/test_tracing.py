@@ -252,8 +252,11 @@ async def test_of_a_worker_behind_a_service_only_the_worker_tells(spans: Spans):
         host, port = listening.getsockname()
         away = Longshore(f"http://{host}:{port}", settings=home.settings)
         async with away:
-            await away.submit("noop")
-            await away.work(until_idle=True)
+            job = await away.submit("noop")
+            working = asyncio.create_task(away.work())
+            await job.result()
+            working.cancel()
+            await asyncio.wait([working])
         server.drain()
         await serving
 

@@ -28,7 +28,7 @@ from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.remote.engine import RemoteEngine
 from longshore.engines.remote.line import Line
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, NotOverHttpError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.keys import mint
@@ -516,25 +516,14 @@ async def test_a_store_that_is_away_when_a_message_arrived_does_not_send_it_agai
     assert end == "delivered"
 
 
-async def test_a_workers_key_suffices_to_deliver_and_to_say_how_it_went(
-    engine: Engine, receiver: Receiver
-):
-    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+async def test_no_key_reads_the_secret_of_a_webhook_or_delivers_over_http(engine: Engine):
+    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
     key = mint()
-    await engine.add_key(
-        NewKey(id=key.id, digest=key.digest, tenant=None, scopes=(Scope.WORK,))
-    )
+    await engine.add_key(NewKey(id=key.id, digest=key.digest, tenant=None, scopes=tuple(Scope)))
     transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
     remote = RemoteEngine(Line("http://localhost", key=key.text, transport=transport))
-    first, _ = workers(remote, made)
 
-    receiver.answer = replies(500)
-    failed = await first()
-    failing = await engine.get_webhook(made.id)
-    receiver.answer = replies(200)
-    good = await first()
-
-    assert failed.startswith("Retry: answered 500")
-    assert failing.failing_since is not None
-    assert good == "delivered"
-    assert (await engine.get_webhook(made.id)).failing_since is None
+    with pytest.raises(NotOverHttpError, match="/v1/webhooks"):
+        await remote.get_webhook(made.id)
+    with pytest.raises(NotOverHttpError, match="delivering webhooks"):
+        await remote.enter_webhook(made.id, "w", most=1, lease=10**6)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from longshore.core import account
-from longshore.core.account import Access, ApiKey, Credential, Scope, Tenant
+from longshore.core.account import Access, ApiKey, Credential, Grant, Scope, Tenant
 from longshore.core.bucket import Limit
 from longshore.runtime.keys import mint
 from longshore.testing.factories import HOUR, a_key
@@ -130,7 +130,7 @@ def test_a_check_compares_two_digests_whether_or_not_there_is_a_key(
 
 
 def test_a_scope_of_a_later_version_is_nothing():
-    assert account.read_scopes("read fly submit") == (Scope.SUBMIT, Scope.READ)
+    assert account.read_grant("read fly submit") == Grant((Scope.SUBMIT, Scope.READ))
 
 
 @pytest.mark.parametrize(

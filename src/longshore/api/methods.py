@@ -17,7 +17,7 @@ from longshore.api.views import encode
 from longshore.core import account
 from longshore.core.account import DEFAULT_TENANT, NewKey, Tenant
 from longshore.core.job import NewJob
-from longshore.core.schedule import Schedule
+from longshore.core.schedule import Schedule, declared
 from longshore.core.view import JobFilter
 from longshore.engine import Engine
 from longshore.wire.methods import METHODS, Method
@@ -89,6 +89,11 @@ async def _carry_out(service: Service, name: str, arguments: dict[str, Any]) -> 
         return await paging.find(service.engine, **arguments)
     if name == "submit":
         return await service.submit(**arguments)
+    if name == "put_schedule":
+        # When it is due follows from its times, and not from what a caller says.
+        existing, now = arguments["seen"], await service.engine.now()
+        wanted = declared(arguments["schedule"], now=now, existing=existing)
+        return await service.engine.put_schedule(wanted, seen=existing)
     return await getattr(service.engine, name)(**arguments)
 
 
@@ -182,7 +187,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = tuple(
         answers={204: None} if method.answer is None else {200: method.answer},
         problems=("not_found", "illegal_transition", "lease_lost", "cap_reached"),
         scope=method.scope,
-        is_for_workers=method.is_for_workers,
         is_fleetwide=method.is_fleetwide,
         body=method.request,
         is_body_required=bool(method.request.__struct_fields__),

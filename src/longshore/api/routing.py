@@ -1,7 +1,7 @@
 """The table of routes: what a route is, and which one a request is for."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -116,8 +116,6 @@ class Route(Generic[P, Q, B]):
     """The codes of the catalogue that only this route answers with."""
     scope: Scope | None = None
     """None: anyone may ask."""
-    is_for_workers: bool = False
-    """The scope `work` suffices as well."""
     is_fleetwide: bool = False
     """It concerns every tenant, so a key of one tenant does not suffice."""
     parameters: type[P] = _NOTHING
@@ -138,10 +136,6 @@ class Route(Generic[P, Q, B]):
     """Health checks ask for it: a few are served although the process is full."""
     jobs: Callable[[B], int] | None = None
     """How many jobs a request asks to submit: what it costs of the tenant's quota."""
-
-    def suffices(self, scopes: Collection[Scope]) -> bool:
-        """Whether a key with these scopes may ask."""
-        return self.scope in scopes or (self.is_for_workers and Scope.WORK in scopes)
 
     @property
     def has_body(self) -> bool:

@@ -74,7 +74,7 @@ class Admission:
             return _ANYONE if tenant is None else Caller(tenant, _EVERYTHING, "loopback")
         caller = await self._caller(request)
         route = request.route
-        if not route.suffices(caller.scopes):
+        if route.scope not in caller.scopes:
             detail = f"The key lacks the scope {route.scope}."
             raise ProblemError(problem("forbidden", detail), _challenge(b"insufficient_scope"))
         if route.is_fleetwide and caller.account is not None:

@@ -85,6 +85,7 @@ async def serve(
 
     async with app:
         wiring.refuse_private(app.engine)
+        wiring.refuse_remote(app.engine, "the HTTP service")
         server = serving.ApiServer(
             _service(app, settings),
             is_local=serving.is_loopback(settings.api.host),

@@ -78,7 +78,7 @@ async def gather(engine: Engine, retention: Retention, *, local_now: int) -> Fac
         counts=await engine.counts(may_estimate=True),
         pauses=await engine.pauses(),
         sessions=await engine.sessions(),
-        lapsed=await engine.lapsed(grace=_MINUTE, limit=SAMPLE),
+        lapsed=await _lapsed(engine),
         ready=(await engine.find(JobFilter(state=State.READY), limit=SAMPLE)).jobs,
         scheduled=(await engine.find(JobFilter(state=State.SCHEDULED), limit=SAMPLE)).jobs,
         schedules=await engine.schedules(),
@@ -86,6 +86,13 @@ async def gather(engine: Engine, retention: Retention, *, local_now: int) -> Fac
         oldest_event=events[0] if events else None,
         retention=retention,
     )
+
+
+async def _lapsed(engine: Engine) -> Sequence[Lapsed]:
+    # Over HTTP nobody is told what others hold: the service itself reclaims.
+    if not engine.traits.maintenance:
+        return ()
+    return await engine.lapsed(grace=_MINUTE, limit=SAMPLE)
 
 
 def diagnose(facts: Facts) -> list[Finding]:

@@ -82,6 +82,7 @@ async def schedule(app: Longshore, settings: Settings, port: metrics.Port) -> No
     """Keep the queue in order until a signal."""
     async with app:
         wiring.refuse_private(app.engine)
+        wiring.refuse_remote(app.engine, "a scheduler")
         scheduler = _scheduler(app, settings)
         await app.store_schedules()
         async with metrics.told(app, port, of_queue=True):
@@ -95,6 +96,7 @@ async def relay(
     """Ship events until a signal."""
     async with app:
         wiring.refuse_private(app.engine)
+        wiring.refuse_remote(app.engine, "a relay")
         found = sinking.service(app, settings, sinks)
         async with metrics.told(app, port):
             with drained_by_signals(_Prompt(found)):
@@ -109,6 +111,7 @@ async def work_and_schedule(
     With a socket that listens, the HTTP service too.
     """
     async with app:
+        wiring.refuse_remote(app.engine, "dev")
         tail = Tail(app.engine)
         await tail.skip()
         ticks = [("tail", tail.tick)]

@@ -14,7 +14,7 @@ from longshore.cli.loading import load_app
 from longshore.cli.shared import Shared
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.errors import ConfigError, EngineUnavailableError
+from longshore.errors import ConfigError, EngineUnavailableError, NotOverHttpError
 from longshore.runtime.acting import acting, person
 from longshore.runtime.beat import Tick
 from longshore.runtime.clock import SystemClock
@@ -36,6 +36,7 @@ __all__ = [
     "recovery",
     "refuse_absent",
     "refuse_private",
+    "refuse_remote",
     "service",
     "settings",
 ]
@@ -140,6 +141,15 @@ def refuse_private(engine: Engine) -> None:
     if not engine.traits.shared_between_processes:
         raise ConfigError(
             f"{engine.url} ends with this command; only `longshore dev` can use it"
+        )
+
+
+def refuse_remote(engine: Engine, what: str) -> None:
+    """NotOverHttpError for a command that needs the store itself."""
+    if not engine.traits.maintenance:
+        raise NotOverHttpError(
+            f"{what} needs the store itself, and {engine.url} is a service in front of one; "
+            f"run it where the store can be reached, with its URL"
         )
 
 

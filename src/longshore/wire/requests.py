@@ -7,30 +7,18 @@ from msgspec import Meta
 
 from longshore.core.account import NewKey, Tenant
 from longshore.core.audit import Kind
-from longshore.core.consumer import Cursor
-from longshore.core.deed import Tally
-from longshore.core.webhook import Endpoint
 
 __all__ = [
     "AddKey",
     "BlockedLines",
-    "Borrow",
-    "Chain",
     "Counts",
-    "EnterWebhook",
     "EntriesAfter",
     "EntriesBefore",
-    "LeaveWebhook",
     "Limit",
     "Micros",
-    "Mute",
-    "NoteSubmits",
-    "NoteUse",
     "OfKey",
     "OfLine",
-    "OfWebhook",
     "PutTenant",
-    "PutWebhook",
     "Request",
     "RotateKey",
 ]
@@ -48,57 +36,6 @@ class Counts(Request, frozen=True):
 
     tenant: str | None = None
     may_estimate: bool = False
-
-
-class Mute(Request, frozen=True):
-    """Whether progress is left out of the outbox."""
-
-    is_muted: bool
-
-
-class PutWebhook(Request, frozen=True):
-    """An endpoint, and how it stands."""
-
-    endpoint: Endpoint
-    seen: Endpoint | None = None
-
-
-class OfWebhook(Request, frozen=True):
-    """Names an endpoint."""
-
-    endpoint_id: str
-    tenant: str | None = None
-
-
-class EnterWebhook(Request, frozen=True):
-    """A delivery that asks to be let in, among how many, and for how long."""
-
-    endpoint_id: str
-    holder: Annotated[str, Meta(min_length=1, max_length=256)]
-    most: Limit
-    lease: Annotated[int, Meta(ge=1, lt=2**62)]
-
-
-class LeaveWebhook(Request, frozen=True):
-    """A delivery that has been made, and how it went."""
-
-    endpoint_id: str
-    holder: Annotated[str, Meta(min_length=1, max_length=256)]
-    is_success: bool | None
-
-
-class NoteSubmits(Request, frozen=True):
-    """What somebody submitted."""
-
-    tally: Tally
-
-
-class Chain(Request, frozen=True):
-    """What is to be chained."""
-
-    limit: Limit
-    cursor: Cursor | None = None
-    after: int = 0
 
 
 class EntriesAfter(Request, frozen=True):
@@ -156,18 +93,3 @@ class RotateKey(Request, frozen=True):
     key_id: str
     digest: bytes
     grace: Micros
-
-
-class NoteUse(Request, frozen=True):
-    """Keys that were used."""
-
-    key_ids: Annotated[list[str], Meta(max_length=100_000)]
-
-
-class Borrow(Request, frozen=True):
-    """Tokens of a bucket."""
-
-    name: str
-    rate: float
-    burst: Annotated[int, Meta(lt=2**53)]
-    want: Annotated[int, Meta(lt=2**53)]

@@ -9,7 +9,8 @@ from api_steps import UNKNOWN, asking
 
 from longshore.api.application import Application
 from longshore.api.service import Service
-from longshore.core import ids
+from longshore.api.table import ROUTES
+from longshore.core import ids, schedule
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine, StandaloneSession
 from longshore.engines import open_engine
@@ -18,7 +19,7 @@ from longshore.engines.remote.line import Line
 from longshore.errors import ConfigError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import mint
-from longshore.testing.factories import a_job
+from longshore.testing.factories import a_job, a_schedule
 
 JSON = {"Content-Type": "application/json"}
 OFFER = {"worker": "w", "queues": ["default"], "types": ["noop"], "lease_us": 30_000_000}
@@ -277,7 +278,7 @@ async def test_a_call_of_the_contract_passes_the_same_gates_as_a_job(memory: Eng
     async with asking(Application(Service(memory)), headers=JSON) as client:
         twice = await client.post("/v1/engine/counts", content=b'{"tenant":"a","tenant":null}')
         many = await client.post(
-            "/v1/engine/note_use", content=b'{"key_ids":[' + b'"",' * 900_000 + b'""]}'
+            "/v1/engine/cancel", content=b'{"job_ids":[' + b'"",' * 900_000 + b'""]}'
         )
 
     assert (twice.status_code, many.status_code) == (422, 422)
@@ -296,3 +297,72 @@ async def test_a_queue_that_the_session_did_not_open_is_refused_and_the_number_s
 
     assert (refused.status_code, refused.json()["code"]) == (422, "queue_not_opened")
     assert [one["queue"] for one in claimed.json()["claims"]] == ["default"]
+
+
+GONE = (
+    "promote",
+    "lapsed",
+    "reclaim",
+    "due_schedules",
+    "fire",
+    "prune",
+    "chain",
+    "take_cursor",
+    "unread",
+    "advance",
+    "leave_cursor",
+    "mute",
+    "owner_of",
+    "get_webhook",
+    "webhooks",
+    "put_webhook",
+    "enter_webhook",
+    "find_access",
+    "note_submits",
+    "note_use",
+    "borrow",
+)
+
+
+async def test_no_key_reaches_what_is_done_beside_the_store(engine: Engine) -> None:
+    key = await a_key(engine, *Scope)
+    headers = {"authorization": f"Bearer {key}"}
+
+    async with asking(Application(Service(engine)), headers=headers) as client:
+        answers = {
+            name: (await client.post(f"/v1/engine/{name}", json={})).status_code
+            for name in GONE
+        }
+
+    assert answers == dict.fromkeys(GONE, 404)
+
+
+async def test_a_workers_key_reaches_its_sessions_and_nothing_else(engine: Engine) -> None:
+    key = await a_key(engine, Scope.WORK)
+    headers = {"authorization": f"Bearer {key}"}
+    paths = {
+        route.path: route.method
+        for route in ROUTES
+        if route.scope is not None and not route.path.startswith("/v1/sessions")
+    }
+
+    application = Application(Service(engine), is_local=False)
+    async with asking(application, headers=headers) as client:
+        answers = {
+            path: (await client.request(method, path)).status_code
+            for path, method in paths.items()
+        }
+
+    assert set(answers.values()) == {403}
+
+
+async def test_when_a_schedule_is_due_is_not_for_its_caller_to_say(engine: Engine) -> None:
+    remote = with_key(Application(Service(engine)), await a_key(engine, *Scope))
+
+    await remote.put_schedule(a_schedule(next_due=2**61))
+
+    (stored,) = await engine.schedules()
+    due = schedule.next_due(stored, await engine.now())
+    assert due is not None
+    assert stored.next_due is not None
+    assert abs(stored.next_due - due) <= 86_400_000_000

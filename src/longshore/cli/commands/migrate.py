@@ -40,6 +40,7 @@ def command(shared: Shared, check: bool, patience: timedelta) -> None:
 
 async def _migrate(shared: Shared, patience: timedelta) -> list[str]:
     async with wiring.opened(shared) as engine:
+        wiring.refuse_remote(engine, "a migration")
         return await engine.migrate(patience=patience.total_seconds())
 
 

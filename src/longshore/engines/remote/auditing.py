@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from longshore.core.audit import Chained, Entry, Kind, Standing
-from longshore.core.consumer import Cursor
-from longshore.core.deed import Tally
+from longshore.core.audit import Entry, Kind, Standing
 
 __all__ = ["RemoteAudit"]
 
@@ -13,16 +11,6 @@ class RemoteAudit:
     """Who did what, as a service keeps it."""
 
     async def _ask(self, name: str, /, **parameters: object) -> Any: ...
-
-    async def note_submits(self, tally: Tally) -> None:
-        """Leave a record of what somebody submitted."""
-        await self._ask("note_submits", tally=tally)
-
-    async def chain(
-        self, *, limit: int, cursor: Cursor | None = None, after: int = 0
-    ) -> Chained:
-        """Chain what was ordered, and what the cursor's consumer has not read."""
-        return await self._ask("chain", limit=limit, cursor=cursor, after=after)
 
     async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
         """Entries behind a number, oldest first."""

@@ -1,4 +1,4 @@
-"""The engine over HTTP: each call of the contract is one request."""
+"""A service over HTTP, for whoever would use an engine: each call is one request."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -7,25 +7,21 @@ from typing import Any
 import msgspec
 
 from longshore.core import ids
-from longshore.core.account import Access, ApiKey, NewKey, Tenant, validate_tenant
-from longshore.core.bucket import Borrowed, Limit
+from longshore.core.account import ApiKey, NewKey, Tenant, validate_tenant
 from longshore.core.instant import micros
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import Schedule
 from longshore.core.schedule import validate as validate_schedule
 from longshore.core.state import State, after
 from longshore.core.submission import check
 from longshore.engine import (
     BrokenRecord,
     JobFilter,
-    Lapsed,
     Losses,
     Page,
     Pause,
-    Promoted,
     QueueCounts,
     Renewed,
-    Retention,
     SessionView,
     Traits,
 )
@@ -33,8 +29,8 @@ from longshore.engines.remote.auditing import RemoteAudit
 from longshore.engines.remote.flowing import RemoteFlow
 from longshore.engines.remote.line import Line
 from longshore.engines.remote.outbox import RemoteOutbox
+from longshore.engines.remote.refused import RefusedCalls
 from longshore.engines.remote.session import RemoteSession
-from longshore.engines.remote.webhooks import RemoteEndpoints
 from longshore.errors import ConfigError, LeaseLostError, SubmitError
 from longshore.streaming.telling import JobEvent
 from longshore.wire import sessions
@@ -62,7 +58,7 @@ class _Readiness(msgspec.Struct, frozen=True):
     now: datetime
 
 
-class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
+class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteAudit, RefusedCalls):
     """The store behind a Longshore API service, as far as the API key reaches."""
 
     def __init__(self, line: Line) -> None:
@@ -121,10 +117,6 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         """A session that was opened with the same API key."""
         return self._session(await self._line.call("GET", _path(token), again=True))
 
-    async def owner_of(self, token: int) -> str | None:
-        """Whom the session was opened for."""
-        return await self._ask("owner_of", token=token)
-
     # Keeper
 
     async def renew(self, token: int) -> Renewed:
@@ -150,37 +142,6 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         except LeaseLostError:
             return 0
         return msgspec.json.decode(answer, type=BuryAnswer).settled
-
-    # Steward
-
-    async def promote(self, *, limit: int) -> Promoted:
-        """Make due jobs ready."""
-        return await self._ask("promote", limit=limit)
-
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
-        """Sessions whose lease ended, with what they held."""
-        return await self._ask("lapsed", grace=grace, limit=limit)
-
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
-    ) -> int:
-        """Bury a lapsed session, once."""
-        return await self._ask(
-            "reclaim", token=token, settlements=list(settlements), grace=grace
-        )
-
-    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
-        """What has come due."""
-        return await self._ask("due_schedules", limit=limit)
-
-    async def fire(self, firing: Firing) -> list[Submitted]:
-        """Submit the firing's jobs and move the schedule on."""
-        check_firing(firing)
-        return await self._ask("fire", firing=firing)
-
-    async def prune(self, retention: Retention, *, limit: int) -> int:
-        """Delete what is past its retention."""
-        return await self._ask("prune", retention=retention, limit=limit)
 
     # Inspector
 
@@ -294,14 +255,6 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
         """Every key."""
         return await self._ask("keys", tenant=tenant)
 
-    async def had_keys(self) -> bool:
-        """Whether there ever was a key."""
-        return await self._ask("had_keys")
-
-    async def find_access(self, key_id: str) -> Access | None:
-        """A key and its tenant."""
-        return await self._ask("find_access", key_id=key_id)
-
     async def rotate_key(self, key_id: str, digest: bytes, *, grace: int) -> ApiKey:
         """Give a key a new secret."""
         return await self._ask("rotate_key", key_id=key_id, digest=digest, grace=grace)
@@ -309,15 +262,6 @@ class RemoteEngine(RemoteFlow, RemoteOutbox, RemoteEndpoints, RemoteAudit):
     async def revoke_key(self, key_id: str) -> ApiKey:
         """End a key."""
         return await self._ask("revoke_key", key_id=key_id)
-
-    async def note_use(self, key_ids: Sequence[str]) -> None:
-        """Remember that keys were used."""
-        await self._ask("note_use", key_ids=list(key_ids))
-
-    async def borrow(self, name: str, *, rate: float, burst: int, want: int) -> Borrowed:
-        """Take tokens from a bucket."""
-        Limit(rate, burst).validate()
-        return await self._ask("borrow", name=name, rate=rate, burst=burst, want=want)
 
     # Life
 
