@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from longshore import auditing
 from longshore.api.fields import Limit, Name, Text, Timestamp, instant, micros
-from longshore.api.problems import invalid
+from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.auditing import Filter, Item
@@ -82,8 +82,8 @@ async def find(call: Call[Nothing, AuditQuery, Nothing]) -> Answer:
     )
     try:
         page = await auditing.find(engine, which, limit=query.limit, cursor=query.cursor)
-    except ConfigError as error:
-        raise invalid("cursor", str(error)) from None
+    except ConfigError:
+        raise ProblemError(problem("cursor")) from None
     head = (await engine.audit_standing()).head
     items = [_view(one) for one in page.items]
     return Answer(200, encode(AuditPage(items, page.cursor, head.text)))
@@ -111,5 +111,6 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.ADMIN,
         query=AuditQuery,
         answers={200: AuditPage},
+        problems=("cursor",),
     ),
 )

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from longshore import breakers
 from longshore.api.fields import Name, moment, seconds
+from longshore.api.listing import PageQuery, page
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import Scope
@@ -78,12 +79,19 @@ class BreakerList(msgspec.Struct, frozen=True):
     """Breakers, by type."""
 
     breakers: list[BreakerView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
-async def find(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Every type that has a circuit breaker, and how it stands."""
-    found = await call.service.engine.breaker_settings()
-    return Answer(200, encode(BreakerList([_view(one) for one in found])))
+async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """Types that have a circuit breaker, and how it stands, by type."""
+    found, cursor = page(
+        await call.service.engine.breaker_settings(),
+        call.query,
+        lambda one: (one.type,),
+        of=("breakers",),
+    )
+    return Answer(200, encode(BreakerList([_view(one) for one in found], cursor)))
 
 
 async def get(call: Call[BreakerPath, Nothing, Nothing]) -> Answer:
@@ -143,7 +151,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=find,
         scope=Scope.READ,
         is_fleetwide=True,
+        query=PageQuery,
         answers={200: BreakerList},
+        problems=("cursor",),
     ),
     Route(
         method="GET",

@@ -11,6 +11,7 @@ from longshore import explaining, paging
 from longshore.api import caps, submitting, views
 from longshore.api.decoding import Decoder, refuse_second
 from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
+from longshore.api.listing import PageQuery, page
 from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
@@ -190,11 +191,16 @@ async def find(call: Call[Nothing, JobQuery, Nothing]) -> Answer:
     return await list_jobs(call.service, which, limit=asked.limit, cursor=asked.cursor)
 
 
-async def attempts(call: Call[JobPath, Nothing, Nothing]) -> Answer:
-    """A job's history: every delivery that ended."""
+async def attempts(call: Call[JobPath, PageQuery, Nothing]) -> Answer:
+    """A job's history: the deliveries that ended, oldest first."""
     job_id = ids.parse(call.path.id)
-    found = await call.service.engine.attempts(job_id, tenant=call.caller.tenant)
-    return Answer(200, encode(views.attempt_list(found)))
+    found, cursor = page(
+        await call.service.engine.attempts(job_id, tenant=call.caller.tenant),
+        call.query,
+        lambda one: (one.delivery,),
+        of=("attempts", ids.text(job_id)),
+    )
+    return Answer(200, encode(views.attempt_list(found, cursor)))
 
 
 async def explain(call: Call[JobPath, Nothing, Nothing]) -> Answer:
@@ -237,10 +243,10 @@ async def list_jobs(
 ) -> Answer:
     """A page of jobs, or 400 for a cursor that does not fit."""
     try:
-        page = await paging.find(service.engine, which, limit=limit, cursor=cursor)
+        found = await paging.find(service.engine, which, limit=limit, cursor=cursor)
     except ConfigError:
         raise ProblemError(problem("cursor")) from None
-    return Answer(200, encode(views.job_list(page)))
+    return Answer(200, encode(views.job_list(found)))
 
 
 def refuse_keyless(caller: Caller, key: str | None) -> None:
@@ -386,8 +392,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=attempts,
         scope=Scope.READ,
         parameters=JobPath,
+        query=PageQuery,
         answers={200: AttemptList},
-        problems=("job_not_found",),
+        problems=("job_not_found", "cursor"),
     ),
     Route(
         method="GET",

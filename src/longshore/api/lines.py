@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api.fields import Key, Limit, Name
+from longshore.api.fields import Key, Name
+from longshore.api.listing import PageQuery, Place, after, page
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core import ids
@@ -13,12 +14,6 @@ from longshore.core.account import DEFAULT_TENANT, Scope
 from longshore.core.line import Line
 
 __all__ = ["ROUTES"]
-
-
-class LineQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many to list."""
-
-    limit: Limit = 100
 
 
 class LineName(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +46,8 @@ class LineList(msgspec.Struct, frozen=True):
     """Lines that dead jobs block, by queue, tenant and key."""
 
     lines: list[LineView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class Released(msgspec.Struct, frozen=True):
@@ -60,12 +57,21 @@ class Released(msgspec.Struct, frozen=True):
     """False: no dead job blocked it."""
 
 
-async def find(call: Call[Nothing, LineQuery, Nothing]) -> Answer:
+async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """Lines that dead jobs block, of queues with `on_dead` set to `block`."""
-    found = await call.service.engine.blocked_lines(
-        limit=call.query.limit, tenant=call.caller.tenant
-    )
-    return Answer(200, encode(LineList([_view(one) for one in found])))
+    query, tenant = call.query, call.caller.tenant
+    of = ("lines", tenant)
+    start = None if query.cursor is None else after(query.cursor, of)
+    read = query.limit + 1
+    # The engine reads from the first line on, so a later page takes a longer read.
+    while True:
+        found = await call.service.engine.blocked_lines(limit=read, tenant=tenant)
+        ahead = sum(start is None or _place(one) > start for one in found)
+        if ahead > query.limit or len(found) < read:
+            break
+        read *= 4
+    shown, cursor = page(found, query, _place, of=of)
+    return Answer(200, encode(LineList([_view(one) for one in shown], cursor)))
 
 
 async def release(call: Call[Nothing, Nothing, LineName]) -> Answer:
@@ -74,6 +80,10 @@ async def release(call: Call[Nothing, Nothing, LineName]) -> Answer:
     tenant = call.caller.tenant or name.tenant or DEFAULT_TENANT
     done = await call.service.engine.release_line(name.queue, name.key, tenant=tenant)
     return Answer(200, encode(Released(done)))
+
+
+def _place(it: Line) -> Place:
+    return (it.queue, it.tenant, it.key)
 
 
 def _view(it: Line) -> LineView:
@@ -95,8 +105,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listBlockedLines",
         handler=find,
         scope=Scope.READ,
-        query=LineQuery,
+        query=PageQuery,
         answers={200: LineList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",

@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 from longshore import overriding
 from longshore.api.fields import Name, instant, moment
 from longshore.api.flow import SettingsPatch, SettingsView, changes, view
-from longshore.api.routing import Answer, Call, Caller, Nothing, Route
+from longshore.api.listing import PageQuery, page
+from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
 from longshore.core.account import Scope
 from longshore.core.flow import QueueFlow
@@ -84,6 +85,8 @@ class QueueList(msgspec.Struct, frozen=True):
     """Queues, by name."""
 
     queues: list[QueueView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +109,19 @@ class WorkerList(msgspec.Struct, frozen=True):
     """Workers, those that have been there longest first."""
 
     workers: list[WorkerView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
-async def find(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Every queue that has jobs or a pause, with how many jobs are in each state."""
-    return Answer(200, encode(QueueList(await _queues(call.service.engine, call.caller))))
+async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """Queues that have jobs or a pause, with how many jobs are in each state, by name."""
+    engine, tenant = call.service.engine, call.caller.tenant
+    pauses = await engine.pauses()
+    known = await _counts(engine, tenant, pauses)
+    names, cursor = page(list(known), call.query, lambda one: (one,), of=("queues", tenant))
+    flows = {one.queue: one for one in await engine.queue_settings()}
+    shown = [_view(known[one], pauses, flows.get(one, QueueFlow(one))) for one in names]
+    return Answer(200, encode(QueueList(shown, cursor)))
 
 
 async def get(call: Call[QueuePath, Nothing, Nothing]) -> Answer:
@@ -155,10 +166,15 @@ async def resume_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
     return Answer(204)
 
 
-async def workers(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+async def workers(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """The workers that are connected."""
-    found = await call.service.engine.sessions()
-    return Answer(200, encode(WorkerList([_worker(one) for one in found])))
+    found, cursor = page(
+        await call.service.engine.sessions(),
+        call.query,
+        lambda one: (one.opened_at, one.token),
+        of=("workers",),
+    )
+    return Answer(200, encode(WorkerList([_worker(one) for one in found], cursor)))
 
 
 async def drain(call: Call[WorkerPath, Nothing, Nothing]) -> Answer:
@@ -174,30 +190,27 @@ async def drain(call: Call[WorkerPath, Nothing, Nothing]) -> Answer:
     return Answer(202, encode(_worker(found[0])))
 
 
-async def _queues(engine: Engine, caller: Caller) -> list[QueueView]:
-    pauses = await engine.pauses()
-    flows = {one.queue: one for one in await engine.queue_settings()}
-    known = {one.queue: one for one in await engine.counts(tenant=caller.tenant)}
-    if caller.tenant is None:
+async def _counts(
+    engine: Engine, tenant: str | None, pauses: Sequence[Pause]
+) -> dict[str, QueueCounts]:
+    """The queues that the caller sees, by name: to an operator also those that only pause."""
+    known = {one.queue: one for one in await engine.counts(tenant=tenant)}
+    if tenant is None:
         for one in pauses:
             if one.queue is not None and one.queue not in known:
                 known[one.queue] = QueueCounts(queue=one.queue)
-    return [
-        _view(known[name], pauses, flows.get(name, QueueFlow(name))) for name in sorted(known)
-    ]
+    return known
 
 
 async def _queue(call: Call[QueuePath, Any, Any], *, is_lenient: bool = False) -> QueueView:
     """The queue; an empty one, or 404, where the caller's tenant has no job in it."""
-    name = call.path.queue
-    found = await _queues(call.service.engine, call.caller)
-    shown = next((one for one in found if one.queue == name), None)
-    if shown is None and not is_lenient:
+    engine, name = call.service.engine, call.path.queue
+    pauses = await engine.pauses()
+    counts = (await _counts(engine, call.caller.tenant, pauses)).get(name)
+    if counts is None and not is_lenient:
         raise QueueNotFoundError(name)
-    if shown is not None:
-        return shown
-    flow = await overriding.get(call.service.engine, name)
-    return _view(QueueCounts(queue=name), await call.service.engine.pauses(), flow)
+    flow = await overriding.get(engine, name)
+    return _view(counts or QueueCounts(queue=name), pauses, flow)
 
 
 def _view(it: QueueCounts, pauses: Sequence[Pause], flow: QueueFlow) -> QueueView:
@@ -270,7 +283,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listQueues",
         handler=find,
         scope=Scope.READ,
+        query=PageQuery,
         answers={200: QueueList},
+        problems=("cursor",),
     ),
     Route(
         method="GET",
@@ -304,7 +319,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=workers,
         scope=Scope.READ,
         is_fleetwide=True,
+        query=PageQuery,
         answers={200: WorkerList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",

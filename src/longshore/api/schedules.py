@@ -11,6 +11,7 @@ from msgspec import Meta
 from longshore import agreement
 from longshore.api import caps, recurrence, views
 from longshore.api.fields import Timestamp, instant, micros
+from longshore.api.listing import PageQuery, page
 from longshore.api.problems import ProblemError, problem
 from longshore.api.recurrence import (
     Cron,
@@ -58,6 +59,8 @@ class ScheduleList(msgspec.Struct, frozen=True):
     """Schedules, by name."""
 
     schedules: list[ScheduleView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class DueTime(msgspec.Struct, frozen=True):
@@ -74,10 +77,16 @@ class Preview(msgspec.Struct, frozen=True):
     due: list[DueTime]
 
 
-async def find(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Every schedule."""
-    found = await call.service.engine.schedules(tenant=call.caller.tenant)
-    return Answer(200, encode(ScheduleList([recurrence.view(one) for one in found])))
+async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """Schedules, by name."""
+    tenant = call.caller.tenant
+    found, cursor = page(
+        await call.service.engine.schedules(tenant=tenant),
+        call.query,
+        lambda one: (one.name, one.tenant),
+        of=("schedules", tenant),
+    )
+    return Answer(200, encode(ScheduleList([recurrence.view(one) for one in found], cursor)))
 
 
 async def create(call: Call[Nothing, Nothing, ScheduleBody]) -> Answer:
@@ -208,7 +217,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listSchedules",
         handler=find,
         scope=Scope.READ,
+        query=PageQuery,
         answers={200: ScheduleList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from longshore import tenancy
 from longshore.api import caps
 from longshore.api.fields import Name, instant, moment
+from longshore.api.listing import PageQuery, page
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
@@ -49,7 +50,7 @@ class KeyPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(pattern=r"\A[0-9A-Za-z]{12}\Z")]
 
 
-class KeyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KeyQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whose keys; everybody's, unless given."""
 
     tenant: Name | None = None
@@ -150,6 +151,8 @@ class TenantList(msgspec.Struct, frozen=True):
     """Tenants, by name."""
 
     tenants: list[TenantView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +180,8 @@ class KeyList(msgspec.Struct, frozen=True):
     """API keys, oldest first."""
 
     keys: list[KeyView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class MintedView(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,10 +192,15 @@ class MintedView(msgspec.Struct, frozen=True, kw_only=True):
     about: KeyView
 
 
-async def list_tenants(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Every tenant."""
-    found = await call.service.engine.tenants()
-    return Answer(200, encode(TenantList([_tenant(one) for one in found])))
+async def list_tenants(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """Tenants, by name."""
+    found, cursor = page(
+        await call.service.engine.tenants(),
+        call.query,
+        lambda one: (one.name,),
+        of=("tenants",),
+    )
+    return Answer(200, encode(TenantList([_tenant(one) for one in found], cursor)))
 
 
 async def create_tenant(call: Call[Nothing, Nothing, TenantBody]) -> Answer:
@@ -249,8 +259,14 @@ async def delete_tenant(call: Call[TenantPath, Nothing, Nothing]) -> Answer:
 
 async def list_keys(call: Call[Nothing, KeyQuery, Nothing]) -> Answer:
     """API keys, revoked ones too. Their secrets are not stored."""
-    found = await call.service.engine.keys(tenant=call.query.tenant)
-    return Answer(200, encode(KeyList([_key(one) for one in found])))
+    tenant = call.query.tenant
+    found, cursor = page(
+        await call.service.engine.keys(tenant=tenant),
+        call.query,
+        lambda one: (one.created_at, one.id),
+        of=("keys", tenant),
+    )
+    return Answer(200, encode(KeyList([_key(one) for one in found], cursor)))
 
 
 async def create_key(call: Call[Nothing, Nothing, KeyBody]) -> Answer:
@@ -334,7 +350,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=list_tenants,
         scope=Scope.ADMIN,
         is_fleetwide=True,
+        query=PageQuery,
         answers={200: TenantList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",
@@ -390,6 +408,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         is_fleetwide=True,
         query=KeyQuery,
         answers={200: KeyList},
+        problems=("cursor",),
     ),
     Route(
         method="POST",

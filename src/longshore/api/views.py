@@ -152,6 +152,8 @@ class AttemptList(msgspec.Struct, frozen=True):
     """A job's deliveries that ended, oldest first."""
 
     attempts: list[AttemptView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 def submitted(job: NewJob, answer: Submitted) -> SubmittedJob:
@@ -236,8 +238,8 @@ def job_list(page: Page) -> JobList:
     return JobList([job_view(job) for job in page.jobs], page.cursor)
 
 
-def attempt_list(found: Sequence[Attempt]) -> AttemptList:
-    """A job's history."""
+def attempt_list(found: Sequence[Attempt], cursor: str | None) -> AttemptList:
+    """A page of a job's history."""
     return AttemptList(
         [
             AttemptView(
@@ -250,7 +252,8 @@ def attempt_list(found: Sequence[Attempt]) -> AttemptList:
                 failure=_failure(one.failure),
             )
             for one in found
-        ]
+        ],
+        cursor,
     )
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from longshore import webhooks
 from longshore.api import caps
 from longshore.api.fields import JobIdText, Limit, Name, Seconds, instant, moment
+from longshore.api.listing import PageQuery, page
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.views import encode
@@ -116,6 +117,8 @@ class WebhookList(msgspec.Struct, frozen=True):
     """Endpoints, oldest first."""
 
     webhooks: list[WebhookView]
+    cursor: str | None
+    """Where the next page begins; null at the end."""
 
 
 class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,10 +179,16 @@ async def create(call: Call[Nothing, Nothing, WebhookBody]) -> Answer:
     return Answer(201, encode(NewWebhook(_view(made), secret)), (location,))
 
 
-async def find(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Every endpoint."""
-    found = await call.service.engine.webhooks(tenant=call.caller.tenant)
-    return Answer(200, encode(WebhookList([_view(one) for one in found])))
+async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """Endpoints, oldest first."""
+    tenant = call.caller.tenant
+    found, cursor = page(
+        await call.service.engine.webhooks(tenant=tenant),
+        call.query,
+        lambda one: (one.created_at, one.id),
+        of=("webhooks", tenant),
+    )
+    return Answer(200, encode(WebhookList([_view(one) for one in found], cursor)))
 
 
 async def get(call: Call[WebhookPath, Nothing, Nothing]) -> Answer:
@@ -340,7 +349,15 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         answers={201: NewWebhook},
         problems=("tenant_not_found", "cap_reached"),
     ),
-    _route("GET", "", "listWebhooks", find, answers={200: WebhookList}),
+    _route(
+        "GET",
+        "",
+        "listWebhooks",
+        find,
+        query=PageQuery,
+        answers={200: WebhookList},
+        problems=("cursor",),
+    ),
     _route(
         "GET",
         "/{endpoint}",

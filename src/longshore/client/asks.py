@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from longshore.api.dead import ReplayResult
+from longshore.api.fields import MOST_LISTED
 from longshore.api.jobs import BatchItem, BatchResult
 from longshore.api.queues import QueueList, QueueView, WorkerList, WorkerView
 from longshore.api.recurrence import ScheduleView
@@ -22,7 +23,9 @@ from longshore.wire.streams import Trail
 
 __all__ = [
     "MOST_JOBS",
+    "WHOLE",
     "Ask",
+    "Listing",
     "Page",
     "attempts",
     "cancel",
@@ -52,10 +55,18 @@ MOST_JOBS = 1_000
 """Jobs of one request of those who bring many."""
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Some jobs, and where the next page begins."""
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Some items of a list, and where the next page begins."""
+
+    items: list[T]
+    cursor: str | None
+
+
+class JobPage(msgspec.Struct, frozen=True):
+    """A page of jobs as a client reads it."""
 
     jobs: list[JobDocument]
     cursor: str | None
@@ -74,6 +85,12 @@ class Ask(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     is_repeatable: bool = False
     """Sent again after an answer was lost, it does no harm and gets the same answer."""
+
+
+Listing = Callable[[Mapping[str, str]], Ask[Page[T]]]
+"""The request for a page of a list, from its filter and cursor."""
+WHOLE = {"limit": f"{MOST_LISTED}"}
+"""Who wants the whole list asks for it in few pages."""
 
 
 def submit(job: Submission) -> Ask[Submitted]:
@@ -111,20 +128,20 @@ def get(job_id: str) -> Ask[JobDocument]:
     return Ask("GET", f"/v1/jobs/{_part(job_id)}", _job, is_repeatable=True)
 
 
-def attempts(job_id: str) -> Ask[list[AttemptView]]:
+def attempts(job_id: str) -> Listing[AttemptView]:
     """A job's deliveries that ended."""
     path = f"/v1/jobs/{_part(job_id)}/attempts"
-    return Ask("GET", path, lambda _, raw: _attempts.decode(raw).attempts, is_repeatable=True)
+    return _listing(path, AttemptList, lambda page: page.attempts)
 
 
-def jobs(query: Mapping[str, str]) -> Ask[Page]:
-    """A page of jobs."""
-    return Ask("GET", "/v1/jobs", _read_page, query=query, is_repeatable=True)
+def jobs() -> Listing[JobDocument]:
+    """Jobs, newest first."""
+    return _listing("/v1/jobs", JobPage, lambda page: page.jobs)
 
 
-def dead(query: Mapping[str, str]) -> Ask[Page]:
-    """A page of dead jobs."""
-    return Ask("GET", "/v1/dead", _read_page, query=query, is_repeatable=True)
+def dead() -> Listing[JobDocument]:
+    """Dead jobs, newest first."""
+    return _listing("/v1/dead", JobPage, lambda page: page.jobs)
 
 
 def cancel(job_id: str, reason: str) -> Ask[JobDocument]:
@@ -154,12 +171,9 @@ def purge(job_id: str) -> Ask[None]:
     return Ask("DELETE", f"/v1/dead/{_part(job_id)}", _nothing)
 
 
-def queues() -> Ask[list[QueueView]]:
-    """Every queue."""
-    found = _decoded(QueueList)
-    return Ask(
-        "GET", "/v1/queues", lambda status, raw: found(status, raw).queues, is_repeatable=True
-    )
+def queues() -> Listing[QueueView]:
+    """Queues, by name."""
+    return _listing("/v1/queues", QueueList, lambda page: page.queues)
 
 
 def queue_verb(name: str, verb: str, type_name: str | None) -> Ask[QueueView]:
@@ -169,23 +183,14 @@ def queue_verb(name: str, verb: str, type_name: str | None) -> Ask[QueueView]:
     return Ask("POST", path, _decoded(QueueView), body, is_repeatable=True)
 
 
-def workers() -> Ask[list[WorkerView]]:
+def workers() -> Listing[WorkerView]:
     """The workers that are connected."""
-    found = _decoded(WorkerList)
-    return Ask(
-        "GET", "/v1/workers", lambda status, raw: found(status, raw).workers, is_repeatable=True
-    )
+    return _listing("/v1/workers", WorkerList, lambda page: page.workers)
 
 
-def schedules() -> Ask[list[ScheduleView]]:
-    """Every schedule."""
-    found = _decoded(ScheduleList)
-    return Ask(
-        "GET",
-        "/v1/schedules",
-        lambda status, raw: found(status, raw).schedules,
-        is_repeatable=True,
-    )
+def schedules() -> Listing[ScheduleView]:
+    """Schedules, by name."""
+    return _listing("/v1/schedules", ScheduleList, lambda page: page.schedules)
 
 
 def put_schedule(body: Mapping[str, Any]) -> Ask[ScheduleView]:
@@ -242,16 +247,10 @@ class JobHead(msgspec.Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 _jobs = msgspec.json.Decoder(JobDocument)
-_pages = msgspec.json.Decoder(Page)
-_attempts = msgspec.json.Decoder(AttemptList)
 
 
 def _job(_: int, raw: bytes) -> JobDocument:
     return _jobs.decode(raw)
-
-
-def _read_page(_: int, raw: bytes) -> Page:
-    return _pages.decode(raw)
 
 
 def _nothing(_: int, __: bytes) -> Any:
@@ -261,6 +260,16 @@ def _nothing(_: int, __: bytes) -> Any:
 def _decoded(kind: type[T]) -> Callable[[int, bytes], T]:
     decoder = msgspec.json.Decoder(kind)
     return lambda _, raw: decoder.decode(raw)
+
+
+def _listing(path: str, kind: type[D], items: Callable[[D], list[T]]) -> Listing[T]:
+    read = _decoded(kind)
+
+    def page(status: int, raw: bytes) -> Page[T]:
+        found: Any = read(status, raw)
+        return Page(items(found), found.cursor)
+
+    return lambda query: Ask("GET", path, page, query=query, is_repeatable=True)
 
 
 def _written(body: Any) -> bytes:

@@ -1,7 +1,7 @@
 """The client for code that awaits."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from itertools import islice
 from time import monotonic
 from types import MappingProxyType, TracebackType
@@ -15,7 +15,7 @@ from longshore.api.recurrence import ScheduleView
 from longshore.api.stats import Stats
 from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
-from longshore.client.asks import Ask, Page
+from longshore.client.asks import Ask, Listing
 from longshore.client.batching import Batch
 from longshore.client.documents import (
     Heard,
@@ -129,7 +129,7 @@ class Client:
 
     async def attempts(self, job_id: str) -> list[AttemptView]:
         """The job's deliveries that ended, oldest first."""
-        return await self._send(asks.attempts(job_id))
+        return await self._whole(asks.attempts(job_id))
 
     def result(self, job_id: str, timeout: Duration = 60.0) -> Coroutine[Any, Any, Any]:
         """What the task returned, once the job has succeeded.
@@ -168,12 +168,12 @@ class Client:
 
     async def jobs(self, **which: Unpack[Which]) -> AsyncIterator[JobDocument]:
         """Every job that fits, newest first, page by page."""
-        async for job in self._pages(asks.jobs, which):
+        async for job in self._pages(asks.jobs(), which):
             yield job
 
     async def dead(self, **which: Unpack[Which]) -> AsyncIterator[JobDocument]:
         """Every dead job that fits, newest first."""
-        async for job in self._pages(asks.dead, which):
+        async for job in self._pages(asks.dead(), which):
             yield job
 
     async def replay(self, job_id: str) -> JobDocument:
@@ -194,7 +194,7 @@ class Client:
 
     async def queues(self) -> list[QueueView]:
         """Every queue at a glance."""
-        return await self._send(asks.queues())
+        return await self._whole(asks.queues())
 
     async def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Stop handing out its jobs, or those of one type."""
@@ -206,11 +206,11 @@ class Client:
 
     async def workers(self) -> list[WorkerView]:
         """The workers that are connected."""
-        return await self._send(asks.workers())
+        return await self._whole(asks.workers())
 
     async def schedules(self) -> list[ScheduleView]:
         """Every schedule, by name."""
-        return await self._send(asks.schedules())
+        return await self._whole(asks.schedules())
 
     async def create_schedule(self, name: str, type: str, **fields: Any) -> ScheduleView:
         """Create a schedule; its fields are those of POST /v1/schedules."""
@@ -245,13 +245,24 @@ class Client:
                 return job.result
             await asyncio.sleep(waiting.pause(job, monotonic()))
 
+    async def _whole(self, listing: Listing[T]) -> list[T]:
+        """All items of a list, page after page."""
+        found, cursor = list[T](), ""
+        while True:
+            query = {**asks.WHOLE, "cursor": cursor} if cursor else asks.WHOLE
+            page = await self._send(listing(query))
+            found += page.items
+            if page.cursor is None:
+                return found
+            cursor = page.cursor
+
     async def _pages(
-        self, page: Callable[[Mapping[str, str]], Ask[Page]], which: Which
+        self, listing: Listing[JobDocument], which: Which
     ) -> AsyncIterator[JobDocument]:
         query = {name: str(value) for name, value in which.items()}
         while True:
-            found = await self._send(page(query))
-            for job in found.jobs:
+            found = await self._send(listing(query))
+            for job in found.items:
                 yield job
             if found.cursor is None:
                 return

@@ -1,6 +1,6 @@
 """The client for code that does not await."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from time import monotonic, sleep
 from types import MappingProxyType, TracebackType
@@ -14,7 +14,7 @@ from longshore.api.recurrence import ScheduleView
 from longshore.api.stats import Stats
 from longshore.api.views import AttemptView
 from longshore.client import asks, retrying
-from longshore.client.asks import Ask, Page
+from longshore.client.asks import Ask, Listing
 from longshore.client.batching import Batch
 from longshore.client.documents import (
     Heard,
@@ -127,7 +127,7 @@ class SyncClient:
 
     def attempts(self, job_id: str) -> list[AttemptView]:
         """The job's deliveries that ended, oldest first."""
-        return self._send(asks.attempts(job_id))
+        return self._whole(asks.attempts(job_id))
 
     def result(self, job_id: str, timeout: Duration = 60.0) -> Any:
         """What the task returned, once the job has succeeded.
@@ -176,11 +176,11 @@ class SyncClient:
 
     def jobs(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
         """Every job that fits, newest first, page by page."""
-        return self._pages(asks.jobs, which)
+        return self._pages(asks.jobs(), which)
 
     def dead(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
         """Every dead job that fits, newest first."""
-        return self._pages(asks.dead, which)
+        return self._pages(asks.dead(), which)
 
     def replay(self, job_id: str) -> JobDocument:
         """Make a dead job ready again."""
@@ -200,7 +200,7 @@ class SyncClient:
 
     def queues(self) -> list[QueueView]:
         """Every queue at a glance."""
-        return self._send(asks.queues())
+        return self._whole(asks.queues())
 
     def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Stop handing out its jobs, or those of one type."""
@@ -212,11 +212,11 @@ class SyncClient:
 
     def workers(self) -> list[WorkerView]:
         """The workers that are connected."""
-        return self._send(asks.workers())
+        return self._whole(asks.workers())
 
     def schedules(self) -> list[ScheduleView]:
         """Every schedule, by name."""
-        return self._send(asks.schedules())
+        return self._whole(asks.schedules())
 
     def create_schedule(self, name: str, type: str, **fields: Any) -> ScheduleView:
         """Create a schedule; its fields are those of POST /v1/schedules."""
@@ -243,13 +243,22 @@ class SyncClient:
         """The queue in numbers."""
         return self._send(asks.stats(queue))
 
-    def _pages(
-        self, page: Callable[[Mapping[str, str]], Ask[Page]], which: Which
-    ) -> Iterator[JobDocument]:
+    def _whole(self, listing: Listing[T]) -> list[T]:
+        """All items of a list, page after page."""
+        found, cursor = list[T](), ""
+        while True:
+            query = {**asks.WHOLE, "cursor": cursor} if cursor else asks.WHOLE
+            page = self._send(listing(query))
+            found += page.items
+            if page.cursor is None:
+                return found
+            cursor = page.cursor
+
+    def _pages(self, listing: Listing[JobDocument], which: Which) -> Iterator[JobDocument]:
         query = {name: str(value) for name, value in which.items()}
         while True:
-            found = self._send(page(query))
-            yield from found.jobs
+            found = self._send(listing(query))
+            yield from found.items
             if found.cursor is None:
                 return
             query = {**query, "cursor": found.cursor}

@@ -27,5 +27,5 @@ async def test_a_blocked_line_is_listed_and_released(client: httpx.AsyncClient, 
     assert (parked["state"], parked["parked"]) == ("ready", "line")
     assert strange.json() == {"is_released": False}
     assert [one.json() for one in released] == [{"is_released": True}, {"is_released": False}]
-    assert (await client.get("/v1/lines")).json() == {"lines": []}
+    assert (await client.get("/v1/lines")).json() == {"lines": [], "cursor": None}
     assert (await client.post("/v1/lines:release", json={"queue": "q"})).status_code == 422

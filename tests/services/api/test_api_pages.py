@@ -1,0 +1,238 @@
+"""Every list over HTTP comes in pages."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, get_args, get_origin
+
+import httpx
+import msgspec
+import pytest
+
+from longshore import breakers as breaker_settings
+from longshore import overriding, tenancy, webhooks
+from longshore.api.table import ROUTES
+from longshore.core import ids
+from longshore.core.account import Scope, Tenant
+from longshore.core.job import NewJob
+from longshore.core.schedule import Schedule
+from longshore.core.state import Verb
+from longshore.engine import Engine
+from longshore.runtime.clock import SystemClock
+from longshore.runtime.ids import IdSource
+from longshore.testing.factories import a_job, a_settlement
+
+BOUNDED = {
+    "explainJob": "as many reasons as there are rules",
+    "previewSchedule": "`count`, at most 100",
+    "getSlowTypes": "`sample` jobs, at most 4,000",
+}
+"""Answers with a list that cannot grow, and what bounds it."""
+
+FIVE = range(5)
+
+
+def lists(kind: Any) -> list[str]:
+    """The fields of an answer that are lists of documents."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return []
+    return [
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if get_origin(field.type) is list
+        and isinstance(inner := get_args(field.type)[0], type)
+        and issubclass(inner, msgspec.Struct)
+    ]
+
+
+PAGED = {
+    route.name: route
+    for route in ROUTES
+    if route.method == "GET" and lists(route.answers.get(200)) and route.name not in BOUNDED
+}
+
+
+async def queues(engine: Engine) -> str:
+    await engine.submit([a_job(queue=f"q{n}") for n in FIVE])
+    return "/v1/queues"
+
+
+async def jobs(engine: Engine) -> str:
+    await engine.submit([a_job() for _ in FIVE])
+    return "/v1/jobs"
+
+
+async def dead(engine: Engine) -> str:
+    await killed(engine, [a_job() for _ in FIVE])
+    return "/v1/dead"
+
+
+async def attempts(engine: Engine) -> str:
+    job = a_job(max_attempts=9)
+    await engine.submit([job])
+    session = await engine.open_session(
+        worker="w", queues=[job.queue], types=[job.type], lease=30_000_000
+    )
+    for number in FIVE:
+        (claim,) = (await session.exchange(2 * number + 1, want=1)).claims
+        released = a_settlement(claim, Verb.RELEASE)
+        await session.exchange(2 * number + 2, settlements=[released])
+    return f"/v1/jobs/{ids.text(job.id)}/attempts"
+
+
+async def schedules(engine: Engine) -> str:
+    for n in FIVE:
+        await engine.put_schedule(Schedule(name=f"s{n}", type="a", every=60_000_000))
+    return "/v1/schedules"
+
+
+async def workers(engine: Engine) -> str:
+    for n in FIVE:
+        await engine.open_session(worker=f"w{n}", queues=["q"], types=["a"], lease=30_000_000)
+    return "/v1/workers"
+
+
+async def tenants(engine: Engine) -> str:
+    for n in range(4):
+        await engine.put_tenant(Tenant(name=f"t{n}"))
+    return "/v1/tenants"
+
+
+async def breakers(engine: Engine) -> str:
+    for n in FIVE:
+        await breaker_settings.override(engine, f"t{n}", {"failures": 3})
+    return "/v1/breakers"
+
+
+async def lines(engine: Engine) -> str:
+    await overriding.override(engine, "default", {"on_dead": "block"})
+    await killed(engine, [a_job(ordering_key=f"k{n}") for n in FIVE])
+    return "/v1/lines"
+
+
+async def endpoints(engine: Engine) -> str:
+    for n in FIVE:
+        await webhooks.create(engine, tenant="default", url=f"https://example.com/{n}")
+    return "/v1/webhooks"
+
+
+async def deliveries(engine: Engine) -> str:
+    _, made = await webhooks.create(engine, tenant="default", url="https://example.com")
+    source = IdSource(SystemClock())
+    for _ in FIVE:
+        await webhooks.test(engine, made, source)
+    return f"/v1/webhooks/{made.id}/deliveries"
+
+
+async def killed(engine: Engine, wanted: list[NewJob]) -> None:
+    await engine.submit(wanted)
+    session = await engine.open_session(
+        worker="w", queues=[wanted[0].queue], types=[wanted[0].type], lease=30_000_000
+    )
+    claims = (await session.exchange(1, want=9)).claims
+    settlements = [a_settlement(one, Verb.KILL, reason="poison") for one in claims]
+    await session.exchange(2, settlements=settlements)
+    await session.close()
+
+
+FILLED: dict[str, Callable[[Engine], Awaitable[str]]] = {
+    "listJobs": jobs,
+    "listDead": dead,
+    "listAttempts": attempts,
+    "listQueues": queues,
+    "listWorkers": workers,
+    "listBlockedLines": lines,
+    "listBreakers": breakers,
+    "listSchedules": schedules,
+    "listTenants": tenants,
+    "listWebhooks": endpoints,
+    "listDeliveries": deliveries,
+}
+"""How each list comes to five items. Keys and the audit log have tests apart."""
+
+
+def test_every_list_has_a_limit_and_a_cursor():
+    for name, route in PAGED.items():
+        assert {"limit", "cursor"} <= set(route.query.__struct_fields__), name
+        assert "cursor" in route.answers[200].__struct_fields__, name
+        assert "cursor" in route.problems, name
+    assert {*FILLED, "listKeys", "listAudit"} == set(PAGED)
+
+
+@pytest.mark.parametrize("name", FILLED)
+async def test_pages_of_a_list_make_up_the_whole_list(
+    client: httpx.AsyncClient, engine: Engine, name: str
+):
+    path = await FILLED[name](engine)
+    (field,) = lists(PAGED[name].answers[200])
+    whole = (await client.get(path, params={"limit": 1_000})).json()
+
+    paged, sizes, cursor = list[Any](), list[int](), None
+    while cursor is not None or not sizes:
+        query = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+        found = (await client.get(path, params=query)).json()
+        paged += found[field]
+        sizes.append(len(found[field]))
+        cursor = found["cursor"]
+
+    assert len(whole[field]) == 5
+    assert whole["cursor"] is None
+    assert paged == whole[field]
+    assert max(sizes) == 2
+
+
+@pytest.mark.parametrize("name", FILLED)
+async def test_a_cursor_of_another_list_is_refused(
+    client: httpx.AsyncClient, engine: Engine, name: str
+):
+    path = await FILLED[name](engine)
+    other = "/v1/queues" if name != "listQueues" else await schedules(engine)
+    await queues(engine)
+    foreign = (await client.get(other, params={"limit": 1})).json()["cursor"]
+
+    answers = [
+        await client.get(path, params={"cursor": cursor}) for cursor in (foreign, "?", "gQ")
+    ]
+
+    assert [one.status_code for one in answers] == [400] * 3
+    assert {one.json()["code"] for one in answers} == {"cursor"}
+
+
+async def test_keys_come_in_pages_too(client: httpx.AsyncClient, engine: Engine):
+    made = [
+        await tenancy.make_key(engine, tenant=None, scopes=(Scope.ADMIN,), label=f"k{n}")
+        for n in FIVE
+    ]
+    headers = {"authorization": f"Bearer {made[0][0].text}"}
+
+    first = (await client.get("/v1/keys?limit=3", headers=headers)).json()
+    rest = {"limit": 3, "cursor": first["cursor"]}
+    second = (await client.get("/v1/keys", params=rest, headers=headers)).json()
+    narrowed = await client.get(
+        "/v1/keys", params={**rest, "tenant": "default"}, headers=headers
+    )
+
+    shown = [one["id"] for one in first["keys"] + second["keys"]]
+    assert sorted(shown) == sorted(stored.id for _, stored in made)
+    assert second["cursor"] is None
+    assert (narrowed.status_code, narrowed.json()["code"]) == (400, "cursor")
+
+
+async def test_what_is_removed_between_pages_makes_nothing_come_twice_or_not_at_all(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await schedules(engine)
+    first = (await client.get("/v1/schedules?limit=2")).json()
+
+    await engine.delete_schedule("s1")
+    query = {"limit": 2, "cursor": first["cursor"]}
+    second = (await client.get("/v1/schedules", params=query)).json()
+
+    assert [one["name"] for one in second["schedules"]] == ["s2", "s3"]
+
+
+async def test_a_page_of_many_queues_is_small(client: httpx.AsyncClient, engine: Engine):
+    await engine.submit([a_job(queue=f"q{n:04}") for n in range(2_000)])
+
+    answer = await client.get("/v1/queues")
+
+    assert len(answer.json()["queues"]) == 100
+    assert len(answer.content) < 200_000
