@@ -1,10 +1,13 @@
 """The mutants of a statement: every condition is found, and each takes out one thing."""
 
+from pathlib import Path
+
 import pytest
 
 from longshore_lab.mutants.__main__ import accepted
-from longshore_lab.mutants.conditions import changes
+from longshore_lab.mutants.conditions import changes, probed
 from longshore_lab.mutants.planted import PLANTED, Planted
+from longshore_lab.mutants.record import Record, Measured, named
 from longshore_lab.mutants.statements import ENGINES, VERBS, mutants, statements
 
 
@@ -146,3 +149,66 @@ def test_a_function_is_taken_as_the_last_migration_has_it():
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: f"{one.engine}-{one.about}")
 def test_every_planted_fault_has_its_place(one: Planted):
     assert one.old not in one.source() or one.old in one.new
+
+
+def test_a_constraint_a_value_and_an_error_are_no_conditions():
+    body = """
+        insert into t values (1) on conflict on constraint t_pkey do nothing;
+        case kind
+        when 'once' then null;
+        when 'twice' then null;
+        end case;
+    exception
+        when lock_not_available then null;
+        when sqlstate 'LS003' then null;
+    """
+
+    assert labels(body) == []
+
+
+def test_each_condition_is_noted_once_wherever_it_stands():
+    sql = "select 1 from t where a = 1 and (b = 2 or c = 3) order by d"
+
+    text, found = probed(sql, "noted", first=7)
+
+    assert text == (
+        "select 1 from t where noted(7, (a = 1))"
+        " and noted(8, ((noted(9, (b = 2)) or noted(10, (c = 3))))) order by d"
+    )
+    assert [(one.true, one.false) for one in found] == [
+        (["where a = 1 -> true"], []),
+        (["where (b = 2 or c = 3) -> true"], []),
+        ([], ["where b = 2 -> false"]),
+        ([], ["where c = 3 -> false"]),
+    ]
+
+
+def test_a_guard_shows_by_both_of_its_values():
+    _, (found,) = probed("if a > 1 then b := 2; end if;", "noted")
+
+    assert (found.true, found.false) == (["if a > 1 -> true"], ["if a > 1 -> false"])
+
+
+def test_a_record_knows_what_was_killed_and_what_a_survivor_has_met(tmp_path: Path):
+    path = tmp_path / "mutants.jsonl"
+    first = Record(path, "now")
+    first.add_test("t::a", Measured(0.5, frozenset({"claim()"}), frozenset({"11"})))
+    first.add_mutant("claim(): x -> true", "11", "survived", "", {named("t::a")})
+    first.add_mutant("claim(): y -> true", "22", "killed", "t::a", set())
+
+    second = Record(path, "now")
+    second.read()
+
+    assert second.tests == first.tests
+    assert second.ended == {"11": ("survived", ""), "22": ("killed", "t::a")}
+    assert second.met["11"] == {named("t::a")}
+
+
+def test_tests_that_ran_on_other_statements_are_not_known(tmp_path: Path):
+    path = tmp_path / "mutants.jsonl"
+    Record(path, "then").add_test("t::a", Measured(0.5, frozenset(), None))
+
+    record = Record(path, "now")
+    record.read()
+
+    assert record.tests == {}

@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from longshore_lab.mutants.database import Functions
 from longshore_lab.mutants.overlay import Overlay
+from longshore_lab.mutants.record import Record
 from longshore_lab.mutants.statements import ENGINES, VERBS, Mutant, mutants, statements
 from longshore_lab.mutants.trial import Trial, Verdict
 
@@ -73,15 +75,27 @@ def accepted(engine: str) -> dict[str, str]:
     return {one["mutant"]: one["reason"] for one in tomllib.loads(text).get(engine, [])}
 
 
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """Which tests a mutant meets."""
+
+    expression: str = ""
+    """As pytest's `-k`."""
+    also: Sequence[Path] = ()
+    """Files besides the contract, of which the slow tests run too."""
+    most: int | None = None
+    """Leave a mutant undecided after so many."""
+
+
 def run(
     engine: str,
     chosen: Sequence[Mutant],
+    tests: Tests,
     *,
     is_quiet: bool = False,
-    most_tests: int | None = None,
-    tests: str = "",
+    resume: Path | None = None,
 ) -> Report:
-    """Run the contract on each of the mutants, in processes of their own."""
+    """Run the tests on each of the mutants, in processes of their own."""
     reasons = accepted(engine)
 
     def tell(one: Verdict) -> None:
@@ -93,25 +107,36 @@ def run(
 
     overlay = Overlay()
     overlay.install(engine)
-    database = Functions(statements(engine)) if engine == "postgres" else None
+    others = {path.resolve() for path in tests.also}
+    texts = statements(engine)
+    database = Functions(texts) if engine == "postgres" else None
+    record = Record(resume, f"{crc32(json.dumps(texts).encode()):08x}")
+    record.read()
     trial = Trial(
-        chosen, lambda item: _is_for(engine, item), overlay, database, tell, most_tests
+        chosen,
+        lambda item: _is_for(engine, item) or item.path in others,
+        overlay,
+        database,
+        tell,
+        tests.most,
+        record,
+        mutants(engine),
     )
     began = time.monotonic()
     flags = [
         "-k",
-        tests,
+        tests.expression,
         "-o",
         "addopts=",
         "-m",
-        "not prove and not slow",
+        "not prove" if others else "not prove and not slow",
         "-s",
         "--assert=plain",
     ]
     without = [
         flag for name in ("terminal", "xdist", "cacheprovider") for flag in ("-p", f"no:{name}")
     ]
-    paths = [str(_TESTS / "contract" / "test_contract.py")]
+    paths = [str(path) for path in (_TESTS / "contract" / "test_contract.py", *others)]
     pytest.main([*paths, *flags, *without, f"--rootdir={_TESTS.parent}"], plugins=[trial])
     seconds = time.monotonic() - began
     return Report(engine, trial.tests, seconds, trial.verdicts, reasons, trial.red)
@@ -169,10 +194,20 @@ def _options(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[
     add("--again", type=Path, help="those that were not killed in this report of --json")
     add("--survivors", action="store_true", help="those that are accepted so far")
     add("--tests", default="", metavar="EXPRESSION", help="only these tests, as pytest's -k")
+    add("--resume", type=Path, metavar="FILE", help="record results, and go on from them")
+    add("--also", type=Path, action="append", default=[], help="tests besides the contract")
+    add("--part", default="1/1", metavar="K/N", help="every Nth, for runs side by side")
     add("--most-tests", type=int, help="leave a mutant undecided after so many tests")
     add("--list", action="store_true", help="name the mutants, and run nothing")
     add("--json", action="store_true", help="print nothing but JSON")
     options = parser.parse_args(arguments)
+    chosen = _chosen(options)
+    if not chosen:
+        parser.error("no such mutants")
+    return options, chosen
+
+
+def _chosen(options: argparse.Namespace) -> list[Mutant]:
     chosen = mutants(options.engine, verbs=options.verb, only=options.statement)
     chosen = [one for one in chosen if options.mutant in one.key]
     if options.survivors:
@@ -182,9 +217,8 @@ def _options(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[
         said = json.loads(options.again.read_text("utf-8"))["verdicts"]
         alive = {one["mutant"] for one in said if one["result"] in ("survived", "undecided")}
         chosen = [one for one in chosen if one.key in alive]
-    if not chosen:
-        parser.error("no such mutants")
-    return options, chosen
+    place, _, parts = options.part.partition("/")
+    return chosen[int(place) - 1 :: int(parts)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,9 +230,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = run(
         options.engine,
         chosen,
+        Tests(options.tests, options.also, options.most_tests),
         is_quiet=options.json,
-        most_tests=options.most_tests,
-        tests=options.tests,
+        resume=options.resume,
     )
     if options.json:
         print(_as_json(report))

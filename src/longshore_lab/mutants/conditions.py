@@ -3,13 +3,16 @@
 There is no grammar here. A clause begins with a keyword (`where`, `on`, `having`, `if`, `when`,
 `order by`, `limit` ...) and ends with another keyword, a semicolon or the bracket around it;
 inside, `and`, `or` and commas outside of brackets separate the operands.
+
+`probed` gives the same statement with a call around each condition that notes its value: only a
+test in which a condition was not true can see that it is always true.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Change", "changes"]
+__all__ = ["Change", "Probe", "changes", "probed"]
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)"
@@ -57,6 +60,8 @@ class Change:
     """What takes its place, in a word: `true`, `false`, `reversed`, `more`."""
     text: str
     """The whole statement with the change."""
+    span: tuple[int, int] = (0, 0)
+    """Where the condition begins and ends in the statement."""
     place: int = 1
     """Which one it is, where the same condition stands several times."""
 
@@ -90,12 +95,43 @@ def changes(sql: str) -> list[Change]:
     for clause, first, last, new in _found(tokens):
         begin, end = tokens[first].start, tokens[last - 1].end
         old = sql[begin:end]
-        one = Change(
-            clause, _on_one_line(old), new, sql[:begin] + _instead(old, new) + sql[end:]
-        )
+        text = sql[:begin] + _instead(old, new) + sql[end:]
+        one = Change(clause, _on_one_line(old), new, text, (begin, end))
         place = seen[one.label] = seen.get(one.label, 0) + 1
         result.append(replace(one, place=place))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A condition whose value is noted when the statement runs."""
+
+    span: tuple[int, int]
+    true: Sequence[str]
+    """The changes, by label, that show only where the condition is not true."""
+    false: Sequence[str]
+    """Those that show only where it is true."""
+
+
+def probed(sql: str, note: str, first: int = 0) -> tuple[str, list[Probe]]:
+    """The statement with `note(number, condition)` around each condition, and the conditions.
+
+    An order and a limit have no value that could be noted, and a full join takes no function.
+    """
+    found: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
+    has_full_join = re.search(r"\bfull\s+(outer\s+)?join\b", sql) is not None
+    for one in changes(sql):
+        if one.new in ("true", "false") and not (has_full_join and one.clause == "on"):
+            true, false = found.setdefault(one.span, ([], []))
+            (true if one.new == "true" else false).append(one.label)
+    # At the same place what begins is around what has begun before it, if it is longer.
+    marks: list[tuple[int, int, str]] = []
+    for number, (begin, end) in enumerate(found, first):
+        marks += [(begin, begin - end, f"{note}({number}, ("), (end, end - begin, "))")]
+    text, done = "", 0
+    for at, _, mark in sorted(marks, key=lambda mark: (mark[0], mark[2] != "))", mark[1])):
+        text, done = text + sql[done:at] + mark, at
+    return text + sql[done:], [Probe(span, *labels) for span, labels in found.items()]
 
 
 def _instead(old: str, new: str) -> str:
@@ -121,7 +157,11 @@ def _found(tokens: list[_Token]) -> Iterator[_Found]:
         before = tokens[at - 1].word if at else ""
         behind = tokens[at + 1].word if at + 1 < len(tokens) else ""
         match before, token.word, behind:
-            case ("end", "if" | "loop", _) | (_, "on", "conflict") | ("distinct", "on", _):
+            case (
+                ("end", "if" | "loop", _)
+                | (_, "on", "conflict" | "constraint")
+                | ("distinct", "on", _)
+            ):
                 pass
             case _, "where" | "having" | "on" as clause, _:
                 yield from _filter(tokens, clause, at + 1)
@@ -197,7 +237,9 @@ def _bare(tokens: list[_Token], first: int, last: int) -> tuple[int, int] | None
 
 def _is_plain_case(tokens: list[_Token], at: int) -> bool:
     """Whether a `when` names a value (`case x when 1`) or an error, and no condition."""
-    if tokens[at - 1].word == "exception":
+    if tokens[at - 1].word == "exception" or tokens[at + 1].word == "sqlstate":
+        return True
+    if tokens[at + 1].text.startswith("'") and tokens[at + 2].word == "then":
         return True
     depth = 0
     for place in range(at - 1, -1, -1):

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -49,6 +50,23 @@ class Overlay:
         if mutant.module is not None:
             sys.meta_path.insert(0, _Finder(mutant.module, mutant.text))
         _forget(mutant.engine)
+
+    def plant_in_new(self, mutant: Mutant) -> None:
+        """Have the mutant of a function in every database that this process migrates."""
+        engine = import_module("longshore.engines.postgres.engine").PostgresEngine
+        migrate, connect = engine.migrate, self._connects[1]
+
+        async def migrate_and_plant(self: Any, **options: Any) -> list[str]:
+            applied = await migrate(self, **options)
+            if applied:
+                connection = await connect(self.url)
+                try:
+                    await connection.execute(mutant.text)
+                finally:
+                    await connection.close()
+            return applied
+
+        engine.migrate = migrate_and_plant
 
     def load(self, into: type[T], package: str, suffix: str) -> T:
         """What `statements.load` does, with the mutant; each statement says its own name."""

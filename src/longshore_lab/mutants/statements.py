@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from zlib import crc32
 
-from longshore_lab.mutants.conditions import changes
+from longshore_lab.mutants.conditions import Probe, changes, probed
 from longshore_lab.mutants.planted import PLANTED
 
-__all__ = ["ENGINES", "VERBS", "Mutant", "mutants", "statements"]
+__all__ = ["ENGINES", "VERBS", "Mutant", "mutants", "probes", "statements"]
 
 ENGINES = ("sqlite", "postgres")
 
@@ -109,6 +110,11 @@ class Mutant:
         """Whether it is a function in the database."""
         return self.statement.endswith("()")
 
+    @property
+    def digest(self) -> str:
+        """Short, and another one when the statement around the condition changes."""
+        return f"{crc32(f'{self.key}{self.text}'.encode()):08x}"
+
 
 def statements(engine: str) -> dict[str, str]:
     """Every file and every function of the engine, by name, as it is now."""
@@ -141,12 +147,24 @@ def mutants(
     return [*planted, *made]
 
 
+def probes(name: str, text: str, note: str, first: int) -> tuple[str, list[Probe]]:
+    """A function that notes the value of each condition, and what is noted, by number."""
+    head, body, tail = _parts(name, text)
+    changed, found = probed(body, note, first)
+    return head + changed + tail, found
+
+
 def _of(engine: str, name: str, text: str) -> list[Mutant]:
-    head, body, tail = "", text, ""
-    if name.endswith("()"):
-        begin, end = text.index("$$") + 2, text.rindex("$$")
-        head, body, tail = text[:begin], text[begin:end], text[end:]
+    head, body, tail = _parts(name, text)
     return [Mutant(engine, name, one.label, head + one.text + tail) for one in changes(body)]
+
+
+def _parts(name: str, text: str) -> tuple[str, str, str]:
+    """What is before a function's body, the body, and what is behind it."""
+    if not name.endswith("()"):
+        return "", text, ""
+    begin, end = text.index("$$") + 2, text.rindex("$$")
+    return text[:begin], text[begin:end], text[end:]
 
 
 def _files(package: str) -> dict[str, str]:
