@@ -7,7 +7,7 @@ import pytest
 from longshore_lab.mutants.__main__ import accepted
 from longshore_lab.mutants.conditions import changes, probed
 from longshore_lab.mutants.planted import PLANTED, Planted
-from longshore_lab.mutants.record import Record, Measured, named
+from longshore_lab.mutants.record import Measured, Record, named
 from longshore_lab.mutants.statements import ENGINES, VERBS, mutants, statements
 
 

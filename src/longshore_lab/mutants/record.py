@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
-__all__ = ["Record", "Measured", "named"]
+__all__ = ["Measured", "Record", "named"]
 
 
 def named(test: str) -> str:

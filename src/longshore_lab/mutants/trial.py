@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import pytest
 
 from longshore_lab.mutants.overlay import Overlay
-from longshore_lab.mutants.record import Record, Measured, named
+from longshore_lab.mutants.record import Measured, Record, named
 from longshore_lab.mutants.statements import Mutant
 
 __all__ = ["Database", "Trial", "Verdict"]
