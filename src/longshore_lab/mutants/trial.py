@@ -253,11 +253,15 @@ class Trial:
         )
 
     def _can_show(self, mutant: Mutant, item: pytest.Item) -> bool:
-        """Whether the condition had the other value in the test, or the statement ran in it."""
+        """Whether the condition had the other value in the test, or the statement ran in it.
+
+        A statement that was seen in no test, as Python never is, may have run in any of them.
+        """
         ran = self._ran[item.nodeid]
         if mutant.is_function and ran.shows is not None:
             return mutant.digest in ran.shows
-        return mutant.module is not None or mutant.statement in ran.covers
+        is_seen = any(mutant.statement in one.covers for one in self._ran.values())
+        return not is_seen or mutant.statement in ran.covers
 
     def _fork(self, mutant: Mutant, items: Sequence[pytest.Item]) -> str | None:
         """The test that failed; None if all passed."""

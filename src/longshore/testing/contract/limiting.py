@@ -262,3 +262,31 @@ async def test_a_limit_that_is_lifted_holds_nothing_back(engine: Engine) -> None
     await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings())
 
     assert (len(first), len(await worker.claim(9))) == (1, 8)
+
+
+async def test_a_limit_that_is_set_later_counts_only_what_runs_of_its_own_queue(
+    engine: Engine,
+) -> None:
+    await engine.submit([a_job(queue="other") for _ in range(2)])
+    worker = await a_worker(engine, queues=["other", "default"])
+    others = await worker.claim(2)
+    await engine.submit([a_job() for _ in range(3)])
+
+    await _limit(engine, max_running=2)
+
+    claims = await worker.claim(5)
+    assert [one.queue for one in others] == ["other", "other"]
+    assert [one.queue for one in claims] == ["default", "default"]
+
+
+async def test_each_limit_holds_for_a_worker_that_claims_from_several_limited_queues(
+    engine: Engine,
+) -> None:
+    await _limit(engine, "first", max_running=8)
+    await _limit(engine, "second", max_running=8)
+    await engine.submit([a_job(queue="first"), *(a_job(queue="second") for _ in range(12))])
+    worker = await a_worker(engine, queues=["first", "second"])
+
+    claims = [one for _ in range(12) for one in await worker.claim(1)]
+
+    assert [one.queue for one in claims] == ["first", *["second"] * 8]
