@@ -29,7 +29,7 @@ class Wire:
 
     def _take(self, request: httpx.Request) -> httpx.Response:
         self.keys.append(request.headers.get("authorization"))
-        return httpx.Response(200, json={"queues": []})
+        return httpx.Response(200, json={"queues": [], "cursor": None})
 
 
 async def by_client(url: str, key: str | None, is_allowed: bool, wire: Wire) -> None:

@@ -11,7 +11,7 @@ from longshore import breakers as breaker_settings
 from longshore import overriding, tenancy, webhooks
 from longshore.api.table import ROUTES
 from longshore.core import ids
-from longshore.core.account import Scope, Tenant
+from longshore.core.account import Grant, Scope, Tenant
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
@@ -198,7 +198,7 @@ async def test_a_cursor_of_another_list_is_refused(
 
 async def test_keys_come_in_pages_too(client: httpx.AsyncClient, engine: Engine):
     made = [
-        await tenancy.make_key(engine, tenant=None, scopes=(Scope.ADMIN,), label=f"k{n}")
+        await tenancy.make_key(engine, tenant=None, grant=Grant((Scope.ADMIN,)), label=f"k{n}")
         for n in FIVE
     ]
     headers = {"authorization": f"Bearer {made[0][0].text}"}

@@ -10,7 +10,7 @@ from api_steps import UNKNOWN, asking
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
-from longshore.core import ids, schedule
+from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine, StandaloneSession
 from longshore.engines import open_engine
@@ -359,10 +359,8 @@ async def test_a_workers_key_reaches_its_sessions_and_nothing_else(engine: Engin
 async def test_when_a_schedule_is_due_is_not_for_its_caller_to_say(engine: Engine) -> None:
     remote = with_key(Application(Service(engine)), await a_key(engine, *Scope))
 
-    await remote.put_schedule(a_schedule(next_due=2**61))
+    await remote.put_schedule(a_schedule(next_due=1))
 
     (stored,) = await engine.schedules()
-    due = schedule.next_due(stored, await engine.now())
-    assert due is not None
     assert stored.next_due is not None
-    assert abs(stored.next_due - due) <= 86_400_000_000
+    assert stored.next_due > await engine.now()
