@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from longshore.api.application import Application
 from longshore.api.security import Admission
 from longshore.api.service import Service
+from longshore.client import Client
+from longshore.client.connection import ServiceConnection
+from longshore.client.remote_store import RemoteStore
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.engines.remote.engine import RemoteEngine
-from longshore.engines.remote.line import Line
 from longshore.runtime.clock import ManualClock
 from longshore.testing.model import ModelEngine
 
@@ -80,7 +81,10 @@ class SessionsOverHttp:
         # The keys that a test makes are not for the test itself.
         application.admission = Admission(ModelEngine(), ManualClock())
         transport = httpx.ASGITransport(application, client=("127.0.0.1", 1))
-        service = RemoteEngine(Line("http://localhost", transport=transport))
+        connection = ServiceConnection("http://localhost", transport=transport)
+        service = RemoteStore(
+            connection, lambda: Client("http://localhost", transport=transport)
+        )
         self._store, self._service = store, service
         self.traits = replace(
             service.traits,

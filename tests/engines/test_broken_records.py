@@ -17,7 +17,7 @@ from longshore.api.service import Service
 from longshore.core import ids, webhook
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
-from longshore.core.event import Name
+from longshore.core.event import Group, Name, encode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.engine import Engine, JobFilter
@@ -357,14 +357,21 @@ async def test_a_quarantined_event_of_an_unknown_name_keeps_no_other_from_being_
     assert [one.event_id for one in await engine.quarantined(limit=9)] == ["1.0"]
 
 
+SHORT = [Group(Name.SUBMITTED, "q", "t", "default", bytes(32), types=["t"])]
+CUT = [Group(Name.SUBMITTED, "q", "t", "default", bytes(15))]
+
+
+@pytest.mark.parametrize(
+    "body", [b"\0\xff", encode(SHORT), encode(CUT)], ids=["unreadable", "short", "cut"]
+)
 async def test_a_batch_of_events_that_cannot_be_decoded_holds_no_consumer_up(
-    engine: Engine, plant: Plant
+    engine: Engine, plant: Plant, body: bytes
 ) -> None:
     for _ in range(3):
         await engine.submit([a_job()])
     before = await engine.events(after=0, limit=9)
     which = "position = 2" if "sqlite" in engine.url else "number = 2"
-    await plant(f"update {{}}outbox set body = {_bytes(engine)} where {which}")
+    await plant(f"update {{}}outbox set body = {_bytes(engine, body)} where {which}")
 
     after = await engine.events(after=0, limit=9)
     cursor = await engine.take_cursor("bus", holder="h", lease=MINUTE)
@@ -393,5 +400,5 @@ async def test_an_audit_entry_of_an_unknown_kind_keeps_no_other_from_being_liste
     assert [one.number for one in oldest] == [1, 3]
 
 
-def _bytes(engine: Engine) -> str:
-    return "x'00ff'" if "sqlite" in engine.url else "'\\x00ff'"
+def _bytes(engine: Engine, body: bytes = b"\0\xff") -> str:
+    return f"x'{body.hex()}'" if "sqlite" in engine.url else f"'\\x{body.hex()}'"

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from longshore.engines.remote.line import Line
+from longshore.client.connection import ServiceConnection
 from longshore.runtime.deadline import Deadline
 from longshore_lab.wires import Wire
 
@@ -34,7 +34,7 @@ async def wire() -> AsyncIterator[Wire]:
 async def test_a_request_is_not_cut_off_while_its_connection_is_made(wire: Wire) -> None:
     """It takes a round trip of 0.4 s; what comes before it is another two or three."""
     context = ssl.create_default_context(cafile=TLS / "authority.pem")
-    line = Line(
+    line = ServiceConnection(
         f"https://localhost:{wire.port}", transport=httpx.AsyncHTTPTransport(verify=context)
     )
     wire.delay(0.2)

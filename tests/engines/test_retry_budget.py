@@ -20,7 +20,7 @@ from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
-from longshore.explaining import gather
+from longshore.operations.explain import gather
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually

@@ -73,8 +73,8 @@ VERBS: dict[str, dict[str, str]] = {
         "fire": "schedule_due schedule_lock schedule_move schedule_last_job firing_add",
         "prune": """
             expire() expire_part() expire_dead() expire_dead_whole() forget() take_finished()
-            prune_old() fold() stamp() cut() count_finished()
-            expire expire_dead expire_told erase bucket_prune quarantine_prune consumers_gone
+            prune_old() prune_buckets() fold() stamp() cut() count_finished()
+            expire expire_dead expire_told erase quarantine_prune consumers_gone
             pruned_add pruned_forget pruned_queues audit_oldest audit_cut forget
         """,
     },

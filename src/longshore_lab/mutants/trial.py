@@ -100,6 +100,8 @@ class Trial:
     why: str = ""
     """How the last test that failed did."""
     _failed: bool = False
+    _is_shared: bool = False
+    """Whether a fixture of the test that ran last uses the database that is shared."""
     _ran: dict[str, Measured] = field(default_factory=dict[str, Measured])
     _kills: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
 
@@ -110,8 +112,13 @@ class Trial:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
-        """Learn which database the tests use."""
+        """Learn which database the tests use, and which of them use it.
+
+        What a test asks for while it runs is not among the names that it was collected with.
+        """
         value = yield
+        if "postgres_url" in fixturedef.argnames:
+            self._is_shared = True
         if fixturedef.argname == "postgres_url" and self.database is not None:
             self.database.begin(value)
         return value
@@ -173,9 +180,10 @@ class Trial:
         return Measured(seconds, frozenset(used))
 
     def _has_own_server(self, item: pytest.Item) -> bool:
-        """Whether what it calls cannot be seen, because it uses no database that is shared."""
+        """Whether what it called just now cannot be seen, for its database is not shared."""
         names: Sequence[str] = getattr(item, "fixturenames", ())
-        return self.database is not None and "postgres_url" not in names
+        is_shared = self._is_shared or "postgres_url" in names
+        return self.database is not None and not is_shared
 
     def _probe(self, items: Sequence[pytest.Item]) -> None:
         """Run them once more, to learn which mutants of functions they can show at all."""
@@ -198,7 +206,7 @@ class Trial:
 
     def _passes(self, item: pytest.Item) -> bool:
         """Run it whatever ran before: only what all tests share stays up around it."""
-        self._failed = False
+        self._failed = self._is_shared = False
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
         return not self._failed
 

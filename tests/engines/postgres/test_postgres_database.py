@@ -11,7 +11,7 @@ from calls import OURS, Fetch, make_table, total, until
 
 from longshore.engines.postgres.connecting import Connector
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.faults import sqlstate
+from longshore.engines.postgres.faults import sqlstate, translate
 from longshore.errors import (
     ConfigError,
     EngineBusyError,
@@ -391,3 +391,16 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up(
             with pytest.raises(EngineUnavailableError, match="no answer in time"):
                 await database.fetch("select 1")
         await database.close()
+
+
+async def test_an_error_of_the_server_does_not_repeat_the_row_that_it_refuses(
+    db: Connection,
+) -> None:
+    await db.execute("create temp table kept (secret text check (length(secret) < 9))")
+
+    with pytest.raises(asyncpg.CheckViolationError, match="whsec_c2VjcmV0") as raised:
+        await db.execute("insert into kept values ('whsec_c2VjcmV0')")
+    told = translate(raised.value, "postgresql://db")
+
+    assert "kept_secret_check" in str(told)
+    assert "whsec" not in str(told)

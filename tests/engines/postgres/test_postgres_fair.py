@@ -34,6 +34,22 @@ async def test_what_was_submitted_while_the_queue_became_fair_is_sorted_too(
     assert after == {"late": 1, "last": 1, "flood": 2 * QUANTUM - 2}
 
 
+async def test_each_queue_that_became_fair_is_sorted_by_its_own_claims(
+    engine: Engine, db: Connection
+) -> None:
+    queues = ("one", "other")
+    async with db.transaction():
+        given = sent(columns([a_job(queue=queue) for queue in queues], wakes=False))
+        await db.fetch(SQL.submit, await engine.now(), None, *given)
+        for queue in queues:
+            await engine.put_queue(queue, Layer.OVERRIDDEN, FAIR)
+    worker = await a_worker(engine, queues=queues)
+
+    found = [len(await worker.claim(9, queues=[queue])) for queue in reversed(queues)]
+
+    assert found == [1, 1]
+
+
 async def test_workers_who_claim_at_once_share_by_weight(engine: Engine) -> None:
     await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
     await engine.submit([a_job(tenant=name) for name in "abc" for _ in range(400)])

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from deaf_proxy import Mishap, deaf_proxy
 
+from longshore.core import settle
 from longshore.core.job import Claim, NewJob
 from longshore.core.state import State
 from longshore.engine import Engine
@@ -309,3 +310,70 @@ async def test_a_frozen_worker_whose_keeper_renews_is_waited_for(
     settled = await insist(lambda: holder.succeed(claim))
 
     assert settled.stale == []
+
+
+async def test_a_worker_whose_lease_is_over_takes_nothing_back(
+    holder: ManualWorker, neighbour: ManualWorker, server: PostgresServer, clock: ManualClock
+):
+    (claim,) = await claimed(holder, a_job())
+    await crash(server)
+    clock.advance(holder.session.lease - SECOND)
+    await insist(neighbour.session.renew)
+    clock.advance(SECOND)
+
+    with pytest.raises(LeaseLostError):
+        await insist(lambda: holder.succeed(claim))
+    (again,) = await neighbour.claim(10)
+
+    assert (again.id, again.delivery, again.lapses) == (claim.id, claim.delivery, 0)
+
+
+async def test_exchanges_of_others_hide_no_claim_that_was_lost(
+    holder: ManualWorker, neighbour: ManualWorker, engine: Engine, server: PostgresServer
+):
+    for _ in range(3):
+        (done,) = await claimed(neighbour, a_job())
+        await neighbour.succeed(done)
+    job = a_job()
+    (claim,) = await claimed(holder, job)
+    assert holder.number < neighbour.number
+    await crash(server)
+
+    settled = await insist(lambda: holder.succeed(claim))
+
+    assert settled.stale == []
+    assert await state(engine, job) is State.SUCCEEDED
+
+
+async def test_a_claim_beside_a_settlement_that_was_refused_is_on_disk(
+    holder: ManualWorker, neighbour: ManualWorker, server: PostgresServer
+):
+    (others,) = await claimed(neighbour, a_job())
+    await neighbour.engine.submit([a_job()])
+    end = settle.succeeded(others, started_at=1, finished_at=1)
+
+    answer = await holder.exchange(settlements=[end], want=1)
+    await asyncio.to_thread(server.restart, immediate=True)
+    again = await insist(holder.repeat)
+
+    assert await asked(server, "select count(*) from longshore.claim") == 2
+    assert (len(answer.claims), again.claims) == (1, answer.claims)
+    assert answer.stale == again.stale == [reference(others)]
+
+
+async def test_a_settlement_beside_the_claim_of_a_worker_that_waited_is_on_disk(
+    holder: ManualWorker, neighbour: ManualWorker, engine: Engine, server: PostgresServer
+):
+    job = a_job()
+    (first,) = await claimed(holder, job)
+    assert await holder.claim(10) == []
+    await engine.submit([a_job()])
+    end = settle.succeeded(first, started_at=1, finished_at=1)
+
+    answer = await holder.exchange(settlements=[end], want=1)
+    await asyncio.to_thread(server.restart, immediate=True)
+
+    assert await insist(lambda: state(neighbour.engine, job)) is State.SUCCEEDED
+    assert (
+        len(answer.claims) == await asked(server, "select count(*) from longshore.claim") == 1
+    )

@@ -75,6 +75,15 @@ async def worker(engine: Engine) -> ManualWorker:
 async def pages_of_a_claim(
     db: Connection, fair: str = "{}", types: tuple[str, ...] = ("noop",)
 ) -> int:
+    """The pages that a claim reads, the least of three that are taken back.
+
+    The first call of a connection reads the catalogue, and so does one that comes behind an
+    analyze or a change of tables by anybody.
+    """
+    return min([await _pages_of_one(db, fair, types) for _ in range(3)])
+
+
+async def _pages_of_one(db: Connection, fair: str, types: tuple[str, ...]) -> int:
     what = f"1767225600000000, '{{default}}', '{{{','.join(types)}}}', 5, null"
     claim = f"longshore.claim(99, 1, {what}, '{fair}')"
     transaction = db.transaction()
@@ -92,7 +101,6 @@ async def test_one_claim_passes_over_what_was_claimed_and_the_next_do_not(
 
     assert len(await worker.claim(1)) == 1
 
-    await pages_of_a_claim(db)  # the first call of a connection reads the catalogue
     assert await pages_of_a_claim(db) < QUICK
 
 
@@ -104,9 +112,6 @@ async def test_a_claim_of_a_fair_queue_passes_over_it_once_too(
 
     assert len(await worker.claim(1)) == 1
 
-    await pages_of_a_claim(
-        db, "{default}"
-    )  # the first call of a connection reads the catalogue
     assert await pages_of_a_claim(db, "{default}") < QUICK
 
 
@@ -194,6 +199,25 @@ async def test_what_another_worker_serves_is_found_at_once(
 
     assert {row["type"] for row in noted} == {"", "noop"}
     assert [one.id for one in claims] == [mail.id]
+
+
+async def test_what_another_worker_serves_is_found_at_once_in_turns_of_tenants_too(
+    engine: Engine, db: Connection, worker: ManualWorker
+) -> None:
+    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    other = await a_worker(engine, name="other", types=("mail",))
+    before = [a_job(tenant="anna"), a_job(tenant="anna"), a_job(tenant="anna", type="mail")]
+    for job in before:
+        await engine.submit([job])
+    assert len(await worker.claim(1)) == 1
+    noted = await db.fetch("select lane, types from longshore.lane_horizon")
+    found = await other.claim(5)
+    late = a_job(tenant="anna", type="mail")
+    await engine.submit([late])
+    found += await other.claim(5)
+
+    assert [row["lane"] for row in noted] == ["anna"]
+    assert [one.id for one in found] == [before[2].id, late.id]
 
 
 async def test_types_without_notes_cost_a_look_each(

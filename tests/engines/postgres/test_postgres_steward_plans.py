@@ -36,6 +36,7 @@ FILL = """
     insert into longshore.idempotency
     select 'x', s::text, 'a', gen_random_uuid(), s, s from generate_series(1, 2000) s;
     insert into longshore.firing select 'x', 'a', s, null from generate_series(1, 2000) s;
+    insert into longshore.bucket select s::text, s, s from generate_series(1, 2000) s;
     insert into longshore.result select s, 0, 'a' from generate_series(1, 2000) s;
     insert into longshore.attempt
     select s, 0, 1, 1, 'failed' from generate_series(1, 2000) s;
@@ -72,6 +73,7 @@ async def connection(
             | {"finished_segment", "claim_segment", "ready_segment", "scheduled_segment"},
         ),
         (SQL.prune_old, [NOW, NOW, NOW, 10], {"idempotency_age", "outbox_age", "firing_age"}),
+        (SQL.bucket_prune, [NOW, 10], {"bucket_age"}),
         (SQL.outbox_after, [0, 10], {"outbox_fresh", "outbox_order"}),
         (SQL.consumer_unread, [NOW, "kafka", 1, 0, 10], set()),
         (SQL.consumers, [NOW], {"outbox_fresh", "outbox_order"}),

@@ -14,7 +14,7 @@ from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
 from longshore.core.flow import Layer, QueueSettings
-from longshore.core.job import CheckedJob, NewJob, Verdict
+from longshore.core.job import CheckedJob, NewJob, Submitted, Verdict
 from longshore.core.state import State
 from longshore.engine import JobFilter, Reference
 from longshore.engines.postgres.engine import PostgresEngine
@@ -36,7 +36,7 @@ ids = IdSource()
 
 
 def a_job(**fields: Any) -> NewJob:
-    return NewJob(id=ids.make(), type="t", **fields)
+    return NewJob(**{"id": ids.make(), "type": "t", **fields})
 
 
 @pytest.fixture
@@ -88,6 +88,24 @@ async def test_a_job_exists_exactly_if_the_callers_transaction_commits(
     assert await connection.fetch("select id from public.orders") == [(1,)]
     assert await connection.fetch("select * from longshore.misplaced()") == []
     await connection.close()
+
+
+@every_way
+async def test_an_id_of_another_tenant_is_taken_and_leaves_the_transaction_usable(
+    engine: PostgresEngine, url: str, by: Any
+) -> None:
+    theirs, new = a_job(tenant="theirs", delay=3_600_000_000), a_job(tenant="mine")
+    await engine.submit([theirs])
+    mine = a_job(id=theirs.id, tenant="mine")
+
+    async with by(url) as way:
+        answers = await way.submit(engine, [mine, new])
+        await way.commit()
+
+    assert answers[0] == Submitted(theirs.id, Verdict.TAKEN)
+    assert answers[1].verdict is Verdict.ACCEPTED
+    assert (await engine.get(theirs.id)).tenant == "theirs"
+    assert (await engine.get(new.id)).tenant == "mine"
 
 
 @every_way
@@ -317,15 +335,16 @@ async def _lasts(session: Any, seconds: float) -> bool:
     return loop.time() - began >= seconds
 
 
+@pytest.mark.parametrize("key", [None, "k"], ids=["alone", "in line"])
 async def test_a_worker_that_began_to_wait_before_the_commit_hears_of_it(
-    engine: PostgresEngine, url: str
+    engine: PostgresEngine, url: str, key: str | None
 ) -> None:
     """The submit itself cannot see that anyone waits: it was there before."""
     session = await engine.open_session(
         worker="w", queues=["default"], types=["t"], lease=30_000_000
     )
     async with by_asyncpg(url) as way:
-        await way.submit(engine, [a_job()])
+        await way.submit(engine, [a_job(ordering_key=key)])
         assert (await session.exchange(1, want=1)).claims == []
         await session.wait(0.0)
         # It looks again when it listens, and once more behind an empty look.

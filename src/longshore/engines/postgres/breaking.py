@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from longshore.core import breaker, event
-from longshore.core.breaker import Standing
+from longshore.core.breaker import Outcome, Standing
 from longshore.core.flow import BreakerSettings, Phase
 from longshore.core.job import Settlement
 from longshore.engines.postgres.database import Connection, Database
@@ -35,9 +35,9 @@ class Hearing:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._types: frozenset[str] = frozenset()
-        self._heard: dict[str, list[bool]] = {}
+        self._heard: dict[str, list[Outcome]] = {}
         """With the exchange that is under way."""
-        self._said: dict[str, list[bool]] = {}
+        self._said: dict[str, list[Outcome]] = {}
         self._is_urgent = False
         self._told_at = 0.0
 
@@ -53,7 +53,7 @@ class Hearing:
             self._types = frozenset(meta.breakers or ())
         for type_name, outcomes in self._heard.items():
             self._said.setdefault(type_name, []).extend(outcomes)
-            self._is_urgent |= not all(outcomes)
+            self._is_urgent |= not all(one.is_success for one in outcomes)
         for type_name in meta.due or ():
             self._said.setdefault(type_name, [])
             self._is_urgent = True
@@ -78,7 +78,9 @@ async def configured(connection: Connection) -> frozenset[str]:
     return frozenset(row["type"] for row in await connection.fetch(SQL.breakers))
 
 
-async def observe(said: Mapping[str, Sequence[bool]], now: int, connection: Connection) -> None:
+async def observe(
+    said: Mapping[str, Sequence[Outcome]], now: int, connection: Connection
+) -> None:
     """Jobs of these types ended so."""
     changes: list[event.Group] = []
     for row in await connection.fetch(SQL.breakers_hold, list(said)):

@@ -136,8 +136,13 @@ def of_state(state: str, error: Exception, place: str) -> LongshoreError:
     if state.startswith("08"):
         return EngineUnavailableError(f"{place}: the connection is gone ({error})")
     if state.startswith("22"):
-        return ConfigError(f"a number or text cannot be stored: {error}")
-    return EngineError(f"{place}: {error}")
+        return ConfigError(f"a number or text cannot be stored: {_brief(error)}")
+    return EngineError(f"{place}: {_brief(error)}")
+
+
+def _brief(error: Exception) -> str:
+    """The server's words without its details, which repeat the row: it may hold secrets."""
+    return str(error).partition("\nDETAIL:")[0]
 
 
 @contextmanager

@@ -137,13 +137,16 @@ class Plan:
             found[span.queue] -= 1
         return found
 
-    def settled(self, settlements: Iterable[Settlement]) -> Iterator[tuple[str, Settlement]]:
-        """Those of the settlements that it carries out, each with the job's type."""
+    def settled(
+        self, settlements: Iterable[Settlement]
+    ) -> Iterator[tuple[str, str, Settlement]]:
+        """Those of the settlements that it carries out, each with the job's type and tenant."""
         spans = dict(self._popped)
         for one in settlements:
             span = spans.get(one.handle)
             if span is not None and span.delivery == one.delivery:
-                yield span.type_of(one.handle & _ORDINAL), one
+                place = one.handle & _ORDINAL
+                yield span.type_of(place), span.tenant_of(place), one
 
     @property
     def is_empty(self) -> bool:

@@ -227,6 +227,7 @@ async def _prune(
         partial(_prune_dead, connection, gone, now - retention.dead, purged),
         partial(_prune_old, connection, keys, _NEVER, _NEVER),
         partial(_prune_old, connection, _NEVER, events, now - _FIRINGS_KEPT_US),
+        partial(connection.fetchval, SQL.bucket_prune, now),
     ]
     many = partial(_prune_jobs, connection, gone, State.SUCCEEDED, now - retention.succeeded)
     share, count = limit // 8, 0

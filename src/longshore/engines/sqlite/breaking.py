@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 import msgspec
 
 from longshore.core import breaker
-from longshore.core.breaker import Rules, Standing
+from longshore.core.breaker import Outcome, Rules, Standing
 from longshore.core.flow import BreakerSettings
 from longshore.core.job import Settlement
 from longshore.engines.sqlite.sql import SQL
@@ -47,8 +47,8 @@ class Gate:
                 self.look_in = look if self.look_in is None else min(look, self.look_in)
 
 
-def observe(transaction: Transaction, settled: Iterable[tuple[str, Settlement]]) -> None:
-    """Jobs of these types ended so."""
+def observe(transaction: Transaction, settled: Iterable[tuple[str, str, Settlement]]) -> None:
+    """Jobs of these types and tenants ended so."""
     rows = _rows(transaction)
     if not rows:
         return
@@ -87,7 +87,7 @@ def _observed(
     type_name: str,
     before: Standing,
     held: Rules,
-    outcomes: Sequence[bool],
+    outcomes: Sequence[Outcome],
 ) -> Standing:
     after, changes = breaker.observe(before, held, outcomes, transaction.now)
     if after != before:

@@ -79,7 +79,11 @@ def apply(
         )
     heard = {} if is_burial else pending
     breaking.observe(
-        transaction, ((holding[reference].type, one) for reference, one in heard.items())
+        transaction,
+        (
+            (holding[reference].type, holding[reference].tenant, one)
+            for reference, one in heard.items()
+        ),
     )
     free(transaction, (holding[reference].queue for reference in pending))
     if transaction.ruled.by_lines:

@@ -30,7 +30,7 @@ _get_holders = BulkStatement(SQL.unique_holder)
 _put_unique = BulkStatement(SQL.unique_put)
 _Times = tuple[int, int]
 """Since when a job is there, and when it is or was due."""
-_time_rows = msgspec.json.Decoder(list[tuple[int, _Times]])
+_time_rows = msgspec.json.Decoder(list[tuple[int, str, _Times]])
 _key_rows = msgspec.json.Decoder(list[tuple[int, str, str, _Times]])
 _holder_rows = msgspec.json.Decoder(list[tuple[int, str]])
 _unhex = bytes.fromhex
@@ -165,31 +165,33 @@ class _Standing:
     def _answer(self, job: NewJob) -> Submitted:
         place = job.tenant, job.idempotency_key or ""
         key = self._remembered.get(place) if job.idempotency_key is not None else None
-        times = self._stored.get(job.id)
-        if times is not None:
+        owner, times = self._stored.get(job.id, (None, (0, 0)))
+        if owner == job.tenant:
             first = key.times if key is not None and key.id == job.id else times
             return Submitted(job.id, Verdict.REPEATED, *first)
         if key is not None:
             if key.fingerprint == job.fingerprint:
                 return Submitted(key.id, Verdict.REPEATED, *key.times)
             return Submitted(key.id, Verdict.CONFLICT)
+        if owner is not None:
+            return Submitted(job.id, Verdict.TAKEN)
         if job.unique_key is not None:
             holder = self._holders.setdefault((job.tenant, job.unique_key), job.id)
             if holder != job.id:
                 return Submitted(holder, Verdict.UNIQUE)
         answer = self._accept(job)
         times = answer.created_at, answer.run_at
-        self._stored[job.id] = times
+        self._stored[job.id] = job.tenant, times
         if job.idempotency_key is not None:
             self._remembered[place] = _Key(job.fingerprint, job.id, times)
         return answer
 
 
-def _stored(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[JobId, _Times]:
-    """Those of the jobs that are there already."""
+def _stored(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[JobId, tuple[str, _Times]]:
+    """The ids that belong to jobs already, whose these are, and their times."""
     rows = [(number, blob(job.id)) for number, job in enumerate(jobs)]
     found = _time_rows.decode(_job_times.read(db, rows))
-    return {jobs[number].id: times for number, times in found}
+    return {jobs[number].id: (tenant, times) for number, tenant, times in found}
 
 
 def _remembered(db: sqlite3.Connection, jobs: Sequence[NewJob]) -> dict[tuple[str, str], _Key]:

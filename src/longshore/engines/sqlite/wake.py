@@ -24,7 +24,9 @@ __all__ = ["Waker", "wake_folder"]
 
 _Listener = tuple[socket.socket, Path]
 _Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Future[bool]]
-_TRIES = 20
+_TRIES = 200
+"""Of making the folder and a socket in it, some 20 µs each, while another process leaves and
+removes the folder in between. On a busy machine twenty in a row were lost once."""
 _LONGEST_ADDRESS = 100
 """A Unix socket's address has room for 107 bytes on Linux and 103 elsewhere."""
 

@@ -149,3 +149,17 @@ async def test_processes_share_a_bucket(engine: Engine, reopen: Reopen) -> None:
     )
 
     assert sum(answer.granted for answer in answers) == 10
+
+
+async def test_pruning_forgets_buckets_when_they_are_full(
+    engine: Engine, clock: ManualClock
+) -> None:
+    for burst in (3, 1, 2):
+        await engine.borrow(f"of-{burst}", rate=1.0, burst=burst, want=burst)
+    clock.advance(2 * SECOND)
+    pruned = [await engine.prune(Retention(), limit=1) for _ in range(3)]
+    clock.advance(SECOND)
+
+    pruned.append(await engine.prune(Retention(), limit=1))
+
+    assert pruned == [1, 1, 0, 1]

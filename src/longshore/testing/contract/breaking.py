@@ -55,6 +55,45 @@ async def test_failures_over_the_whole_fleet_open_a_breaker(
     assert await _told(engine) == [Name.BREAKER_OPENED]
 
 
+async def test_failures_of_one_tenant_alone_open_no_breaker_that_others_share(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await _set(engine, failures=2)
+    await engine.submit([a_job(tenant="good")])
+    worker = await a_worker(engine)
+    (claim,) = await worker.claim(1)
+    await worker.succeed(claim)
+    await heard(engine)
+    await engine.submit([a_job(tenant="bad") for _ in range(8)])
+
+    await _fail(worker, 8)
+    before = await _phase(engine)
+    await engine.submit([a_job(tenant="good") for _ in range(3)])
+    await _fail(worker, 1)
+
+    assert before is Phase.CLOSED
+    assert await _phase(engine) is Phase.OPEN
+
+
+async def test_a_probe_that_fails_for_one_tenant_alone_makes_room_for_that_of_another(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await _set(engine, failures=2)
+    await engine.submit([a_job(tenant=name) for name in ("bad", "good", "bad", "good")])
+    worker = await a_worker(engine)
+    await _fail(worker, 2)
+    opened = await _phase(engine)
+    clock.advance(_COOLDOWN)
+
+    await _fail(worker, 1)
+    half = await _phase(engine)
+    (probe,) = await worker.claim(9)
+    await worker.succeed(probe)
+
+    assert (opened, half, probe.tenant) == (Phase.OPEN, Phase.HALF_OPEN, "good")
+    assert await _phase(engine) is Phase.CLOSED
+
+
 async def test_a_success_between_failures_keeps_it_closed(engine: Engine) -> None:
     await _set(engine, failures=2)
     await engine.submit([a_job() for _ in range(4)])

@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from longshore.core.job import Submitted, Verdict
 from longshore.core.state import State
@@ -201,3 +202,64 @@ async def test_a_key_also_holds_for_a_scheduled_job(engine: Engine) -> None:
     (answer,) = await engine.submit([a_job(idempotency_key="order:7", delay=HOUR)])
 
     assert bare(answer) == Submitted(first.id, Verdict.REPEATED)
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["waiting", "over"])
+async def test_an_id_of_another_tenant_is_taken_and_nothing_is_told_of_its_job(
+    engine: Engine, is_over: bool
+) -> None:
+    theirs = a_job(tenant="theirs", delay=0 if is_over else HOUR)
+    await engine.submit([theirs])
+    if is_over:
+        worker = await a_worker(engine)
+        (claim,) = await worker.claim()
+        await worker.succeed(claim)
+    before = await engine.get(theirs.id)
+    mine = a_job(id=theirs.id, tenant="mine", idempotency_key="k", unique_key="u")
+    neighbours = a_job(tenant="mine"), a_job(tenant="mine")
+
+    (alone,) = await engine.submit([mine])
+    among = await engine.submit([neighbours[0], mine, neighbours[1]])
+    later = await engine.submit(
+        [a_job(tenant="mine", idempotency_key="k"), a_job(tenant="mine", unique_key="u")]
+    )
+
+    assert alone == among[1] == Submitted(mine.id, Verdict.TAKEN)
+    assert [one.verdict for one in (*among[::2], *later)] == [Verdict.ACCEPTED] * 4
+    assert await engine.get(theirs.id) == before
+    found = (await engine.find(JobFilter(tenant="mine"), limit=10)).jobs
+    assert {job.id for job in found} == {one.id for one in (*neighbours, *later)}
+
+
+async def test_an_id_that_two_tenants_submit_at_once_is_that_of_the_first(
+    engine: Engine,
+) -> None:
+    first = a_job(tenant="theirs")
+    second = a_job(id=first.id, tenant="mine", idempotency_key="k")
+
+    answers = await engine.submit([first, second, first])
+    (again,) = await engine.submit([a_job(tenant="mine", idempotency_key="k")])
+
+    assert bare(answers[0]) == Submitted(first.id)
+    assert answers[1] == Submitted(first.id, Verdict.TAKEN)
+    assert bare(answers[2]) == Submitted(first.id, Verdict.REPEATED)
+    assert again.verdict is Verdict.ACCEPTED
+    assert (await engine.get(first.id)).tenant == "theirs"
+
+
+async def test_an_id_of_another_tenant_is_as_good_as_a_new_one_for_a_key_that_is_known(
+    engine: Engine,
+) -> None:
+    theirs, mine = a_job(tenant="theirs"), _keyed(tenant="mine")
+    await engine.submit([theirs, mine])
+    same = replace(_keyed(tenant="mine"), id=theirs.id)
+    other = replace(_keyed(content=b"b", tenant="mine"), id=theirs.id)
+
+    answers = await engine.submit([same, other])
+    at_once = await engine.submit([new := a_job(tenant="theirs"), replace(same, id=new.id)])
+
+    assert [bare(answer) for answer in answers] == [
+        Submitted(mine.id, Verdict.REPEATED),
+        Submitted(mine.id, Verdict.CONFLICT),
+    ]
+    assert bare(at_once[1]) == Submitted(mine.id, Verdict.REPEATED)

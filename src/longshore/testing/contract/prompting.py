@@ -1,32 +1,51 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 import pytest
 
-from longshore.core.job import Claim
-from longshore.engine import Engine, PromptSession
+from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
+from longshore.core.job import Claim, NewJob
+from longshore.engine import Engine, Exchanged, PromptSession
 from longshore.errors import LeaseLostError, QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
-from longshore.testing.factories import a_job
-from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard
+from longshore.testing.factories import HOUR, a_job
+from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard, reference
 
 _LONG = 60.0
 
 
-async def _next(worker: ManualWorker, seconds: float = _LONG) -> list[Claim] | None:
-    """What a wake-up brings; a wake-up may be for others, or for nothing."""
+async def _answer(
+    worker: ManualWorker,
+    seconds: float = _LONG,
+    *,
+    want: int = 10,
+    queues: Sequence[str] | None = None,
+) -> Exchanged | None:
+    """The first that has claims; a wake-up may be for others, or for nothing."""
     session = cast("PromptSession", worker.session)
     while True:
         answer = await session.claim_at_wakeup(
-            worker.number + 1, want=10, queues=None, seconds=seconds
+            worker.number + 1, want=want, queues=queues, seconds=seconds
         )
         if answer is None:
             return None
         worker.number += 1
         if answer.claims:
-            return answer.claims
+            return answer
+
+
+async def _next(
+    worker: ManualWorker,
+    seconds: float = _LONG,
+    *,
+    want: int = 10,
+    queues: Sequence[str] | None = None,
+) -> list[Claim] | None:
+    """What a wake-up brings."""
+    answer = await _answer(worker, seconds, want=want, queues=queues)
+    return None if answer is None else answer.claims
 
 
 @requires("claims_at_wakeup")
@@ -149,3 +168,177 @@ async def test_rules_hold_for_a_session_that_waits(engine: Engine) -> None:
 
     assert claims is not None
     assert len(claims) == 2
+
+
+async def _woken_by(worker: ManualWorker, *jobs: NewJob, want: int = 10) -> list[Claim]:
+    """What a session that found nothing claims when these arrive in one batch."""
+    assert await worker.claim() == []
+    waiting = asyncio.ensure_future(_next(worker, want=want))
+    await heard(worker.engine)
+    await worker.engine.submit(jobs)
+    async with asyncio.timeout(10):
+        claims = await waiting
+    assert claims is not None
+    return claims
+
+
+@requires("claims_at_wakeup")
+async def test_a_session_that_waits_gets_no_more_than_it_wants_and_in_order(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine, types=("noop", "mail"))
+    jobs = [a_job(priority=9), a_job(type="mail", priority=1), a_job(priority=5)]
+
+    first = await _woken_by(worker, *jobs, want=2)
+    rest = await worker.claim(10)
+    batch = [a_job() for _ in range(5)]
+    some = await _woken_by(worker, *batch, want=3)
+
+    assert [one.id for one in first] == [jobs[1].id, jobs[2].id]
+    assert [one.id for one in rest] == [jobs[0].id]
+    assert [one.id for one in some] == [job.id for job in batch[:3]]
+
+
+@requires("claims_at_wakeup")
+@pytest.mark.parametrize("rule", ["type", "pause", "limit", "rate", "breaker", "fair"])
+async def test_each_rule_alone_holds_for_a_session_that_waits(
+    engine: Engine, rule: str
+) -> None:
+    served = ("noop", "mail") if rule != "type" else ("mail",)
+    worker = await a_worker(engine, types=served)
+    if rule == "breaker":
+        opens = BreakerSettings(failures=1, cooldown=HOUR)
+        await engine.put_breaker("noop", Layer.OVERRIDDEN, opens)
+        await engine.submit([a_job()])
+        (claim,) = await worker.claim()
+        await worker.fail(claim)
+    elif rule == "pause":
+        await engine.pause(type="noop")
+    elif rule != "type":
+        await engine.put_queue("default", Layer.OVERRIDDEN, _SETTINGS[rule])
+    jobs = [a_job(tenant="b", type="mail"), a_job(tenant="a"), a_job(tenant="b", type="mail")]
+
+    claims = await _woken_by(worker, *jobs)
+
+    mail = [jobs[0].id, jobs[2].id]
+    expected = {"limit": mail[:1], "rate": mail[:1], "fair": [jobs[1].id, *mail]}
+    assert [one.id for one in claims] == expected.get(rule, mail)
+
+
+_SETTINGS = {
+    "limit": QueueSettings(max_running=1),
+    "rate": QueueSettings(rate=0.001, burst=1),
+    "fair": QueueSettings(order=Order.FAIR),
+}
+
+
+@requires("claims_at_wakeup")
+async def test_a_session_that_waits_for_one_of_its_queues_claims_from_no_other(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine, queues=("default", "other"))
+    assert await worker.claim(queues=["default"]) == []
+    waiting = asyncio.ensure_future(_next(worker, queues=["default"]))
+    await heard(engine)
+    elsewhere, here = a_job(queue="other"), a_job()
+
+    await engine.submit([elsewhere])
+    await heard(engine)
+    await engine.submit([here])
+
+    async with asyncio.timeout(10):
+        claims = await waiting
+    assert claims is not None
+    assert [one.id for one in claims] == [here.id]
+    assert [one.id for one in await worker.claim(10)] == [elsewhere.id]
+
+
+@requires("claims_at_wakeup")
+async def test_a_session_that_is_woken_hears_which_of_its_jobs_to_cancel(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine)
+    await engine.submit([a_job()])
+    (held,) = await worker.claim()
+    await engine.cancel([held.id], reason="changed my mind")
+    assert await worker.claim() == []
+    waiting = asyncio.ensure_future(_answer(worker))
+    await heard(engine)
+
+    await engine.submit([a_job()])
+
+    async with asyncio.timeout(10):
+        answer = await waiting
+    assert answer is not None
+    assert answer.cancel == [reference(held)]
+
+
+@requires("claims_at_wakeup")
+async def test_an_exchange_that_found_nothing_finds_nothing_when_it_is_sent_again_at_a_wakeup(
+    engine: Engine,
+) -> None:
+    worker = await a_worker(engine)
+    assert await worker.claim(10) == []
+    job = a_job()
+    await engine.submit([job])
+    session = cast("PromptSession", worker.session)
+
+    async with asyncio.timeout(10):
+        again = await session.claim_at_wakeup(
+            worker.number, want=10, queues=None, seconds=_LONG
+        )
+
+    assert again is not None
+    assert again.claims == []
+    assert [one.id for one in await worker.claim(10)] == [job.id]
+
+
+@requires("claims_at_wakeup")
+async def test_sessions_that_wait_beside_each_other_leave_each_other_alone(
+    engine: Engine,
+) -> None:
+    busy, *workers = [await a_worker(engine, name=f"worker-{number}") for number in range(3)]
+    await engine.submit([a_job()])
+    its = await busy.claim()
+    for _ in range(3):
+        for worker in workers:
+            assert await worker.claim() == []
+    waiting = {asyncio.ensure_future(_next(worker)): worker for worker in workers}
+    await heard(engine)
+
+    found: list[Claim] = []
+    async with asyncio.timeout(10):
+        while waiting:
+            await engine.submit([a_job()])
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                worker = waiting.pop(one)
+                claims = await one
+                assert claims is not None
+                found += claims
+                assert (await worker.session.exchange(worker.number, want=10)).claims == claims
+
+    assert (await busy.repeat()).claims == its
+    assert len({one.id for one in found}) == 2
+
+
+@requires("claims_at_wakeup")
+async def test_of_a_batch_of_two_types_each_of_two_that_wait_gets_its_own(
+    engine: Engine,
+) -> None:
+    types = ("noop", "mail")
+    workers = [await a_worker(engine, name=name, types=[name]) for name in types]
+    for worker in workers:
+        assert await worker.claim() == []
+
+    for _ in range(10):
+        waiting = [asyncio.ensure_future(_next(worker)) for worker in workers]
+        await heard(engine)
+        await engine.submit([a_job(type=name) for name in types * 3])
+        async with asyncio.timeout(10):
+            found = await asyncio.gather(*waiting)
+        assert [[one.type for one in claims or ()] for claims in found] == [
+            [name] * 3 for name in types
+        ]
+        for worker in workers:
+            assert await worker.claim() == []

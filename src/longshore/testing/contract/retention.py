@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from longshore.core import settle
 from longshore.core.consumer import Quarantined
@@ -76,11 +77,21 @@ async def _set_aside(engine: Engine, clock: ManualClock) -> Retention:
     return _but(dead=0)
 
 
+async def _full_buckets(engine: Engine, clock: ManualClock) -> Retention:
+    for number in range(3):
+        await engine.borrow(f"bucket-{number}", rate=1.0, burst=9, want=1)
+        clock.advance(MINUTE)
+    return _but()
+
+
 _Arrange = Callable[[Engine, ManualClock], Awaitable[Retention]]
 _KINDS: list[_Arrange] = [_keys, _events, _passed_events, _finished, _set_aside]
 
 
-@pytest.mark.parametrize("arrange", _KINDS, ids=lambda one: one.__name__.strip("_"))
+_UNWANTED: list[_Arrange] = [*_KINDS, _full_buckets]
+
+
+@pytest.mark.parametrize("arrange", _UNWANTED, ids=lambda one: one.__name__.strip("_"))
 async def test_pruning_keeps_to_its_limit_whatever_it_prunes(
     engine: Engine, clock: ManualClock, arrange: _Arrange
 ) -> None:
@@ -343,3 +354,35 @@ async def test_how_many_were_pruned_is_told_though_only_waiting_jobs_are_left(
 
     (counts,) = await engine.counts()
     assert (counts.ready, counts.succeeded, counts.pruned) == (1, 0, 1)
+
+
+async def test_the_oldest_events_are_forgotten_though_more_young_ones_were_read(
+    engine: Engine, clock: ManualClock
+) -> None:
+    retention = await _passed_events(engine, clock)
+    clock.advance(HOUR)
+    await _passed_events(engine, clock)
+    before = await engine.events(after=0, limit=10)
+
+    pruned = await engine.prune(replace(retention, outbox=HOUR), limit=3)
+
+    assert (len(before), pruned) == (6, 3)
+    assert await engine.events(after=0, limit=10) == before[3:]
+
+
+async def test_an_event_is_kept_though_one_of_an_older_clock_came_behind_it(
+    engine: Engine, clock: ManualClock
+) -> None:
+    await engine.submit([a_job()])
+    clock.step(-2 * HOUR)
+    await engine.submit([a_job()])
+    clock.step(2 * HOUR)
+    young, old = await engine.events(after=0, limit=10)
+    cursor = await engine.take_cursor("kafka", holder="a", lease=DAY)
+    assert cursor is not None
+    await engine.advance(cursor, position=old.position)
+
+    pruned = await engine.prune(_but(outbox=HOUR), limit=EVERYTHING)
+
+    assert pruned == 1
+    assert await engine.events(after=0, limit=10) == [young]

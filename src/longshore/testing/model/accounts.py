@@ -8,6 +8,7 @@ from longshore.core import account, bucket
 from longshore.core.account import Access, ApiKey, NewKey, Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.errors import KeyNotFoundError, TenantInUseError, TenantNotFoundError
+from longshore.testing.model.lines import Bucket
 from longshore.testing.model.store import Store
 
 __all__ = ["ModelAccounts"]
@@ -111,8 +112,9 @@ class ModelAccounts:
     async def borrow(self, name: str, *, rate: float, burst: int, want: int) -> Borrowed:
         """See `longshore.accounts.Accounts`."""
         now, stored = self._store.now(), self._store.buckets.get(name)
-        empty_at, answer = bucket.borrow(stored, Limit(rate, burst), want=want, now=now)
-        self._store.buckets[name] = empty_at
+        empty_at, limit = None if stored is None else stored.empty_at, Limit(rate, burst)
+        empty_at, answer = bucket.borrow(empty_at, limit, want=want, now=now)
+        self._store.buckets[name] = Bucket(empty_at, limit.full_at(empty_at))
         return answer
 
     def _standing(self, name: str) -> Tenant | None:

@@ -1,6 +1,7 @@
 """The model's lines: who of an ordering key is inside, and who is parked."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from longshore.core import bucket
 from longshore.core.flow import QueueSettings
@@ -8,7 +9,14 @@ from longshore.core.job import Job, JobId
 from longshore.core.line import PARKED, Line, LineName, blocks, bucket_limit, opens_at, room
 from longshore.testing.model.row import Row
 
-__all__ = ["Lines"]
+__all__ = ["Bucket", "Lines"]
+
+
+class Bucket(NamedTuple):
+    """What is kept of a token bucket."""
+
+    empty_at: int
+    full_at: int
 
 
 class Lines:
@@ -18,7 +26,7 @@ class Lines:
         self,
         rows: dict[JobId, Row],
         effective: Callable[[str], QueueSettings],
-        buckets: dict[str, int],
+        buckets: dict[str, Bucket],
         now: Callable[[], int],
     ) -> None:
         self._rows = rows
@@ -115,7 +123,8 @@ class Lines:
     def _move_up(self, name: LineName) -> int:
         rows, settings, now = self._of(name), self._effective(name.queue), self._now()
         inside = sum(row.is_inside for row in rows)
-        is_blocked, empty_at = bool(self._dead.get(name)), self._buckets.get(name.bucket)
+        is_blocked, stored = bool(self._dead.get(name)), self._buckets.get(name.bucket)
+        empty_at = None if stored is None else stored.empty_at
         free = room(settings, inside=inside, is_blocked=is_blocked, empty_at=empty_at, now=now)
         parked = sorted((row for row in rows if row.place), key=lambda row: row.place)
         entering = parked[:free]
@@ -124,7 +133,7 @@ class Lines:
         limit = bucket_limit(settings)
         if limit is not None and entering:
             empty_at, _ = bucket.borrow(empty_at, limit, want=len(entering), now=now)
-            self._buckets[name.bucket] = empty_at
+            self._buckets[name.bucket] = Bucket(empty_at, limit.full_at(empty_at))
         inside += len(entering)
         opens = opens_at(
             settings, inside=inside, is_blocked=is_blocked, empty_at=empty_at, now=now

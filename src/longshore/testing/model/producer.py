@@ -64,7 +64,8 @@ def accept(store: Store, new: NewJob) -> Submitted:
     """Store one job, or say which job stands for it."""
     now = store.now()
     used = store.keys.get((new.tenant, new.idempotency_key or ""))
-    if new.id in store.rows:
+    owner = store.rows[new.id].job.tenant if new.id in store.rows else None
+    if owner == new.tenant:
         job = store.rows[new.id].job
         is_by_key = used is not None and used.job_id == new.id
         times = used.times if used and is_by_key else (job.created_at, job.run_at)
@@ -73,6 +74,8 @@ def accept(store: Store, new: NewJob) -> Submitted:
         if used.fingerprint == new.fingerprint:
             return Submitted(used.job_id, Verdict.REPEATED, *used.times)
         return Submitted(used.job_id, Verdict.CONFLICT)
+    if owner is not None:
+        return Submitted(new.id, Verdict.TAKEN)
     if new.unique_key is not None:
         holder = store.unique.get((new.tenant, new.unique_key))
         if holder is not None and _keeps_others_out(store, holder):

@@ -160,7 +160,9 @@ class ModelSession:
             if row is None:
                 lease.refused.append(reference)
             else:
-                said = breaker.verdicts([(row.job.type, settlement)], {row.job.type})
+                said = breaker.verdicts(
+                    [(row.job.type, row.job.tenant, settlement)], {row.job.type}
+                )
                 self._store.settle(row, settlement)
                 for type_name, outcomes in said.items():
                     self._store.observe(type_name, outcomes)

@@ -117,8 +117,12 @@ class ModelSteward:
         ]
         aside = self._aside_past(retention)[: limit - len(jobs) - len(keys) - len(batches)]
         self._store.quarantined = [one for one in self._store.quarantined if one not in aside]
+        left = limit - len(jobs) - len(keys) - len(batches) - len(aside)
+        full = self._full_buckets()[:left]
+        for name in full:
+            del self._store.buckets[name]
         self._store.commit()
-        count = len(jobs) + len(keys) + len(batches) + len(aside)
+        count = limit - left + len(full)
         before = self._store.now() - retention.audit
         return count + self._store.log.cut(before=before, limit=limit - count)
 
@@ -176,6 +180,11 @@ class ModelSteward:
             for batch in self._store.batches
             if batch.at <= oldest and all(batch.position <= floor for floor in floors)
         ]
+
+    def _full_buckets(self) -> list[str]:
+        now = self._store.now()
+        full = [(one.full_at, name) for name, one in self._store.buckets.items()]
+        return [name for full_at, name in sorted(full) if full_at <= now]
 
     def _aside_past(self, retention: Retention) -> list[Quarantined]:
         oldest = self._store.now() - retention.dead

@@ -29,7 +29,7 @@ from longshore.core.webhook import Endpoint
 from longshore.engine import Losses, Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
-from longshore.testing.model.lines import Lines
+from longshore.testing.model.lines import Bucket, Lines
 from longshore.testing.model.log import Log
 from longshore.testing.model.row import Row
 from longshore.testing.model.shares import Shares
@@ -97,7 +97,7 @@ class Store:
         self.schedules: dict[tuple[str, str], Schedule] = {}
         self.tenants: dict[str, Tenant] = {}
         self.api_keys: dict[str, ApiKey] = {}
-        self.buckets: dict[str, int] = {}
+        self.buckets: dict[str, Bucket] = {}
         self.queue_buckets: dict[str, int | None] = {}
         self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
         self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
@@ -241,7 +241,7 @@ class Store:
                 found[name] = held
         return found
 
-    def observe(self, type_name: str, outcomes: Sequence[bool] = ()) -> None:
+    def observe(self, type_name: str, outcomes: Sequence[breaker.Outcome] = ()) -> None:
         """So attempts of a type ended, as far as its breaker is concerned."""
         held = self.breakers().get(type_name)
         if held is not None:
