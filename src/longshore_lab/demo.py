@@ -17,8 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from rich.console import Console
 
-from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
+from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore_lab import ledger, report
 from longshore_lab.board import Board, LiveBoard, PlainBoard, Scene
@@ -39,7 +38,6 @@ _FREEZE_AT = 0.50
 _LOOK_EVERY = 0.15
 _PATIENCE = 90.0
 _LATE = 5.0
-_PAGE = 1_000
 
 
 class Demo:
@@ -71,13 +69,13 @@ class Demo:
     async def _kill(self, victim: Actor) -> None:
         self._fleet.do(FaultKind.KILL, victim)
         await self._fleet.ended(victim)
-        held = await self._held_by(victim)
+        held = await self._runner.held_by(victim)
         heir = await self._fleet.start("worker")
         self._scene.tell(f"kill -9 {victim.name}, which held {held} jobs; {heir.name} starts")
 
     async def _freeze(self, victim: Actor) -> None:
         await self._fleet.stop_when(victim, lambda: self._runner.is_busy(victim))
-        held = await self._held_by(victim)
+        held = await self._runner.held_by(victim)
         self._scene.tell(f"froze {victim.name} with {held} jobs, until its lease is over")
         await self._until(lambda: self._is_disowned(victim), "the frozen worker's jobs")
         thawed_at = now()
@@ -112,12 +110,8 @@ class Demo:
     async def _all_done(self) -> bool:
         return not self._fleet.alive("producer") and not await self._runner.live_jobs()
 
-    async def _held_by(self, worker: Actor) -> int:
-        page = await self._engine.find(JobFilter(state=State.RUNNING), limit=_PAGE)
-        return sum(job.worker == worker.name for job in page.jobs)
-
     async def _is_disowned(self, worker: Actor) -> bool:
-        return await self._held_by(worker) == 0
+        return not await self._runner.held_by(worker)
 
     async def _has_settled(self, worker: Actor, since: int) -> bool:
         entries = ledger.read(self._trial.ledgers, of=worker.name).entries

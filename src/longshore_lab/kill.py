@@ -213,7 +213,11 @@ class Runner:
         """It holds enough jobs to make its loss worth seeing, no lock, and awaits no answer."""
         if is_talking(self._trial.talk(worker.name)) or not await self.is_writable():
             return False
-        return (await self._holding())[worker.name] >= self._handful
+        return await self.held_by(worker) >= self._handful
+
+    async def held_by(self, worker: Actor) -> int:
+        """How many jobs the sessions of a worker hold; 0 while the store does not answer."""
+        return (await self._holding())[worker.name]
 
     async def _resume(self, target: Actor) -> None:
         await asyncio.sleep(self._trial.lease_seconds * 2)
