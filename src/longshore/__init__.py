@@ -17,7 +17,9 @@ from longshore.errors import (
     EngineUnavailableError,
     EventsExpiredError,
     ExchangeOrderError,
+    ForbiddenError,
     IdempotencyError,
+    IdTakenError,
     IllegalTransitionError,
     InFlightError,
     JobFailedError,
@@ -45,12 +47,13 @@ from longshore.errors import (
 if TYPE_CHECKING:
     from longshore.app import Longshore
     from longshore.breakers import Breaker
-    from longshore.core.job import Job, JobId
+    from longshore.core.job import JobId
     from longshore.core.schedule import Schedule
     from longshore.core.state import State
     from longshore.directives import Cancel, Dead, Retry, Snooze
     from longshore.engines import open_engine
     from longshore.handle import JobHandle
+    from longshore.operations.job_documents import Job
     from longshore.options import Options
     from longshore.running import current_job
     from longshore.settings import Settings
@@ -70,6 +73,8 @@ __all__ = [
     "EngineUnavailableError",
     "EventsExpiredError",
     "ExchangeOrderError",
+    "ForbiddenError",
+    "IdTakenError",
     "IdempotencyError",
     "IllegalTransitionError",
     "InFlightError",
@@ -113,7 +118,7 @@ _HOMES = {
     "Breaker": "breakers",
     "Cancel": "directives",
     "Dead": "directives",
-    "Job": "core.job",
+    "Job": "operations.job_documents",
     "JobEvent": "streaming.telling",
     "JobHandle": "handle",
     "JobId": "core.job",

@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby, islice
@@ -20,16 +20,25 @@ from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 
-from longshore import breakers, tracing
+from longshore import tracing
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
 from longshore.core.schedule import Schedule
-from longshore.engine import Engine, TransactionalProducer
-from longshore.errors import ConfigError, IdempotencyError, PayloadError
+from longshore.engine import Engine, JobStore, TransactionalProducer
+from longshore.errors import (
+    ConfigError,
+    ForbiddenError,
+    IdempotencyError,
+    IdTakenError,
+    NotOverHttpError,
+    PayloadError,
+)
 from longshore.handle import JobHandle
 from longshore.observe.metrics import Metrics
 from longshore.opening import Opened, open_here
+from longshore.operations.backend import Backend
+from longshore.operations.declarations import Declarations
 from longshore.options import Duration, Options, Template, microseconds
 from longshore.queues import Queues
 from longshore.recurring import Times
@@ -142,7 +151,7 @@ class Longshore:
             )
         opened.users += 1
         try:
-            if opened.engine.url.startswith("sqlite:"):
+            if opened.engine is not None and opened.engine.url.startswith("sqlite:"):
                 await opened.engine.migrate(patience=0)
         except BaseException:
             await self._leave(opened)
@@ -185,10 +194,30 @@ class Longshore:
 
     @property
     def engine(self) -> Engine:
-        """The engine, or ConfigError while the app is not open."""
+        """The engine; ConfigError while the app is not open, or open on a service."""
+        engine = self._open.engine
+        if engine is None:
+            raise NotOverHttpError(
+                f"{self._open.store.url} is a service in front of a store; app.engine is for "
+                "an app that is given the store's own URL"
+            )
+        return engine
+
+    @property
+    def store(self) -> JobStore:
+        """Where jobs are submitted and run: the engine, or a service in front of one."""
+        return self._open.store
+
+    @property
+    def backend(self) -> Backend:
+        """Answers all other questions: the engine, or a service in front of one."""
+        return self._open.backend
+
+    @property
+    def _open(self) -> Opened:
         if self._opened is None:
             raise ConfigError("the app is not open; use `async with app:`, or app.sync")
-        return self._opened.engine
+        return self._opened
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -215,8 +244,8 @@ class Longshore:
         """Submit many jobs, a thousand per commit; the handles are in the order of the specs.
 
         If it fails in the middle, send the same specs again: those that were stored are
-        answered `repeated`. A conflict over an idempotency key raises nothing here; it is that
-        handle's verdict.
+        answered `repeated`. A conflict over an idempotency key, or an id that another
+        tenant's job has, raises nothing here; it is that handle's verdict.
         """
         handles: list[JobHandle[R]] = []
         for _, group in groupby(specs, key=lambda spec: id(spec.connection)):
@@ -269,6 +298,26 @@ class Longshore:
         """Store the declared schedules. Workers and schedulers do so when they start."""
         await self.schedules.store()
 
+    async def declare(self) -> None:
+        """Store what the code declares: queues, breakers, schedules. Workers do so at start."""
+        breakers = {
+            task.name: task.breaker for task in self.tasks.values() if task.breaker is not None
+        }
+        declared = Declarations(
+            queues={one.queue: one.declared for one in self.queue},
+            breakers=breakers,
+            schedules=list(self.schedules),
+        )
+        if not declared:
+            return
+        try:
+            await self.backend.declare(declared)
+        except ForbiddenError as error:
+            raise ForbiddenError(
+                f"what the code declares (queues, breakers, schedules) was not stored: {error};"
+                " start with an operator's key that has the scope declare beside its others"
+            ) from None
+
     def with_queues(self, worker: WorkerSettings) -> WorkerSettings:
         """The settings of a worker that, unless it names queues, serves those of the tasks."""
         if worker.queues != WorkerSettings().queues:
@@ -318,7 +367,7 @@ class Longshore:
         async with self:
             # No child can set up what this program did before it began to work. The built-in
             # tasks need nothing of that.
-            traits = self.engine.traits
+            traits = self.store.traits
             if until_idle and not traits.maintenance:
                 raise ConfigError(
                     "until_idle needs the store itself: over HTTP nobody tells what is due"
@@ -328,21 +377,24 @@ class Longshore:
                 isolated=self._builtin_types() if is_shared else (),
                 max_crashes=settings.max_crashes,
             )
-            worker = Worker(self.engine, registry, settings, clock=self._clock)
-            scheduler = Scheduler(
-                self.engine,
-                keeping=self.settings.keeping,
-                lease=microseconds(settings.lease),
-                clock=self._clock,
-                on_ready=lambda _: worker.nudge(),
-            )
-            await self.queue.store()
-            await breakers.store(self.engine, self.tasks.values())
-            await self.store_schedules()
-            async with scheduler.running() if traits.maintenance else nullcontext():
+            worker = Worker(self.store, registry, settings, clock=self._clock)
+            await self.declare()
+            async with self._maintaining(worker, microseconds(settings.lease)):
                 seconds = microseconds(horizon) / 1e6
                 offer = self._keeper_offer() if keeper else None
                 await worker.run(until_idle=until_idle, horizon=seconds, keeper=offer)
+
+    def _maintaining(self, worker: Worker, lease: int) -> AbstractAsyncContextManager[object]:
+        """Promotes, reclaims and fires beside the worker; a service does that for itself."""
+        if self._open.engine is None:
+            return nullcontext()
+        return Scheduler(
+            self._open.engine,
+            keeping=self.settings.keeping,
+            lease=lease,
+            clock=self._clock,
+            on_ready=lambda _: worker.nudge(),
+        ).running()
 
     def job(self, job_id: str) -> JobHandle[Any]:
         """A handle for the job with this id, or ValueError if it is not an id."""
@@ -355,7 +407,7 @@ class Longshore:
     async def submit_spec(self, spec: Spec[R]) -> JobHandle[R]:
         """Submit one prepared job. IdempotencyError if its key belongs to other content."""
         if spec.connection is None:
-            (answer,) = await self.engine.submit((spec.job,))
+            (answer,) = await self.store.submit((spec.job,))
         else:
             (answer,) = await self._store([spec])
         return self._accepted(spec, answer)
@@ -373,19 +425,21 @@ class Longshore:
         jobs = [spec.job for spec in specs]
         connection = specs[0].connection
         if connection is None:
-            return await self.engine.submit(jobs)
+            return await self.store.submit(jobs)
         answers = self._transactional().submit_on(connection, jobs)
         return await answers if inspect.isawaitable(answers) else answers
 
     def _transactional(self) -> TransactionalProducer:
-        engine = self.engine
-        if not engine.traits.transactional_submit:
-            raise ConfigError(f"{engine.url} cannot take jobs inside your own transaction")
-        return cast("TransactionalProducer", engine)
+        store = self.store
+        if not store.traits.transactional_submit:
+            raise ConfigError(f"{store.url} cannot take jobs inside your own transaction")
+        return cast("TransactionalProducer", store)
 
     def _accepted(self, spec: Spec[R], answer: Submitted) -> JobHandle[R]:
         if answer.verdict is Verdict.CONFLICT:
             raise IdempotencyError(spec.job.idempotency_key or "", ids.text(answer.id))
+        if answer.verdict is Verdict.TAKEN:
+            raise IdTakenError(ids.text(answer.id))
         return self._handle(spec, answer)
 
     def _handle(self, spec: Spec[R], answer: Submitted) -> JobHandle[R]:
@@ -399,8 +453,8 @@ class Longshore:
         }
 
     def _keeper_offer(self) -> KeeperOffer:
-        if not self.engine.traits.shared_between_processes:
-            where = self.engine.url
+        if not self.store.traits.shared_between_processes:
+            where = self.store.url
             raise ConfigError(f"a keeper is another process, and none can reach {where}")
         return KeeperOffer(url=self.url)
 
@@ -419,7 +473,7 @@ class Longshore:
         return frozenset(self._builtins.keys() - self._tasks.keys())
 
     def _origin(self, logs: LogStyle | None, types: Collection[str]) -> Origin:
-        is_private = not self.engine.traits.shared_between_processes
+        is_private = not self.store.traits.shared_between_processes
         if self._builtin_types().issuperset(types):
             found = Origin(f"{_BUILTIN_APP}:app", (_BUILTIN_APP,))
         else:
@@ -447,7 +501,7 @@ class Longshore:
         if opened.users == 0:
             if self._opened is opened:
                 self._opened = None
-            await opened.engine.close()
+            await opened.store.close()
 
 
 def _place(task: Task[..., Any]) -> str:

@@ -1,6 +1,7 @@
 """Look into the audit log: find what somebody did, and tell whether the log is whole."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
@@ -8,9 +9,10 @@ from longshore.core import event, ids
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier
 from longshore.core.event import EventBatch
 from longshore.engine import Engine
+from longshore.errors import EngineError
 from longshore.runtime.cursor import read_cursor, write_cursor
 
-__all__ = ["Filter", "Item", "ItemPage", "entries", "find", "verify"]
+__all__ = ["AuditLog", "Filter", "Item", "ItemPage", "entries", "find", "verify"]
 
 _LOOK = 200
 _MOST_LOOKED_AT = 5_000
@@ -22,6 +24,18 @@ _PLACES = 24
 _LATE_US = 86_400_000_000
 """So much older than its neighbours an entry may be, which was chained late."""
 _facts = msgspec.json.Decoder(dict[str, object])
+
+
+class AuditLog(Protocol):
+    """A log that can be read whole: that of an engine, or of a service in front of one."""
+
+    async def audit_standing(self) -> Standing:
+        """Where the log begins and ends."""
+        ...
+
+    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
+        """Up to `limit` entries behind a number, oldest first."""
+        ...
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +103,7 @@ async def find(
 
 
 async def verify(
-    engine: Engine, *, known: Iterable[Mark] = (), keep: int | None = None
+    log: AuditLog, *, known: Iterable[Mark] = (), keep: int | None = None
 ) -> tuple[Verifier, Fault | None]:
     """Read the whole log. What was verified, and what is wrong, if something is.
 
@@ -97,32 +111,34 @@ async def verify(
     """
     marks = tuple(known)
     while True:
-        standing = await engine.audit_standing()
+        standing = await log.audit_standing()
         verifier = Verifier(standing, marks, keep=keep)
-        fault = await _verify(engine, verifier, standing)
-        if fault is None or (await engine.audit_standing()).anchor == standing.anchor:
+        fault = await _verify(log, verifier, standing)
+        if fault is None or (await log.audit_standing()).anchor == standing.anchor:
             return verifier, fault
         # Retention cut off what was being read: begin where it begins now.
 
 
-async def entries(engine: Engine, standing: Standing) -> AsyncIterator[list[Entry]]:
+async def entries(log: AuditLog, standing: Standing) -> AsyncIterator[list[Entry]]:
     """All entries of a log that stands so, oldest first, a page at a time."""
     after = standing.anchor.number
     while after < standing.head.number:
-        page = await engine.audit_entries(after=after, limit=_PAGE)
+        page = await log.audit_entries(after=after, limit=_PAGE)
         page = [one for one in page if one.number <= standing.head.number]
         if not page:
             return
+        if page[-1].number <= after:
+            raise EngineError(f"the audit log does not go on behind its entry {after}")
         yield page
         after = page[-1].number
 
 
-async def _verify(engine: Engine, verifier: Verifier, standing: Standing) -> Fault | None:
-    async for page in entries(engine, standing):
+async def _verify(log: AuditLog, verifier: Verifier, standing: Standing) -> Fault | None:
+    async for page in entries(log, standing):
         if fault := verifier.read(page):
             return fault
-    beyond = await engine.audit_entries(after=standing.head.number, limit=1)
-    now = await engine.audit_standing()
+    beyond = await log.audit_entries(after=standing.head.number, limit=1)
+    now = await log.audit_standing()
     if beyond and now.head == standing.head:
         return Fault(beyond[0].number, "it is behind the log's own head")
     return verifier.end()

@@ -1,8 +1,7 @@
 """Circuit breakers of tasks: what code says of them, and what people do with them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -12,7 +11,7 @@ from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError
 from longshore.options import Duration, microseconds
 
-__all__ = ["Breaker", "forget", "get", "override", "store"]
+__all__ = ["Breaker", "forget", "get", "override", "useless"]
 
 _TRIES = 20
 _DURATIONS = ("window", "cooldown")
@@ -51,20 +50,6 @@ class Breaker:
         return settings
 
 
-class Declared(Protocol):
-    """A task, as far as it says when it is not to be run."""
-
-    @property
-    def name(self) -> str:
-        """The type name of its jobs."""
-        ...
-
-    @property
-    def breaker(self) -> BreakerSettings | None:
-        """What it says."""
-        ...
-
-
 async def get(engine: Engine, type_name: str) -> BreakerFlow:
     """All that is said of a type's breaker, which may be nothing, and how it stands."""
     found = [one for one in await engine.breaker_settings() if one.type == type_name]
@@ -89,23 +74,20 @@ async def forget(engine: Engine, type_name: str) -> None:
     await engine.put_breaker(type_name, Layer.DECLARED, BreakerSettings())
 
 
-async def store(engine: Engine, tasks: Iterable[Declared]) -> None:
-    """Let this be what code says of its tasks' breakers. Writes only what differs."""
-    said = {task.name: task.breaker for task in tasks if task.breaker is not None}
-    if said:
-        known = {one.type: one.declared for one in await engine.breaker_settings()}
-        for type_name, settings in said.items():
-            if known.get(type_name) != settings:
-                await engine.put_breaker(type_name, Layer.DECLARED, settings)
+def useless(settings: BreakerSettings, changes: Mapping[str, object]) -> str | None:
+    """What is wrong with changes that leave the settings without effect; None: nothing."""
+    asked = [field for field, value in changes.items() if value is not None]
+    if asked and breaker.rules(settings) is None:
+        return f"{asked[0]} says nothing without failures or a ratio; set one"
+    for field in ("window", "least"):
+        if field in asked and settings.ratio is None:
+            return f"{field} says nothing without a ratio; set both"
+    return None
 
 
 def _refuse_useless(settings: BreakerSettings, changes: Mapping[str, object]) -> None:
-    asked = [field for field, value in changes.items() if value is not None]
-    if asked and breaker.rules(settings) is None:
-        raise ConfigError(f"{asked[0]} says nothing without failures or a ratio; set one")
-    for field in ("window", "least"):
-        if field in asked and settings.ratio is None:
-            raise ConfigError(f"{field} says nothing without a ratio; set both")
+    if fault := useless(settings, changes):
+        raise ConfigError(fault)
 
 
 def _microseconds(field: str, value: Duration | str) -> int:

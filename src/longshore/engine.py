@@ -61,6 +61,7 @@ __all__ = [
     "Flow",
     "Inspector",
     "JobFilter",
+    "JobStore",
     "Keeper",
     "Lapsed",
     "Losses",
@@ -284,10 +285,11 @@ class Inspector(Protocol):
         ...
 
 
-class Engine(
-    Producer, Keeper, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Audit, Protocol
-):
-    """A store that keeps every promise above."""
+class JobStore(Producer, Keeper, Protocol):
+    """What a program needs that submits jobs and runs them.
+
+    An engine is one, and so is a service in front of an engine.
+    """
 
     @property
     def traits(self) -> Traits:
@@ -311,24 +313,12 @@ class Engine(
         """Take a lease over jobs of `types`. `owner`, for whom a service asks, is only kept."""
         ...
 
-    async def owner_of(self, token: int) -> str | None:
-        """Whom the session was opened for; None when there is none with this token."""
-        ...
-
     async def attach_session(self, token: int) -> Session:
         """A session that anyone opened, for many processes at once, or LeaseLostError."""
         ...
 
     async def now(self) -> int:
         """The engine's clock, microseconds since the epoch."""
-        ...
-
-    async def migrate(self, *, patience: float = 60.0) -> list[str]:
-        """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
-
-        Workers of older code that cannot go on are asked to leave by their next `ping`;
-        EngineBusyError when they, or others in the way, are there after `patience` seconds.
-        """
         ...
 
     async def ping(self) -> None:
@@ -340,4 +330,20 @@ class Engine(
 
     async def close(self) -> None:
         """Finish what was accepted and release everything. Safe to call twice."""
+        ...
+
+
+class Engine(JobStore, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Audit, Protocol):
+    """A store that keeps every promise above."""
+
+    async def owner_of(self, token: int) -> str | None:
+        """Whom the session was opened for; None when there is none with this token."""
+        ...
+
+    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+        """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
+
+        Workers of older code that cannot go on are asked to leave by their next `ping`;
+        EngineBusyError when they, or others in the way, are there after `patience` seconds.
+        """
         ...

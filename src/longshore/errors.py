@@ -2,11 +2,13 @@
 
 LongshoreError                    .code  a stable string: HTTP problem type, CLI exit, log field
 ├── ConfigError                   a setting, URL or declaration makes no sense
+│   ├── ForbiddenError            the API key may not do this
 │   └── NotOverHttpError          it is done where the store can be reached
 ├── SubmitError                   the job was not accepted
 │   ├── PayloadError              too large, too deep, not encodable, or not what the task takes
 │   ├── UnknownTaskError          no task has this type name
 │   ├── IdempotencyError          the key was used before with other content
+│   ├── IdTakenError              the id that was chosen belongs to another job
 │   └── QueueFullError            .retry_after
 ├── NotFoundError                 JobNotFoundError · QueueNotFoundError · ScheduleNotFoundError
 │                                 · TenantNotFoundError · KeyNotFoundError
@@ -42,6 +44,7 @@ __all__ = [
     "EngineUnavailableError",
     "EventsExpiredError",
     "ExchangeOrderError",
+    "ForbiddenError",
     "IdempotencyError",
     "IllegalTransitionError",
     "InFlightError",
@@ -78,6 +81,12 @@ class ConfigError(LongshoreError):
     """A setting, URL or declaration makes no sense; nothing was started."""
 
     code = "config"
+
+
+class ForbiddenError(ConfigError):
+    """The API key may not do this: it lacks a scope, or it is another tenant's."""
+
+    code = "forbidden"
 
 
 class NotOverHttpError(ConfigError):
@@ -120,6 +129,16 @@ class IdempotencyError(SubmitError):
         )
         self.key = key
         self.existing = existing
+
+
+class IdTakenError(SubmitError):
+    """The id that was chosen for the job belongs to another one."""
+
+    code = "id_taken"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"the id {job_id} is taken; choose another, or none")
+        self.job_id = job_id
 
 
 class QueueFullError(SubmitError):

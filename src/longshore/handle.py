@@ -6,18 +6,20 @@ from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from longshore.core import ids
 from longshore.core.codec import decode_result
-from longshore.core.job import Job, JobId, Progress, Verdict
+from longshore.core.job import JobId, Verdict
 from longshore.core.state import TERMINAL, State
-from longshore.engine import Engine
 from longshore.errors import (
     EngineBusyError,
     EngineUnavailableError,
     JobFailedError,
     WaitTimeoutError,
 )
-from longshore.streaming.following import follow
+from longshore.operations.backend import Backend
+from longshore.operations.job_documents import Job, ProgressView
 from longshore.streaming.telling import JobEvent
 
 __all__ = ["Connected", "JobHandle"]
@@ -30,11 +32,11 @@ _LONGEST_PAUSE = 0.25
 
 
 class Connected(Protocol):
-    """Whatever has an engine at hand."""
+    """Whatever has a store at hand, or a service in front of one."""
 
     @property
-    def engine(self) -> Engine:
-        """The engine, or ConfigError when it is not open."""
+    def backend(self) -> Backend:
+        """Answers about jobs, or ConfigError when it is not open."""
         ...
 
 
@@ -70,14 +72,14 @@ class JobHandle(Generic[R_co]):
         return self.verdict is Verdict.ACCEPTED
 
     async def get(self) -> Job:
-        """Everything the engine knows of the job now, or JobNotFoundError."""
-        return await self._app.engine.get(self._id)
+        """Everything that is known of the job now, or JobNotFoundError."""
+        return await self._app.backend.get(self.id)
 
     async def status(self) -> State:
         """The state the job is in now."""
         return (await self.get()).state
 
-    async def progress(self) -> Progress | None:
+    async def progress(self) -> ProgressView | None:
         """How far the job said it was in its last attempt; None if it said nothing."""
         return (await self.get()).progress
 
@@ -86,7 +88,7 @@ class JobHandle(Generic[R_co]):
 
         IllegalTransitionError if it has ended.
         """
-        (job,) = await self._app.engine.cancel([self._id], reason=reason)
+        (job,) = await self._app.backend.change_jobs("cancel", [self.id], reason=reason)
         return job
 
     def events(self, timeout: timedelta | float | None = None) -> AsyncIterator[JobEvent]:
@@ -94,8 +96,7 @@ class JobHandle(Generic[R_co]):
 
         WaitTimeoutError if that takes longer than `timeout`; the job goes on.
         """
-        seconds = None if timeout is None else _seconds(timeout)
-        return follow(self._app.engine, self._id, seconds)
+        return self._app.backend.events(self.id, timeout)
 
     def result(self, timeout: timedelta | float = _DEFAULT_WAIT) -> Coroutine[Any, Any, R_co]:
         """What the task returned, once the job has succeeded.
@@ -109,7 +110,7 @@ class JobHandle(Generic[R_co]):
         job = await self._ended(patience)
         if job.state is not State.SUCCEEDED:
             raise JobFailedError(self.id, job.state, _reason(job))
-        return self._decode(job.result)
+        return self._decode(_stored(job))
 
     async def _ended(self, patience: float) -> Job:
         """The job, once it has ended.
@@ -122,7 +123,7 @@ class JobHandle(Generic[R_co]):
         for pause in _pauses():
             left = deadline - loop.time()
             try:
-                job = await self._app.engine.get(self._id)
+                job = await self.get()
             except (EngineBusyError, EngineUnavailableError):
                 if left <= 0:
                     raise
@@ -134,6 +135,11 @@ class JobHandle(Generic[R_co]):
                 break
             await asyncio.sleep(min(pause, left))
         raise WaitTimeoutError(f"job {self.id} is still {state} after {patience:g} s")
+
+
+def _stored(job: Job) -> bytes | None:
+    """The result as it is stored: a task has a type of its own for it."""
+    return None if job.result is None else msgspec.json.encode(job.result)
 
 
 def _pauses() -> Iterator[float]:

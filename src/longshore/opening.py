@@ -1,25 +1,31 @@
-"""An engine that is open: on one event loop, in one process, for a number of users."""
+"""A store that is open: on one event loop, in one process, for a number of users."""
 
 import asyncio
 import os
 from dataclasses import dataclass
+from typing import cast
 
 from longshore import tracing
-from longshore.engine import Engine
-from longshore.engines import open_engine
+from longshore.engine import Engine, JobStore
+from longshore.engines import open_store
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
+from longshore.operations.backend import Backend, EngineBackend
 from longshore.runtime.clock import Clock
 from longshore.tracing import TracingSettings
+from longshore.wire.address import is_service
 
 __all__ = ["Opened", "open_here"]
 
 
 @dataclass(slots=True)
 class Opened:
-    """An engine, and where it may be used."""
+    """A store, and where it may be used."""
 
-    engine: Engine
+    store: JobStore
+    engine: Engine | None
+    """The store itself; None where it is behind a service."""
+    backend: Backend
     loop: asyncio.AbstractEventLoop
     pid: int
     users: int = 0
@@ -28,9 +34,16 @@ class Opened:
 def open_here(
     url: str, clock: Clock | None, metrics: Metrics, traces: TracingSettings
 ) -> Opened:
-    """The engine for this process and its running loop, observed, and traced if so wished.
+    """The store for this process and its running loop, observed, and traced if so wished.
 
-    Unless a test sets the time, the engine goes by its own clock and not by ours.
+    Unless a test sets the time, the store goes by its own clock and not by ours.
     """
-    engine = tracing.over(observed(open_engine(url, clock=clock), metrics), traces)
-    return Opened(engine, asyncio.get_running_loop(), os.getpid())
+    loop, pid = asyncio.get_running_loop(), os.getpid()
+    opened = open_store(url, clock=clock)
+    store = tracing.over(observed(opened, metrics), traces)
+    if is_service(url):
+        from longshore.client.remote_store import RemoteStore  # its httpx is optional
+
+        return Opened(store, None, cast("RemoteStore", opened).client, loop, pid)
+    engine = cast("Engine", store)
+    return Opened(store, engine, EngineBackend(engine), loop, pid)

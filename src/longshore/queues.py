@@ -6,13 +6,15 @@ from typing import Literal, Protocol, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from longshore import overriding, tenancy
+from longshore import tenancy
 from longshore.core import flow, quantity
 from longshore.core.account import DEFAULT_TENANT, Tenant
 from longshore.core.flow import QueueFlow, QueueSettings
 from longshore.core.line import Line
 from longshore.engine import Engine
 from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.declarations import Declarations
 from longshore.options import Duration, microseconds
 
 __all__ = ["QueueOptions", "Queues"]
@@ -60,6 +62,11 @@ class Home(Protocol):
         """The engine, or ConfigError while the app is not open."""
         ...
 
+    @property
+    def backend(self) -> Backend:
+        """The engine, or a service in front of one."""
+        ...
+
 
 class Queues:
     """`app.queue("mail", …)` says how much of a queue may run.
@@ -105,8 +112,7 @@ class Queues:
 
     async def store(self) -> None:
         """Store what is declared. Workers do so when they start."""
-        for name, settings in self._declared.items():
-            await overriding.declare(self._app.engine, name, settings)
+        await self._app.backend.declare(Declarations(queues=dict(self._declared)))
 
 
 def _read(field: str, value: object) -> object:

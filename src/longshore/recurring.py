@@ -1,29 +1,20 @@
-"""Schedules that an app declares in its code, and how they reach the engine."""
+"""Schedules that an app declares in its code, and how they reach its store."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
-from longshore.agreement import change, find, get, put, replaced, set_paused
 from longshore.core.job import NewJob
 from longshore.core.schedule import CatchUp, Overlap, Schedule, validate
-from longshore.engine import Engine
 from longshore.errors import ConfigError, PayloadError
-from longshore.options import Duration, TaskOptions, Template, microseconds
+from longshore.options import Duration, microseconds
 from longshore.task import Spec, Task
 
 __all__ = [
     "Times",
-    "change",
-    "changed",
-    "find",
-    "get",
-    "put",
     "recurring",
-    "set_paused",
-    "store",
     "without_arguments",
 ]
 
@@ -71,27 +62,6 @@ def recurring(name: str, spec: Spec[Any], times: Times) -> Schedule:
     return wanted
 
 
-def changed(
-    schedule: Schedule, times: Times, options: TaskOptions, payload: bytes | None = None
-) -> Schedule:
-    """The schedule with what is given here in place of its own, or ConfigError.
-
-    A cron expression takes the place of an interval, and the other way round.
-    """
-    fields = _read(schedule.name, times)
-    if "cron" in fields:
-        fields = {"every": None, "anchor": 0, **fields}
-    elif "every" in fields:
-        fields = {"cron": None, "timezone": "UTC", **fields}
-    job = Template.of(schedule.type).using(cast("Any", options)).job
-    fields |= {option: getattr(job, option) for option in options}
-    if payload is not None:
-        fields["payload"] = payload
-    wanted = msgspec.structs.replace(schedule, **fields)
-    validate(wanted)
-    return wanted
-
-
 def without_arguments(task: object, name: str) -> Spec[Any]:
     """The job of a task that needs to be told nothing, or ConfigError."""
     # Not every caller has a type checker.
@@ -104,23 +74,6 @@ def without_arguments(task: object, name: str) -> Spec[Any]:
             f"schedule {name!r}: {error}; "
             "app.schedule(name, task.spec(...), ...) gives a task its arguments"
         ) from None
-
-
-async def store(engine: Engine, schedules: Iterable[Schedule]) -> None:
-    """Bring the engine's schedules up to these; nothing is written if they are the same.
-
-    A schedule that someone paused stays paused, and one that is no longer declared stays: it
-    may be another program's. Without any, nothing is asked: a key that is only to work may not.
-    """
-    wanted = list(schedules)
-    if not wanted:
-        return
-    stored = {(one.tenant, one.name): one for one in await engine.schedules()}
-    now = await engine.now()
-    for schedule in wanted:
-        existing = stored.get((schedule.tenant, schedule.name))
-        if existing is None or replaced(schedule, existing, now) != existing:
-            await put(engine, schedule)
 
 
 def _read(name: str, times: Times) -> dict[str, Any]:

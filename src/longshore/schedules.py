@@ -7,6 +7,9 @@ from longshore import recurring
 from longshore.core.schedule import Schedule
 from longshore.engine import Engine
 from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.declarations import Declarations
+from longshore.operations.schedule_documents import schedule_from
 from longshore.recurring import Times
 from longshore.task import Spec, Task
 
@@ -17,6 +20,11 @@ SomeTask = TypeVar("SomeTask", bound=Task[..., Any])
 
 class Home(Protocol):
     """What schedules need of their app."""
+
+    @property
+    def backend(self) -> Backend:
+        """The engine, or a service in front of one."""
+        ...
 
     @property
     def engine(self) -> Engine:
@@ -47,23 +55,24 @@ class Schedules:
 
         With the same times it keeps its place; new times count from now. A pause stays.
         """
-        return await recurring.put(self._app.engine, recurring.recurring(name, spec, times))
+        wanted = recurring.recurring(name, spec, times)
+        return schedule_from((await self._app.backend.put_schedule(wanted)).schedule)
 
     async def get(self, name: str, *, tenant: str = "default") -> Schedule:
         """The schedule as it is stored, or ScheduleNotFoundError."""
-        return await recurring.get(self._app.engine, name, tenant)
+        return schedule_from(await self._app.backend.schedule(name, tenant=tenant))
 
     async def pause(self, name: str, *, tenant: str = "default") -> Schedule:
         """Stop firing it. Due times that pass meanwhile are skipped."""
-        return await recurring.set_paused(self._app.engine, name, tenant, is_paused=True)
+        return schedule_from(await self._app.backend.pause_schedule(name, tenant=tenant))
 
     async def resume(self, name: str, *, tenant: str = "default") -> Schedule:
         """Fire it again, from the next due time on."""
-        return await recurring.set_paused(self._app.engine, name, tenant, is_paused=False)
+        return schedule_from(await self._app.backend.resume_schedule(name, tenant=tenant))
 
     async def remove(self, name: str, *, tenant: str = "default") -> None:
         """Delete it, or ScheduleNotFoundError. Jobs that it fired stay."""
-        await self._app.engine.delete_schedule(name, tenant=tenant)
+        await self._app.backend.delete_schedule(name, tenant=tenant)
 
     def declare(self, name: str, spec: Spec[Any], times: Times) -> Schedule:
         """What `app.schedule` does when it is given a job."""
@@ -91,4 +100,4 @@ class Schedules:
         """Bring the store up to what is declared."""
         if self._unused_decorators:
             raise ConfigError("app.schedule(...) without a spec must stand above a task")
-        await recurring.store(self._app.engine, self)
+        await self._app.backend.declare(Declarations(schedules=list(self)))

@@ -14,9 +14,9 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from longshore.core.job import Job
 from longshore.errors import ConfigError, WaitTimeoutError
 from longshore.handle import JobHandle
+from longshore.operations.job_documents import Job
 from longshore.task import Spec
 
 __all__ = ["Sync"]

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +17,8 @@ from longshore.core.webhook import Endpoint, Secret
 from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError, JobNotFoundError
 from longshore.runtime.ids import IdSource
+from longshore.tasks.guard import BlockedTargetError, Guard, lookup_briefly
+from longshore.tasks.settings import WebhookSettings
 
 __all__ = [
     "Delivery",
@@ -24,6 +27,7 @@ __all__ = [
     "deliveries",
     "delivery_job",
     "delivery_of",
+    "guard_of",
     "replay",
     "rotate",
     "test",
@@ -67,12 +71,20 @@ class Delivery(msgspec.Struct, frozen=True):
             return None
 
 
+def guard_of(settings: WebhookSettings | None = None) -> Guard:
+    """What judges URLs when they are stored, by the rule that deliveries obey."""
+    networks = () if settings is None else settings.allowed_networks
+    return Guard(networks, lookup_briefly)
+
+
 async def create(
-    engine: Engine, *, tenant: str, url: str, **fields: Any
+    engine: Engine, *, tenant: str, url: str, guard: Guard | None = None, **fields: Any
 ) -> tuple[str, Endpoint]:
-    """A new endpoint and its secret, which is not shown again."""
-    if len(await engine.webhooks(tenant=tenant)) >= webhook.MOST_ENDPOINTS:
-        raise ConfigError(f"a tenant has up to {webhook.MOST_ENDPOINTS} webhook endpoints")
+    """A new endpoint and its secret, which is not shown again.
+
+    ConfigError if the URL leads where the guard lets no delivery go; without one, to any
+    address that is not public.
+    """
     text = webhook.secret_text(secrets.token_bytes(_KEY_BYTES))
     made = Endpoint(
         id=f"wh_{secrets.token_hex(12)}",
@@ -81,6 +93,7 @@ async def create(
         secrets=(Secret(text),),
         **fields,
     )
+    await _refuse_inward(made, guard)
     await engine.put_webhook(made)
     return text, await engine.get_webhook(made.id)
 
@@ -91,17 +104,34 @@ async def change(
     changes: Callable[[Endpoint], Endpoint],
     *,
     tenant: str | None = None,
+    guard: Guard | None = None,
 ) -> Endpoint:
     """Store what `changes` makes of the endpoint, or WebhookNotFoundError.
 
-    It is called again when somebody else changed the endpoint in the same moment.
+    It is called again when somebody else changed the endpoint in the same moment. A new URL
+    is judged as that of a new endpoint.
     """
     for _ in range(_TRIES):
         seen = await engine.get_webhook(endpoint_id, tenant=tenant)
         wanted = changes(seen)
+        if wanted.url != seen.url:
+            await _refuse_inward(wanted, guard)
         if wanted == seen or await engine.put_webhook(wanted, seen=seen):
             return wanted
     raise EngineBusyError(f"others keep changing the endpoint {endpoint_id!r}; try again")
+
+
+async def _refuse_inward(wanted: Endpoint, guard: Guard | None) -> None:
+    webhook.validate(wanted)
+    try:
+        parts = urlsplit(wanted.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        await (guard or guard_of()).refuse_known(parts.hostname or "", port)
+    except (BlockedTargetError, ValueError):
+        raise ConfigError(
+            "url has to lead to a public address, or into one of the networks that "
+            "webhooks.allowed_networks names in the settings"
+        ) from None
 
 
 async def rotate(

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from longshore.api.openapi import document
+from longshore.api.openapi import document, schema_name
 from longshore.api.problems import CATALOGUE
 from longshore.api.remarks import structs
 from longshore.api.routing import Nothing, Route
@@ -21,7 +21,8 @@ def routes() -> str:
     parts = [_overview()]
     parts += [_route(route, told) for route in ROUTES]
     parts.append("## Documents")
-    parts += [_document(kind.__name__, schemas[kind.__name__]) for kind in _documents()]
+    names = sorted(schema_name(kind.__name__) for kind in _documents())
+    parts += [_document(name, schemas[name]) for name in names]
     return "\n\n".join(parts)
 
 
@@ -49,9 +50,9 @@ def _route(route: Route[Any, Any, Any], told: dict[str, Any]) -> str:
         parts.append(table(["parameter", "in", "type", "meaning"], rows))
     if route.has_body:
         may = "" if route.is_body_required else ", which may be left out"
-        parts.append(f"Body: {_link(route.body.__name__)}{may}.")
+        parts.append(f"Body: {_link_to(route.body)}{may}.")
     answers = [
-        f"{status} {_link(kind.__name__) if kind in set(structs([kind])) else route.media}"
+        f"{status} {_link_to(kind) if kind in set(structs([kind])) else route.media}"
         for status, kind in route.answers.items()
         if kind is not None
     ]
@@ -85,7 +86,11 @@ def _document(name: str, schema: dict[str, Any]) -> str:
 def _kind(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return _link(name) if name in {kind.__name__ for kind in _documents()} else name
+        return (
+            _link(name)
+            if name in {schema_name(kind.__name__) for kind in _documents()}
+            else name
+        )
     if "anyOf" in schema:
         return " or ".join(_kind(one) for one in schema["anyOf"])
     if "enum" in schema:
@@ -117,3 +122,7 @@ def _words(schema: dict[str, Any], parameter: dict[str, Any] | None = None) -> s
 
 def _link(name: str) -> str:
     return f"[{name}](#{name.lower()})"
+
+
+def _link_to(kind: type[Any]) -> str:
+    return _link(schema_name(kind.__name__))

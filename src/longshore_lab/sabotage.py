@@ -12,7 +12,7 @@ import msgspec
 
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.engine import Engine, Exchanged, Renewed, Session
-from longshore.engines import open_engine
+from longshore.engines import open_store
 from longshore.errors import LeaseLostError
 from longshore.runtime import statements
 from longshore_lab import misfire
@@ -55,15 +55,20 @@ class SabotageError(Exception):
 def open_planted(url: str, plant: str | None) -> Engine:
     """The engine, with the fault planted in it if it is one that engines can have."""
     if plant == "fence" and not url.startswith("sqlite"):
-        return cast(Engine, _Credulous(open_engine(url)))
+        return cast(Engine, _Credulous(_open(url)))
     if plant == "fence":
         _tear_down_the_fence()
-        return cast(Engine, _Unfenced(open_engine(url)))
+        return cast(Engine, _Unfenced(_open(url)))
     if plant == "loss":
-        return cast(Engine, Forgetful(open_engine(url)))
+        return cast(Engine, Forgetful(_open(url)))
     if plant in misfire.PLANTS:
-        return misfire.planted(open_engine(url), plant)
-    return open_engine(url)
+        return misfire.planted(_open(url), plant)
+    return _open(url)
+
+
+def _open(url: str) -> Engine:
+    """The engine, or a service in front of one, through which a producer submits."""
+    return cast("Engine", open_store(url))
 
 
 def _tear_down_the_fence() -> None:

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from longshore import bulk
-from longshore.bulk import Pace, Tally
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
+from longshore.operations import bulk
+from longshore.operations.bulk import Pace, Tally
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker
 

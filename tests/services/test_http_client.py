@@ -7,11 +7,13 @@ import pytest
 
 from longshore.api.application import Application
 from longshore.api.service import Service
-from longshore.client import Client, Submission
+from longshore.client import Client, Submission, SyncClient
+from longshore.client.retrying import Retrying
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import (
+    EngineError,
     EngineUnavailableError,
     IdempotencyError,
     IllegalTransitionError,
@@ -20,7 +22,9 @@ from longshore.errors import (
     SubmitError,
     WaitTimeoutError,
 )
+from longshore.testing.factories import a_job
 
+REFUSED = httpx.ConnectError("connection refused")
 UNKNOWN = "019a8a6e-7c00-7000-8000-000000000000"
 
 
@@ -161,6 +165,36 @@ async def test_problems_become_the_usual_errors(client: Client) -> None:
         await client.submit("mail", priority=99)
 
 
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b'{"queues": 7}', b"\xff"])
+async def test_an_answer_of_something_else_than_a_service_is_an_error_that_says_so(
+    body: bytes,
+) -> None:
+    elsewhere = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
+
+    async with Client("http://localhost", transport=elsewhere) as client:
+        with pytest.raises(EngineError, match="see whether it is a Longshore service"):
+            await client.queues()
+        with pytest.raises(EngineError, match="see whether it is a Longshore service"):
+            await anext(client.follow())
+
+
+@pytest.mark.parametrize("data", [b"data: {}\n\n", b"data: \xff\n\n", b"x" * (5 << 20)])
+async def test_a_stream_of_something_else_than_events_is_an_error_that_says_so(
+    data: bytes,
+) -> None:
+    headers = {"content-type": "text/event-stream"}
+    elsewhere = httpx.MockTransport(
+        lambda _: httpx.Response(200, stream=httpx.ByteStream(data), headers=headers)
+    )
+
+    async with Client("http://localhost", transport=elsewhere) as client:
+        with pytest.raises(EngineError, match="see whether it is a Longshore service"):
+            await anext(client.follow())
+    blocking = SyncClient("http://localhost", transport=elsewhere)
+    with blocking, pytest.raises(EngineError, match="see whether it is a Longshore service"):
+        next(blocking.follow())
+
+
 async def test_waiting_for_a_result_ends(client: Client) -> None:
     job = await client.submit("mail")
 
@@ -180,3 +214,62 @@ async def test_a_service_that_is_away_is_given_up_in_time() -> None:
     async with Client("http://127.0.0.1:9", timeout=0.5) as client:
         with pytest.raises(EngineUnavailableError):
             await client.submit("mail")
+
+
+class Refusing(httpx.AsyncBaseTransport):
+    """Refuses connections, but for those of which `let_in` says so."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+        self.tried = 0
+        self.let_in: set[int] = set()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.tried += 1
+        if self.tried not in self.let_in:
+            raise REFUSED
+        return await self._inner.handle_async_request(request)
+
+
+async def test_a_service_that_never_answered_is_given_up_after_the_first_contact(
+    line: Rough,
+) -> None:
+    away = Refusing(line)
+    async with Client("http://localhost", transport=away) as client:
+        client.first_contact = 0.0
+        with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+            await client.queues()
+        with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+            _ = [event async for event in client.events(UNKNOWN)]
+
+    assert away.tried == 2
+
+
+async def test_a_service_that_has_answered_may_be_away_for_as_long_as_a_call_takes(
+    line: Rough,
+) -> None:
+    away = Refusing(line)
+    away.let_in = {1, 4}
+    async with Client("http://localhost", transport=away) as client:
+        client.first_contact = 0.0
+        await client.queues()
+        await client.queues()
+
+    assert away.tried == 4
+
+
+def test_only_a_connection_that_cannot_be_made_ends_the_first_contact() -> None:
+    tries = Retrying(deadline=100.0, is_repeatable=True, connect_deadline=1.0)
+
+    assert tries.after(REFUSED, now=1.0) is None
+    assert tries.after(httpx.ReadError("cut off"), now=1.0) is not None
+    assert tries.after(httpx.Response(503), now=1.0) is not None
+
+
+async def test_a_list_of_more_than_one_page_is_read_whole(
+    client: Client, engine: Engine
+) -> None:
+    names = [f"q{number:04}" for number in range(1_005)]
+    await engine.submit([a_job(queue=name) for name in names])
+
+    assert [one.queue for one in await client.queues()] == names

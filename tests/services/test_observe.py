@@ -81,6 +81,7 @@ class Reluctant:
         self.gate.set()
         self.is_away = False
         self.breaker_settings = engine.breaker_settings
+        self.queue_settings = engine.queue_settings
         self.sessions = engine.sessions
         self.losses = engine.losses
         self.now = engine.now

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from longshore.client import Client, SyncClient
-from longshore.engines import open_engine
-from longshore.engines.remote.line import Line
+from longshore.client.connection import ServiceConnection
+from longshore.engines import open_store
 from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.settings import load
 from longshore.wire import plain_http
@@ -47,7 +47,9 @@ async def by_sync_client(url: str, key: str | None, is_allowed: bool, wire: Wire
 
 
 async def by_engine(url: str, key: str | None, is_allowed: bool, wire: Wire) -> None:
-    line = Line(url, key=key or "", plain_http=is_allowed, transport=wire.transport)
+    line = ServiceConnection(
+        url, key=key or "", plain_http=is_allowed, transport=wire.transport
+    )
     await line.call("GET", "/v1/queues", seconds=2)
     await line.close()
 
@@ -156,6 +158,6 @@ async def test_settings_and_urls_can_allow_it(monkeypatch: pytest.MonkeyPatch):
     url = keyed(f"http://{PUBLIC}", "ls_secret", plain_http=load().plain_http)
 
     assert url == f"http://ls_secret@{PUBLIC}?plain_http=on"
-    assert open_engine(url).url == f"http://{PUBLIC}"
+    assert open_store(url).url == f"http://{PUBLIC}"
     with pytest.raises(ConfigError):
-        open_engine(f"http://{PUBLIC}?plain_http=maybe")
+        open_store(f"http://{PUBLIC}?plain_http=maybe")

@@ -8,18 +8,19 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from longshore.core.event import Name, expand
 from longshore.core.flow import Layer, QueueSettings
+from longshore.core.job import Submitted
 from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, declared
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
-from longshore.errors import EngineUnavailableError
+from longshore.errors import BrokenRecordError, EngineUnavailableError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
@@ -362,6 +363,37 @@ async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others
 
     assert await fired(engine, "b") == [START + MINUTE]
     assert [delay > 0.0 for delay in delays] == [False, False, True]
+
+
+class Choosy:
+    """An engine that fires every schedule but those that it cannot."""
+
+    def __init__(self, engine: Engine, unfit: frozenset[str]) -> None:
+        self._engine = engine
+        self._unfit = unfit
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+    async def fire(self, firing: Firing) -> list[Submitted]:
+        if firing.name in self._unfit:
+            raise BrokenRecordError("queue", "q", "no JSON")
+        return await self._engine.fire(firing)
+
+
+async def test_schedules_that_the_store_cannot_fire_do_not_hold_up_the_others(
+    engine: Engine, clock: ManualClock
+):
+    names = [f"a{number}" for number in range(150)]
+    for name in [*names, "b"]:
+        await declare(engine, name=name)
+    firer = a_firer(cast("Engine", Choosy(engine, frozenset(names))), clock)
+    clock.advance(MINUTE)
+
+    for _ in range(3):
+        await firer.tick()
+
+    assert await fired(engine, "b") == [START + MINUTE]
 
 
 @pytest.mark.parametrize(("policy", "fires"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1)])

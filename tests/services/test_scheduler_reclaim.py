@@ -9,7 +9,7 @@ from longshore.core.job import NewJob, Settlement
 from longshore.core.state import State
 from longshore.engine import Engine, Lapsed
 from longshore.engines import open_engine
-from longshore.errors import EngineUnavailableError
+from longshore.errors import BrokenRecordError, EngineUnavailableError
 from longshore.runtime.clock import ManualClock
 from longshore.scheduler.reclaim import Reclaimer, TimedSteward
 from longshore.testing.factories import HOUR, SECOND, a_job
@@ -271,3 +271,37 @@ async def test_an_engine_whose_every_answer_takes_long_can_stand_still_all_the_s
     await reclaimer.tick()
 
     assert (await engine.get(job.id)).state is State.RUNNING
+
+
+class Choosy:
+    """An engine that reclaims every session but those that it cannot."""
+
+    def __init__(self, engine: Engine, unfit: set[int]) -> None:
+        self._engine = engine
+        self._unfit = unfit
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
+
+    async def reclaim(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    ) -> int:
+        if token in self._unfit:
+            raise BrokenRecordError("queue", "q", "no JSON")
+        return await self._engine.reclaim(token, settlements, grace=grace)
+
+
+async def test_sessions_that_cannot_be_reclaimed_do_not_hold_up_the_others(
+    engine: Engine, clock: ManualClock
+):
+    unfit = {(await a_running_job(engine))[0].session.token for _ in range(50)}
+    clock.advance(SECOND)
+    _, job = await a_running_job(engine)
+    choosy = cast("Engine", Choosy(engine, unfit))
+    reclaimer = Reclaimer(choosy, lease=LEASE, clock=clock)
+
+    await tick_for(reclaimer, clock, LEASE + GRACE + 3 * SECOND)
+
+    assert (await engine.get(job.id)).state is State.READY
+    # None of it is tried without a pause.
+    assert await reclaimer.tick() > 0

@@ -132,10 +132,10 @@ async def test_a_store_that_is_busy_for_a_moment_does_not_end_the_wait():
             raise JobNotFoundError("it was asked again")
 
     class Front:
-        engine = Busy()
+        backend = Busy()
 
     with pytest.raises(JobNotFoundError, match="asked again"):
         await JobHandle(Front(), bytes(16)).result(timeout=5)  # type: ignore[arg-type]
-    Front.engine.calls = 0
+    Front.backend.calls = 0
     with pytest.raises(EngineBusyError):
         await JobHandle(Front(), bytes(16)).result(timeout=0)  # type: ignore[arg-type]

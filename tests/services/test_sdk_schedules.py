@@ -19,6 +19,8 @@ from longshore import (
 )
 from longshore.core.schedule import CatchUp, Overlap, Schedule
 from longshore.engine import Engine
+from longshore.operations.backend import EngineBackend
+from longshore.operations.declarations import Declarations
 from longshore.runtime.clock import SECOND, ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
@@ -203,7 +205,7 @@ async def test_a_deployment_and_an_operator_do_not_undo_each_other(
     app.schedule("often", report.spec("b"), every=60)
     engine: Any = Interrupted(app.engine)
 
-    await recurring.store(engine, app.schedules)
+    await EngineBackend(engine).declare(Declarations(schedules=list(app.schedules)))
 
     stored = await app.schedules.get("often")
     assert (stored.payload, stored.is_paused) == (b'{"kind":"b"}', True)

@@ -5,16 +5,20 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from longshore import (
     ConfigError,
     IdempotencyError,
+    IdTakenError,
     Longshore,
     PayloadError,
     State,
     SubmitError,
     Task,
 )
+from longshore.core import ids
+from longshore.core.instant import micros
 from longshore.core.job import UniqueUntil, Verdict
 from longshore.runtime.clock import SECOND, ManualClock
 
@@ -53,8 +57,8 @@ async def test_a_submitted_job_has_the_tasks_options_and_the_calls_arguments(
 
     job = await handle.get()
     assert handle.is_new
-    assert (job.type, job.queue, job.payload) == ("greet", "mail", b'{"name":"Ann"}')
-    assert (job.max_attempts, job.timeout, job.tags) == (8, 30 * SECOND, ("polite",))
+    assert (job.type, job.queue, job.payload) == ("greet", "mail", {"name": "Ann"})
+    assert (job.max_attempts, job.timeout_seconds, job.tags) == (8, 30, ("polite",))
     assert await handle.status() is State.READY
 
 
@@ -65,7 +69,7 @@ async def test_using_changes_the_options_of_a_copy(app: Longshore, greet: Task[[
     plain = await (await greet.submit("Bob")).get()
 
     assert (job.queue, job.priority, job.max_attempts) == ("now", 1, 1)
-    assert (job.timeout, job.tenant, job.tags) == (None, "acme", ("a", "b"))
+    assert (job.timeout_seconds, job.tenant, job.tags) == (None, "acme", ("a", "b"))
     assert (plain.queue, plain.priority, plain.max_attempts) == ("mail", 5, 8)
 
 
@@ -78,9 +82,9 @@ async def test_a_job_can_be_due_later(
     then = await (await greet.using(run_at=moment).submit("Ann")).get()
 
     assert late.state is State.SCHEDULED
-    assert late.run_at == clock.now() + 3_600 * SECOND
-    assert later.run_at == clock.now() + SECOND // 2
-    assert then.run_at == int(datetime(2030, 1, 1, 10, tzinfo=UTC).timestamp()) * SECOND
+    assert micros(late.run_at) == clock.now() + 3_600 * SECOND
+    assert micros(later.run_at) == clock.now() + SECOND // 2
+    assert then.run_at == datetime(2030, 1, 1, 10, tzinfo=UTC)
 
 
 async def test_a_new_delay_takes_the_place_of_a_time_to_run_at(
@@ -90,7 +94,7 @@ async def test_a_new_delay_takes_the_place_of_a_time_to_run_at(
 
     job = await (await greet.using(run_at=moment).using(delay=1).submit("Ann")).get()
 
-    assert job.run_at == clock.now() + SECOND
+    assert micros(job.run_at) == clock.now() + SECOND
 
 
 @pytest.mark.parametrize(
@@ -157,6 +161,20 @@ async def test_the_same_key_and_content_stand_for_one_job(
     assert await jobs_in(app) == 1
 
 
+async def test_an_id_that_another_tenants_job_has_is_refused(
+    app: Longshore, greet: Task[[str], str]
+):
+    theirs = await greet.using(tenant="theirs").submit("Ann")
+    spec = greet.using(tenant="mine").spec("Bob")
+    spec = replace(spec, job=replace(spec.job, id=ids.parse(theirs.id)))
+
+    with pytest.raises(IdTakenError, match="choose another") as raised:
+        await app.submit_spec(spec)
+
+    assert raised.value.job_id == theirs.id
+    assert await jobs_in(app) == 1
+
+
 async def test_a_unique_task_has_one_live_job_per_arguments(app: Longshore):
     @app.task(unique=True, unique_until="started")
     async def sync_user(user_id: int) -> None: ...
@@ -184,7 +202,7 @@ async def test_many_jobs_are_stored_in_order(app: Longshore, greet: Task[[str], 
     handles = await app.submit_many(greet.spec(f"{n}") for n in range(2_500))
 
     assert await jobs_in(app) == 2_500
-    assert (await handles[-1].get()).payload == b'{"name":"2499"}'
+    assert (await handles[-1].get()).payload == {"name": "2499"}
 
 
 async def test_submitting_the_same_specs_again_stores_nothing_twice(
@@ -215,8 +233,8 @@ async def test_a_task_of_another_program_is_submitted_by_its_name(app: Longshore
     text = await app.submit("reports.build", '{"month": 4}')
 
     job = await handle.get()
-    assert (job.type, job.queue, job.payload) == ("reports.build", "reports", b'{"month":3}')
-    assert (await text.get()).payload == b'{"month": 4}'
+    assert (job.type, job.queue, job.payload) == ("reports.build", "reports", {"month": 3})
+    assert (await text.get()).payload == {"month": 4}
     for payload in (
         '{"a":1,"a":2}',
         '{"a":"\ud800"}',

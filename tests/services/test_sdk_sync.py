@@ -35,7 +35,7 @@ def add(app: Longshore) -> SyncTask[[int, int], int]:
 def test_a_plain_function_submits_and_asks(app: Longshore, add: SyncTask[[int, int], int]):
     handle = app.sync.submit(add.spec(1, 2))
 
-    assert app.sync.get(handle).payload == b'{"a":1,"b":2}'
+    assert app.sync.get(handle).payload == {"a": 1, "b": 2}
     with pytest.raises(WaitTimeoutError):
         app.sync.result(handle, timeout=0)
     assert app.sync.cancel(handle, "no need").reason == "no need"
@@ -64,8 +64,8 @@ def test_many_jobs_travel_in_one_call(app: Longshore, add: SyncTask[[int, int], 
     handles = app.sync.submit_many(add.spec(n, n) for n in range(50))
 
     assert [app.sync.get(handles[n]).payload for n in (0, 49)] == [
-        b'{"a":0,"b":0}',
-        b'{"a":49,"b":49}',
+        {"a": 0, "b": 0},
+        {"a": 49, "b": 49},
     ]
 
 
@@ -120,7 +120,7 @@ def test_a_job_can_be_submitted_inside_a_transaction(
     done = app.sync.submit(add.using(connection=connection).spec(2, 2))
     connection.commit()
 
-    assert app.sync.get(done).payload == b'{"a":2,"b":2}'
+    assert app.sync.get(done).payload == {"a": 2, "b": 2}
     with pytest.raises(Exception, match="no job has the id"):
         app.sync.get(undone)
     assert connection.execute("select * from orders").fetchall() == [(2,)]
@@ -166,7 +166,7 @@ def test_a_forked_child_has_a_thread_of_its_own(app: Longshore, add: SyncTask[[i
     child.join(30)
 
     assert child.exitcode == 0
-    assert app.sync.get(app.job(ours.recv())).payload == b'{"a":1,"b":2}'
+    assert app.sync.get(app.job(ours.recv())).payload == {"a": 1, "b": 2}
 
 
 SCRIPT = """

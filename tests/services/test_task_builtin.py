@@ -7,6 +7,7 @@ import pytest
 from receiver import Receiver, listening, replies
 
 from longshore import JobFailedError, Longshore, PayloadError, Settings, State
+from longshore.core import ids
 from longshore.tasks.settings import HttpTaskSettings, SmtpSettings, TlsMode
 
 
@@ -55,13 +56,13 @@ async def test_an_http_call_that_is_tried_again_has_the_same_idempotency_key(
         await app.work(until_idle=True)
         waiting = await job.get()
         receiver.answer = replies(200)
-        await app.engine.retry_now([waiting.id])
+        await app.engine.retry_now([ids.parse(waiting.id)])
         await app.work(until_idle=True)
         done = await job.get()
 
     keys = [request.headers["idempotency-key"] for request in receiver.requests]
     assert (waiting.state, waiting.failures) == (State.SCHEDULED, 1)
-    assert waiting.run_at - waiting.created_at >= 3_600 * 1_000_000
+    assert (waiting.run_at - waiting.created_at).total_seconds() >= 3_600
     assert done.state is State.SUCCEEDED
     assert keys == [f'"{job.id}"'] * 2
 

@@ -314,3 +314,59 @@ def test_the_password_does_not_show_in_logs():
 def test_a_missing_setting_is_named(settings: SmtpSettings, setting: str):
     with pytest.raises(ConfigError, match=setting):
         EmailTask(settings).send(["ada@example.org"], "Hello", text="Hello")
+
+
+def test_a_job_of_another_tenant_sends_only_as_the_worker_unless_the_worker_allows_more(
+    relay: Relay, task: EmailTask
+):
+    with running(a_claim(type="email.send", tenant="acme")):
+        with pytest.raises(Dead, match=r"'acme' may not send mail as ceo@bank\.example"):
+            task.send(["ada@example.org"], "Hi", text="Hi", sender="Boss <ceo@bank.example>")
+        task.send(["ada@example.org"], "Hi", text="Hi", sender="SHOP@example.org")
+        task.send(["ada@example.org"], "Hi", text="Hi")
+
+    assert [one.mail_from for one in relay.envelopes] == [
+        "SHOP@example.org",
+        "shop@example.org",
+    ]
+
+
+def test_a_job_of_the_only_tenant_may_name_any_sender(relay: Relay, task: EmailTask):
+    task.send(["ada@example.org"], "Hi", text="Hi", sender="me@laptop.example")
+
+    assert relay.envelopes[0].mail_from == "me@laptop.example"
+
+
+@pytest.mark.parametrize("tenant", ["default", "acme"])
+@pytest.mark.parametrize(
+    ("allowed", "sender", "is_allowed"),
+    [
+        ("sales@acme.example", "Sales <sales@ACME.example>", True),
+        ("Sales <sales@acme.example>", "sales@acme.example", True),
+        ("sales@acme.example", "ceo@acme.example", False),
+        ("@acme.example", "ceo@acme.example", True),
+        ("@acme.example", "ceo@sub.acme.example", False),
+        ("@acme.example", "ceo@notacme.example", False),
+        ("@müller.example", "a@xn--mller-kva.example", True),
+        ("sales@acme.example", "shop@example.org", True),
+        ("*", "anyone@bank.example", True),
+    ],
+)
+def test_a_list_of_allowed_senders_binds_every_tenant(
+    relay: Relay, tenant: str, allowed: str, sender: str, is_allowed: bool
+):
+    with listening(relay) as port, running(a_claim(type="email.send", tenant=tenant)):
+        task = a_task(port, allowed_senders=(allowed,))
+        if is_allowed:
+            task.send(["ada@example.org"], "Hi", text="Hi", sender=sender)
+        else:
+            with pytest.raises(Dead, match=r"smtp\.allowed_senders"):
+                task.send(["ada@example.org"], "Hi", text="Hi", sender=sender)
+
+    assert len(relay.envelopes) == is_allowed
+
+
+@pytest.mark.parametrize("entry", ["acme.example", "@", "*@acme.example", "a b@acme.example"])
+def test_an_allowed_sender_that_is_neither_address_nor_domain_is_refused(entry: str):
+    with pytest.raises(ConfigError, match=r"smtp\.allowed_senders"):
+        EmailTask(SmtpSettings(host="localhost", allowed_senders=(entry,)))

@@ -115,6 +115,27 @@ async def test_retry_after_is_honoured_within_bounds(
     assert raised.value.after == after
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_reason_leaves_out_the_query_of_the_url_also_where_the_answer_repeats_it(
+    receiver: Receiver, status: int
+):
+    receiver.answer = replies(status, b"no: token=t0k3n, t0k3n")
+
+    with pytest.raises((Dead, Retry)) as raised:
+        await a_task().call("GET", f"{receiver.url}/a?token=t0k3n&n=1")
+
+    assert str(raised.value.reason) == f"{receiver.url}/a answered {status}: no: token=***, ***"
+
+
+async def test_the_url_of_an_answer_has_no_query(receiver: Receiver):
+    receiver.answer = replies(302, location="?token=t0k3n")
+
+    answer = await a_task().call("GET", f"{receiver.url}/a?b=c", max_redirects=2, expect=[302])
+
+    assert answer.url == f"{receiver.url}/a"
+    assert [one.target for one in receiver.requests] == ["/a?b=c", *["/a?token=t0k3n"] * 2]
+
+
 async def test_a_receiver_that_is_down_is_tried_again():
     async with listening() as gone:
         url = gone.url

@@ -1,24 +1,25 @@
 """Webhooks: signed and delivered, tried again, never turned inward, and nobody's burden."""
 
 import asyncio
+import html
+import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
-import httpx
 import pytest
 from msgspec.structs import replace
-from receiver import Receiver, listening, replies, running
+from receiver import Answer, Receiver, listening, replies, running
 from standardwebhooks import Webhook, WebhookVerificationError
 from test_task_http_guard import INWARD, NAMES
 
 from longshore import Longshore, Settings, webhooks
-from longshore.api.application import Application
-from longshore.api.service import Service
 from longshore.core import webhook
-from longshore.core.account import NewKey, Scope
 from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.core.view import JobFilter
@@ -26,13 +27,11 @@ from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.engines.remote.engine import RemoteEngine
-from longshore.engines.remote.line import Line
-from longshore.errors import ConfigError, NotOverHttpError
+from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
-from longshore.runtime.keys import mint
 from longshore.scheduler.notify import CONSUMER, Notifier
+from longshore.tasks.guard import Guard
 from longshore.tasks.settings import WebhookSettings
 from longshore.tasks.webhook import WebhookTask
 from longshore.testing.factories import SECOND, a_claim, a_job
@@ -41,6 +40,13 @@ from longshore.testing.harness import eventually
 
 LOCAL = WebhookSettings(allowed_networks=("127.0.0.0/8",), timeout=timedelta(seconds=1))
 CLAIM = a_claim(type=webhook.TASK)
+
+
+async def nowhere(host: str, port: int) -> list[str]:
+    raise OSError(f"{host} does not exist")
+
+
+create = partial(webhooks.create, guard=Guard(LOCAL.allowed_networks, nowhere))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -85,7 +91,7 @@ async def test_a_message_arrives_signed_and_can_be_had_again(store: str, receive
     async with working(store) as app:
         engine = app.engine
         url, wanted = receiver.url + "/hook?a=b", ("job.succeeded",)
-        secret, made = await webhooks.create(
+        secret, made = await create(
             engine, tenant="default", url=url, events=wanted, types=("noop",)
         )
         job = await app.submit("noop")
@@ -120,7 +126,7 @@ async def test_a_message_goes_on_with_the_trace_of_the_job_it_tells_of(
 ):
     trace = f"00-{'a' * 32}-{'b' * 16}-01"
     async with working(store) as app:
-        secret, _ = await webhooks.create(
+        secret, _ = await create(
             app.engine,
             tenant="default",
             url=receiver.url + "/hook",
@@ -143,7 +149,7 @@ async def test_a_message_goes_on_with_the_trace_of_the_job_it_tells_of(
 
 
 async def test_a_crash_between_submit_and_advance_doubles_nothing(engine: Engine):
-    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
+    _, made = await create(engine, tenant="default", url="https://example.com/")
     await engine.submit([a_job(), a_job()])
     flaky = FlakyEngine(engine)
     dying = Notifier(flaky.as_engine, IdSource())
@@ -167,7 +173,7 @@ async def test_of_deliveries_nothing_is_told_and_nobody_leaves_no_consumer(engin
     notifier = Notifier(engine, IdSource())
     await notifier.tick()
     nobody = await engine.consumers()
-    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
+    _, made = await create(engine, tenant="default", url="https://example.com/")
     await engine.submit([a_job()])
     for _ in range(3):
         await notifier.tick()
@@ -184,7 +190,7 @@ async def test_every_endpoint_hears_once_whoever_reads_for_them():
     engine = open_engine("sqlite://:memory:", clock=clock)
     await engine.migrate()
     for _ in range(2):
-        await webhooks.create(engine, tenant="default", url="https://example.com/")
+        await create(engine, tenant="default", url="https://example.com/")
     first, second = (Notifier(engine, IdSource(clock)) for _ in range(2))
 
     async def heard(notifier: Notifier, jobs: int) -> int:
@@ -226,7 +232,7 @@ async def test_what_takes_longer_than_a_lease_is_delivered_by_one_and_once(store
     clock = ManualClock()
     engine = open_engine(store, clock=clock)
     await engine.migrate()
-    await webhooks.create(engine, tenant="default", url="https://example.com/")
+    await create(engine, tenant="default", url="https://example.com/")
     await engine.submit([a_job() for _ in range(2_000)])
     flaky = FlakyEngine(engine)
 
@@ -246,7 +252,7 @@ async def test_what_takes_longer_than_a_lease_is_delivered_by_one_and_once(store
 async def test_how_far_it_is_is_noted_every_few_thousand_events(store: str):
     engine = open_engine(store)
     await engine.migrate()
-    await webhooks.create(engine, tenant="default", url="https://example.com/", types=("rare",))
+    await create(engine, tenant="default", url="https://example.com/", types=("rare",))
     for size in (2_000, 2_000, 2_000, 12_000):
         await engine.submit([a_job() for _ in range(size)])
     notifier = Notifier(engine, IdSource())
@@ -266,7 +272,7 @@ async def test_how_far_it_is_is_noted_every_few_thousand_events(store: str):
 async def delivering(
     engine: Engine, url: str, failures: int = 0, **settings: object
 ) -> AsyncIterator[tuple[WebhookTask, Endpoint]]:
-    _, made = await webhooks.create(engine, tenant="default", url=url)
+    _, made = await create(engine, tenant="default", url=url)
     chosen = WebhookSettings(**{"allowed_networks": ("127.0.0.0/8",), **settings})  # pyright: ignore[reportArgumentType]  # as given
     with running(replace(CLAIM, failures=failures)):
         yield WebhookTask(lambda: engine, chosen), made
@@ -354,7 +360,7 @@ async def test_no_url_leads_inward(engine: Engine, receiver: Receiver):
     for template in INWARD:
         url = template.replace("PORT", str(receiver.port))
         try:
-            _, made = await webhooks.create(engine, tenant="default", url=url)
+            _, made = await create(engine, tenant="default", url=url)
             with running(CLAIM):
                 await task.deliver(made.id, "msg_1", "job.dead", "{}")
         except (ConfigError, Dead):
@@ -366,6 +372,124 @@ async def test_no_url_leads_inward(engine: Engine, receiver: Receiver):
     assert len(INWARD) >= 40
     assert passed == []
     assert receiver.connections == 0
+
+
+@pytest.mark.parametrize("template", INWARD)
+async def test_no_endpoint_is_made_of_a_url_that_leads_inward(engine: Engine, template: str):
+    async def resolve(host: str, port: int) -> list[str]:
+        return NAMES.get(host, ["127.0.0.1"])
+
+    guard, url = Guard(resolve=resolve), template.replace("PORT", "8000")
+    _, public = await webhooks.create(
+        engine, tenant="default", url="https://public.example/", guard=guard
+    )
+
+    with pytest.raises(ConfigError, match="url"):
+        await webhooks.create(engine, tenant="default", url=url, guard=guard)
+    with pytest.raises(ConfigError, match="url"):
+        await webhooks.change(engine, public.id, lambda it: replace(it, url=url), guard=guard)
+
+    assert [one.url for one in await engine.webhooks()] == ["https://public.example/"]
+
+
+async def test_an_endpoint_is_made_while_no_name_server_answers(engine: Engine):
+    release = threading.Event()
+
+    def hangs(*_: object, **__: object) -> None:
+        release.wait(60)
+        raise OSError("no answer")
+
+    with patch("socket.getaddrinfo", hangs):
+        try:
+            await webhooks.create(engine, tenant="default", url="https://slow.example/")
+        finally:
+            release.set()
+    await webhooks.create(
+        engine, tenant="default", url="https://nowhere.example/", guard=Guard(resolve=nowhere)
+    )
+
+    assert len(await engine.webhooks()) == 2
+
+
+async def test_an_endpoint_that_led_inward_before_can_still_be_changed(engine: Engine):
+    _, made = await create(engine, tenant="default", url="http://127.0.0.1:1/")
+
+    found = await webhooks.change(engine, made.id, lambda it: replace(it, disabled="by hand"))
+
+    assert found.disabled == "by hand"
+
+
+TOKEN = "t0p/s3cr3t value"
+HOOK = "/hook?token=t0p%2Fs3cr3t+value&n=1"
+
+
+def echoing(status: int, **headers: str) -> Answer:
+    """Answers with all that it was asked, as many a receiver does."""
+    return replies(status, f"<a href='{html.escape(HOOK)}'>{TOKEN}</a>".encode(), **headers)
+
+
+async def never(writer: asyncio.StreamWriter) -> None:
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [
+        (echoing(200), State.SUCCEEDED),
+        (echoing(500), State.SCHEDULED),
+        (echoing(302, location=HOOK), State.SCHEDULED),
+        (echoing(410), State.DEAD),
+        (never, State.SCHEDULED),
+        (None, State.SCHEDULED),
+    ],
+    ids=["taken", "refused", "redirected", "gone", "silent", "away"],
+)
+async def test_neither_the_query_of_an_endpoint_nor_its_secret_is_told_to_anyone(
+    tmp_path: Path,
+    receiver: Receiver,
+    caplog: pytest.LogCaptureFixture,
+    trouble: Answer | None,
+    state: State,
+):
+    async with listening() as gone:
+        url = gone.url if trouble is None else receiver.url
+    receiver.answer = trouble or receiver.answer
+    caplog.set_level(logging.DEBUG)
+    app = Longshore(f"sqlite:///{tmp_path}/jobs.db", settings=Settings(webhooks=LOCAL))
+    async with app:
+        engine = app.engine
+        await engine.migrate()
+        secret, made = await create(engine, tenant="default", url=url + HOOK)
+        job_id = await webhooks.test(engine, made, IdSource())
+        task = asyncio.create_task(app.work(queues=[webhook.QUEUE]))
+
+        async def ended() -> bool:
+            found = await engine.get(job_id)
+            return found.state is state
+
+        await eventually(ended, within=20)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        told = {
+            "job": await engine.get(job_id),
+            "attempts": await engine.attempts(job_id),
+            "events": await engine.events(after=0, limit=1_000),
+            "audit": await engine.latest_entries(before=10**9, limit=100),
+            "metrics": app.metrics.text([]),
+            "why": (await engine.get_webhook(made.id)).disabled,
+            # Longshore's own processes silence httpcore, whose debug lines hold all headers.
+            "logs": [
+                (record.getMessage(), vars(record))
+                for record in caplog.records
+                if not record.name.startswith("httpcore")
+            ],
+        }
+
+    assert told["attempts"]
+    key = secret.removeprefix("whsec_")
+    for place, seen in told.items():
+        for hidden in (TOKEN, "s3cr3t", key):
+            assert hidden not in repr(seen), place
 
 
 async def drip(writer: asyncio.StreamWriter) -> None:
@@ -395,9 +519,7 @@ async def test_hostile_receivers_hold_nobody_up(tmp_path: Path, receiver: Receiv
         slow.answer, endless.answer = drip, flood
         circle.answer = replies(302, location=circle.url)
         for one in (slow, endless, circle, receiver):
-            await webhooks.create(
-                app.engine, tenant="default", url=one.url, events=("job.submitted",)
-            )
+            await create(app.engine, tenant="default", url=one.url, events=("job.submitted",))
         for _ in range(12):
             await app.submit("noop")
         await eventually(lambda: len(receiver.requests) == 12, within=25)
@@ -469,7 +591,7 @@ async def test_all_workers_together_have_so_many_slots_of_an_endpoint(
     timed: tuple[Engine, ManualClock], receiver: Receiver
 ):
     engine, _ = timed
-    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    _, made = await create(engine, tenant="default", url=receiver.url)
     first, second = workers(engine, made, most=2)
     receiver.answer = drip
 
@@ -487,7 +609,7 @@ async def test_an_endpoint_that_keeps_failing_rests_and_then_one_delivery_goes_f
     timed: tuple[Engine, ManualClock], receiver: Receiver
 ):
     engine, clock = timed
-    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    _, made = await create(engine, tenant="default", url=receiver.url)
     first, second = workers(engine, made, most=4)
     receiver.answer = replies(500)
 
@@ -506,7 +628,7 @@ async def test_an_endpoint_that_keeps_failing_rests_and_then_one_delivery_goes_f
 async def test_a_store_that_is_away_when_a_message_arrived_does_not_send_it_again(
     engine: Engine, receiver: Receiver
 ):
-    _, made = await webhooks.create(engine, tenant="default", url=receiver.url)
+    _, made = await create(engine, tenant="default", url=receiver.url)
     flaky = FlakyEngine(engine)
     flaky.lose_answers(1, of=["leave_webhook"])
     first, _ = workers(flaky.as_engine, made)
@@ -514,16 +636,3 @@ async def test_a_store_that_is_away_when_a_message_arrived_does_not_send_it_agai
     end = await first()
 
     assert end == "delivered"
-
-
-async def test_no_key_reads_the_secret_of_a_webhook_or_delivers_over_http(engine: Engine):
-    _, made = await webhooks.create(engine, tenant="default", url="https://example.com/")
-    key = mint()
-    await engine.add_key(NewKey(id=key.id, digest=key.digest, tenant=None, scopes=tuple(Scope)))
-    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
-    remote = RemoteEngine(Line("http://localhost", key=key.text, transport=transport))
-
-    with pytest.raises(NotOverHttpError, match="/v1/webhooks"):
-        await remote.get_webhook(made.id)
-    with pytest.raises(NotOverHttpError, match="delivering webhooks"):
-        await remote.enter_webhook(made.id, "w", most=1, lease=10**6)

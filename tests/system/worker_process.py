@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.engines import open_engine
+from longshore.engines import open_store
 from longshore.running import current_job
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
@@ -82,7 +82,7 @@ def handlers() -> Registry:
 
 
 async def main() -> str:
-    engine = open_engine(URL)
+    engine = open_store(URL)
     worker = Worker(
         engine,
         handlers(),

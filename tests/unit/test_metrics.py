@@ -7,8 +7,11 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from longshore.core.flow import QueueFlow
+from longshore.core.view import QueueCounts, SessionView
 from longshore.observe.exposition import Reading
 from longshore.observe.metrics import Metrics
+from longshore.observe.overview import View, gauges
 
 # Ten neighbours that count and are killed; each leaves a gauge that dies with it.
 KILLED = """
@@ -67,6 +70,70 @@ def test_queues_and_types_past_the_limit_share_one_series():
     labels = {"queue": "other", "type": "other", "outcome": "succeeded"}
     assert value(page, "job_run_seconds_count", **labels) == 100
     assert len([one for one in samples(page) if one[0].endswith("submitted_total")]) == 201
+
+
+def test_names_that_are_preferred_have_series_however_many_others_were_invented():
+    metrics = Metrics()
+    for number in range(20_000):
+        metrics.jobs_submitted.add(1, f"invented-{number}", "t")
+    metrics.jobs_submitted.add(1, "mail", "send")
+
+    metrics.labels.prefer(["mail", "reports"], ["send", "print"])
+    metrics.jobs_submitted.add(2, "mail", "send")
+    metrics.jobs_submitted.add(3, "reports", "print")
+    metrics.jobs_claimed.add(4, "mail")
+    for number in range(500):
+        metrics.jobs_submitted.add(1, "mail", f"invented-{number}")
+    page = metrics.text()
+
+    assert value(page, "jobs_submitted_total", queue="mail", type="send") == 2
+    assert value(page, "jobs_submitted_total", queue="reports", type="print") == 3
+    assert value(page, "jobs_submitted_total", queue="mail", type="other") == 500
+    assert value(page, "jobs_submitted_total", queue="other", type="other") == 19_801
+    assert value(page, "jobs_claimed_total", queue="mail") == 4
+
+
+def test_series_are_bounded_whatever_is_preferred():
+    metrics = Metrics()
+    names = [f"n{number}" for number in range(1_000)]
+    metrics.labels.prefer(names, names)
+
+    for queue in names:
+        for type_ in names[:50]:
+            metrics.jobs_submitted.add(1, queue, type_)
+    page = metrics.text()
+
+    series = [one for one in samples(page) if one[0].endswith("submitted_total")]
+    assert len(series) <= 200 + 100 + 100 + 1
+    assert sum(samples(page)[one] for one in series) == 50_000
+
+
+def test_depths_are_told_of_queues_that_are_configured_served_or_busy_before_others():
+    invented = [QueueCounts(queue=f"a{number:05}", ready=5) for number in range(20_000)]
+    ours = [
+        QueueCounts(queue="limited", ready=1),
+        QueueCounts(queue="paused", is_paused=True),
+        QueueCounts(queue="served", ready=1),
+        QueueCounts(queue="busy", running=6),
+    ]
+    session = SessionView(
+        token=1,
+        worker="w",
+        queues=("served", "empty"),
+        types=("t",),
+        opened_at=0,
+        renewed_at=0,
+        expires_at=1,
+        holding=0,
+    )
+    view = View(0, 0, invented + ours, (), [session], settings=[QueueFlow("limited")])
+
+    depth = next(one for one in gauges(view) if one.name == "queue_depth")
+    told = {labels[0]: value for labels, value in depth.values if labels[1] == "ready"}
+
+    assert len(told) == 201
+    assert {"limited", "paused", "served", "busy"} <= set(told)
+    assert told["other"] == 5 * (20_000 - 196)
 
 
 def test_a_histogram_counts_one_by_one_what_it_counts_at_once():

@@ -113,6 +113,16 @@ def test_a_worker_that_died_names_to_each_of_its_jobs_the_others():
     assert (ends[4].verb, ends[4].failure) == (Verb.RELEASE, None)
 
 
+def test_a_worker_that_died_names_to_no_job_those_of_another_tenant():
+    held = [a_held_job(handle=n, tenant=name) for n, name in enumerate(("a", "b", "a"), 1)]
+
+    ends = buried(held, running={1, 2, 3})
+
+    names = {one.handle: ids.text(one.id) for one in held}
+    assert death_of(ends[1].failure) == Death(beside=2, victims=(names[3],))
+    assert death_of(ends[2].failure) == Death(beside=2)
+
+
 def test_a_job_in_a_child_process_is_not_blamed_for_its_worker():
     (end,) = buried([a_held_job(handle=1)], running={1}, in_child=True).values()
 

@@ -5,7 +5,14 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from longshore.core.schedule import Schedule, declared, next_due, preview, validate
+from longshore.core.schedule import (
+    Schedule,
+    declared,
+    firing_rate,
+    next_due,
+    preview,
+    validate,
+)
 from longshore.errors import ConfigError
 
 SECOND = 1_000_000
@@ -31,6 +38,14 @@ def test_a_preview_lists_the_coming_due_times():
 
 def test_a_preview_is_bounded_whatever_is_asked_for():
     assert len(preview(TENTHS, NOON, 10**9)) == 1_000
+
+
+def test_how_often_a_rare_schedule_fires_is_judged_by_a_year():
+    rare = replace(HOURLY, cron="0 0 29 2 *")
+    four_years = 1_461 * DAY
+
+    assert firing_rate(rare, NOON) == SECOND / four_years
+    assert firing_rate(HOURLY, NOON) == SECOND / HOUR
 
 
 @pytest.mark.parametrize(

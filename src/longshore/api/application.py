@@ -14,6 +14,7 @@ from longshore.api import decoding, openapi
 from longshore.api.body_budget import BodyBudget, Reservation
 from longshore.api.cors import Cors
 from longshore.api.decoding import Decoder
+from longshore.api.encoding import encode
 from longshore.api.limiting import Quotas
 from longshore.api.patience import Patience
 from longshore.api.pouring import Stream, pour
@@ -24,9 +25,9 @@ from longshore.api.security import Admission, Request
 from longshore.api.service import Service
 from longshore.api.settings import RESERVED
 from longshore.api.table import ROUTES
-from longshore.api.views import encode
 from longshore.errors import LongshoreError
 from longshore.runtime.acting import ACTOR
+from longshore.runtime.beat import FAULTS_OF_STORE
 
 __all__ = ["Application", "Line"]
 
@@ -169,9 +170,19 @@ class Application:
         for stream, (request, line) in list(self._streams.items()):
             if stream.is_revoked:
                 line.abort()
-            elif not await self.admission.still_admits(request):
+            elif not await self._still_admits(request):
                 stream.revoke()
         return _LOOK_S
+
+    async def _still_admits(self, request: Request) -> bool:
+        try:
+            return await self.admission.still_admits(request)
+        except FAULTS_OF_STORE:
+            raise
+        except Exception:
+            # Such as a tenant whose record cannot be decoded: other streams are looked at too.
+            log.exception("stream ended, since its key cannot be checked")
+            return False
 
     async def _answered(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
@@ -315,7 +326,8 @@ def _parameters(match: Match) -> Any:
 
 
 def _query(route: Route[Any, Any, Any], text: bytes) -> Any:
-    return decoding.query(text, route.query) if text else route.query()
+    kind = route.query
+    return kind() if kind is Nothing and not text else decoding.query(text, kind)
 
 
 def _check_media(headers: Mapping[bytes, bytes]) -> None:

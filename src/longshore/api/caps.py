@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from longshore.api.problems import invalid
+from longshore.api.slices import in_slices
 from longshore.core import schedule as schedules
 from longshore.core.account import Tenant
 from longshore.core.job import NewJob
@@ -21,6 +22,8 @@ from longshore.errors import CapReachedError
 __all__ = ["QueueNames", "check_job", "check_key", "check_schedule", "check_webhook"]
 
 _MOST_TENANTS = 10_000
+_SCHEDULES_MIB = 16
+"""Of payloads of a tenant's schedules, all together: they are read whole to be listed."""
 _AGE = 1.0
 """Seconds that the names of a tenant's queues are good for, to refuse another."""
 _REST = 10
@@ -49,12 +52,22 @@ async def check_schedule(engine: Engine, account: Tenant | None, wanted: Schedul
     others = [one for one in known if one.name != wanted.name]
     if len(others) == len(known) and len(others) >= account.max_schedules:
         raise CapReachedError("max_schedules", account.max_schedules, "schedules")
+    taken = sum(len(one.payload) for one in others)
+    before = max((len(one.payload) for one in known if one.name == wanted.name), default=0)
+    is_larger = len(wanted.payload) > before
+    if is_larger and taken + len(wanted.payload) > _SCHEDULES_MIB << 20:
+        words = f"would have more than {_SCHEDULES_MIB} MiB with those of the other schedules"
+        raise invalid("/payload", words)
     most = account.most_fired
     if most is None or wanted.is_paused:
         return
     now = await engine.now()
     live = [wanted, *(one for one in others if not one.is_paused)]
-    if sum(schedules.firing_rate(one, now) for one in live) > most:
+    # A thousand cron expressions take seconds, and others are served meanwhile.
+    rate = 0.0
+    async for one in in_slices(live):
+        rate += schedules.firing_rate(one, now)
+    if rate > most:
         raise CapReachedError("max_schedule_rate", most, "jobs a second from its schedules")
 
 
@@ -82,7 +95,7 @@ class _Known:
 
 
 class QueueNames:
-    """The queues in which tenants have jobs, as far as this process knows."""
+    """The queues in which tenants have jobs or schedules, as far as this process knows."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = monotonic) -> None:
         self._engine = engine
@@ -115,8 +128,11 @@ class QueueNames:
     async def _ask(self, tenant: str) -> _Known:
         began = self._clock()
         counts = await self._engine.counts(tenant=tenant)
+        names = {one.queue for one in counts if one.has_jobs}
+        # Those of schedules will have jobs.
+        names |= {one.queue for one in await self._engine.schedules(tenant=tenant)}
         now = self._clock()
-        known = _Known({one.queue for one in counts}, now + max(_AGE, _REST * (now - began)))
+        known = _Known(names, now + max(_AGE, _REST * (now - began)))
         self._known[tenant] = known
         if len(self._known) > _MOST_TENANTS:
             self._known.popitem(last=False)

@@ -7,7 +7,7 @@ from longshore.api.routing import Answer
 
 __all__ = ["Cors"]
 
-_METHODS = b"GET, HEAD, POST, PATCH, DELETE"
+_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 _ASKED = b"authorization, content-type, idempotency-key, longshore-tenant, traceparent"
 _TOLD = (
     b"location, retry-after, ratelimit, ratelimit-policy, idempotency-replayed, x-request-id"

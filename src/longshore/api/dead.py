@@ -3,23 +3,23 @@
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from longshore import bulk
-from longshore.api import jobs, orders, views
-from longshore.api.fields import Limit, Name, Tag
+from longshore.api import jobs, orders
+from longshore.api.encoding import encode
 from longshore.api.jobs import JobPath
 from longshore.api.orders import Asked, Outcome
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import JobList, JobView, WholeJob, encode
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engine import JobFilter
 from longshore.errors import IllegalTransitionError
+from longshore.operations.fields import Limit, Name, Tag
+from longshore.operations.job_documents import JobDocument, JobList, job_document
 
-__all__ = ["ROUTES", "DeadQuery", "ReplayBody", "ReplayResult"]
+__all__ = ["ROUTES", "DeadQuery", "ReplayJobsBody", "ReplayResult"]
 
 
 class DeadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,17 +40,30 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tag: Tag | None = None
 
 
-class ReplayBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplayJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which dead jobs to replay, and how."""
 
-    filter: DeadFilter
-    """An empty one means all of them."""
+    filter: DeadFilter | UnsetType = UNSET
+    """An empty one means all of them. By their ids cancelled jobs are replayed too."""
 
 
 class ReplayResult(Outcome, frozen=True, kw_only=True):
     """How far a replay got."""
 
     replayed: int
+
+
+class PurgeJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead jobs to delete, and how."""
+
+    filter: DeadFilter | UnsetType = UNSET
+    """An empty one means all of them."""
+
+
+class PurgeResult(Outcome, frozen=True, kw_only=True):
+    """How far it got."""
+
+    purged: int
 
 
 async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
@@ -78,7 +91,7 @@ async def replay(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """Make a dead job ready again, as if it had never failed."""
     job = await _dead(call, "replay")
     (replayed,) = await call.service.engine.replay([job.id], tenant=call.caller.tenant)
-    return Answer(200, encode(views.job_view(replayed)))
+    return Answer(200, encode(job_document(replayed)))
 
 
 async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
@@ -88,23 +101,24 @@ async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     return Answer(204)
 
 
-async def replay_many(call: Call[Nothing, Nothing, ReplayBody]) -> Answer:
+async def replay_many(call: Call[Nothing, Nothing, ReplayJobsBody]) -> Answer:
     """Replay the dead jobs that match, or with `dry_run` only count them.
 
     With a `rate` they come back slowly: the answer is sent after at most 20 seconds, sooner
     when the service is about to stop, and tells by `is_complete` whether to ask again.
     """
-    body = call.body
-    which = JobFilter(
-        tenant=call.caller.tenant,
-        queue=body.filter.queue,
-        type=body.filter.type,
-        tag=body.filter.tag,
-        state=State.DEAD,
-    )
-    order = bulk.replaying(call.service.engine, tenant=call.caller.tenant)
-    tally = await orders.carry_out(call.service, [which], body, order)
-    return Answer(200, encode(ReplayResult(replayed=tally.done, **orders.outcome(tally, body))))
+    done, told = await orders.carry_out(call, "replay", call.body, call.body.filter)
+    return Answer(200, encode(ReplayResult(replayed=done, **told)))
+
+
+async def purge_many(call: Call[Nothing, Nothing, PurgeJobsBody]) -> Answer:
+    """Delete the dead jobs that match, or with `dry_run` only count them.
+
+    A `job.purged` event keeps what each was. The answer is sent after at most 20 seconds, and
+    tells by `is_complete` whether to ask again.
+    """
+    done, told = await orders.carry_out(call, "purge", call.body, call.body.filter)
+    return Answer(200, encode(PurgeResult(purged=done, **told)))
 
 
 async def _dead(call: Call[JobPath, Any, Any], verb: str) -> Job:
@@ -120,7 +134,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         method="GET",
         path="/v1/dead",
         aliases=("/dlq",),
-        name="listDead",
+        name="listDeadJobs",
         handler=find,
         scope=Scope.READ,
         query=DeadQuery,
@@ -131,39 +145,51 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         method="POST",
         path="/v1/dead:replay",
         aliases=("/dlq/retry",),
-        name="replayDead",
+        name="replayDeadJobs",
         handler=replay_many,
         scope=Scope.OPERATE,
-        body=ReplayBody,
+        body=ReplayJobsBody,
         answers={200: ReplayResult},
+        problems=("job_not_found", "illegal_transition"),
+    ),
+    Route(
+        method="POST",
+        path="/v1/dead:purge",
+        aliases=("/dlq/purge",),
+        name="purgeDeadJobs",
+        handler=purge_many,
+        scope=Scope.OPERATE,
+        body=PurgeJobsBody,
+        answers={200: PurgeResult},
+        problems=("job_not_found", "illegal_transition"),
     ),
     Route(
         method="GET",
         path="/v1/dead/{id}",
         aliases=("/dlq/{id}",),
-        name="getDead",
+        name="getDeadJob",
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        answers={200: WholeJob},
+        answers={200: JobDocument},
         problems=("job_not_found", "illegal_transition"),
     ),
     Route(
         method="POST",
         path="/v1/dead/{id}:replay",
         aliases=("/dlq/{id}/requeue",),
-        name="replayOne",
+        name="replayDeadJob",
         handler=replay,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        answers={200: JobView},
+        answers={200: JobDocument},
         problems=("job_not_found", "illegal_transition"),
     ),
     Route(
         method="DELETE",
         path="/v1/dead/{id}",
         aliases=("/dlq/{id}",),
-        name="purgeDead",
+        name="purgeDeadJob",
         handler=purge,
         scope=Scope.OPERATE,
         parameters=JobPath,

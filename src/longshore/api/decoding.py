@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, get_args
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -103,8 +103,8 @@ def read_parameters(found: Mapping[str, str], kind: type[T]) -> T:
         if not value.isprintable():
             raise invalid(name if _PLAIN.fullmatch(name) else "", "is not printable")
         # A text that msgspec would take for the absence of one: a filter would mean anything.
-        if value.lower() == "null":
-            raise invalid(name if _PLAIN.fullmatch(name) else "", "cannot be null")
+        if value.lower() == "null" and name in _optional(kind):
+            raise invalid(name, "cannot be null")
         # It would take a number for a time too, in seconds since 1970.
         if name in _times(kind) and not _DATE.match(value):
             raise invalid(name, "is not a time such as 2030-01-31T12:00:00Z")
@@ -121,6 +121,13 @@ def _times(kind: type[Any]) -> frozenset[str]:
     """The parameters that are times."""
     fields = msgspec.structs.fields(cast("type[msgspec.Struct]", kind))
     return frozenset(one.name for one in fields if "datetime" in str(one.type))
+
+
+@cache
+def _optional(kind: type[Any]) -> frozenset[str]:
+    """The parameters that may be None. In the others the text `null` is a name."""
+    fields = msgspec.structs.fields(cast("type[msgspec.Struct]", kind))
+    return frozenset(one.name for one in fields if type(None) in get_args(one.type))
 
 
 def _flaw(message: str) -> Flaw:

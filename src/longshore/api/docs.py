@@ -23,14 +23,14 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
     Route(
         method="GET",
         path="/openapi.json",
-        name="getDocument",
+        name="getOpenApiDocument",
         handler=openapi,
         answers={200: dict[str, Any]},
     ),
     Route(
         method="GET",
         path="/docs",
-        name="getPage",
+        name="getDocsPage",
         handler=show,
         answers={200: str},
         media="text/html",

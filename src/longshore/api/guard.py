@@ -16,9 +16,9 @@ from typing import Any, ClassVar, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from longshore.api import health
+from longshore.api.encoding import encode
 from longshore.api.problems import problem
 from longshore.api.settings import RESERVED, ApiSettings
-from longshore.api.views import encode
 
 __all__ = ["GuardedProtocol", "Lookout", "protocol"]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from longshore.api.fields import Timestamp, instant
+from longshore.api.encoding import encode
 from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import encode
 from longshore.errors import EngineError
+from longshore.operations.fields import Timestamp, instant
 from longshore.runtime.deadline import Deadline
 
 __all__ = ["PATHS", "ROUTES", "Health", "Readiness"]

@@ -1,36 +1,51 @@
 """The routes of jobs."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from longshore import explaining, paging
-from longshore.api import caps, submitting, views
+from longshore import paging
+from longshore.api import caps, submitting
 from longshore.api.decoding import Decoder, refuse_second
-from longshore.api.fields import JobIdText, Limit, Name, Tag, Text, moment
+from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
 from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.slices import in_slices
 from longshore.api.submitting import JobBody
-from longshore.api.views import AttemptList, JobList, JobView, SubmittedJob, WholeJob, encode
-from longshore.core import explain as why
 from longshore.core import ids, poison
 from longshore.core.account import Scope
 from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
 from longshore.engine import JobFilter
-from longshore.errors import CapReachedError, ConfigError, EngineBusyError, InFlightError
+from longshore.errors import (
+    CapReachedError,
+    ConfigError,
+    EngineBusyError,
+    InFlightError,
+    JobNotFoundError,
+)
+from longshore.operations import job_documents as documents
+from longshore.operations.fields import JobIdText, Limit, Name, Tag, Text
+from longshore.operations.job_documents import (
+    AttemptList,
+    BatchItem,
+    BatchResult,
+    JobDocument,
+    JobList,
+    SubmittedJob,
+)
+from longshore.operations.jobs import Explanation, explanation
 
-__all__ = ["ROUTES", "BatchBody", "BatchResult", "CancelBody", "JobPath", "JobQuery"]
+__all__ = ["ROUTES", "BatchBody", "CancelJobBody", "JobPath", "JobQuery"]
 
 _item = Decoder(JobBody)
 _REFUSED = {
     Verdict.CONFLICT: "idempotency",
+    Verdict.TAKEN: "id_taken",
     Verdict.FULL: "queue_full",
     Verdict.HELD: "idempotency_in_flight",
 }
@@ -65,55 +80,24 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What the last page ended with."""
 
 
-class CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CancelJobBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why a job is cancelled."""
 
     reason: Text = "cancelled over HTTP"
 
 
-class ReasonView(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that keeps a job from running, or says why it need not."""
+class BatchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the jobs of a batch depend on each other."""
 
-    code: str
-    """For programs."""
-    text: str
-    """For people."""
-    until: datetime | None
-    """When it passes by itself, as far as that can be said."""
-
-
-class Explanation(msgspec.Struct, frozen=True):
-    """Why a job does not run."""
-
-    id: str
-    state: State
-    reasons: list[ReasonView]
-    """At least one."""
+    independent: bool = True
+    """False: all or none. One that cannot be accepted refuses the whole request."""
 
 
 class BatchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Jobs to submit together."""
 
     jobs: Annotated[list[msgspec.Raw], Meta(min_length=1)]
-
-
-class BatchItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one job of a batch: what its own request would have been answered."""
-
-    status: int
-    """201: it is new. 200: a job stands for it already. Else what `problem` says."""
-    id: str | None = None
-    problem: Problem | None = None
-    retry_after_seconds: int | None = None
-    """Of what may work later: when, as the header Retry-After would say."""
-
-
-class BatchResult(msgspec.Struct, frozen=True):
-    """What became of each job, in the order of the batch."""
-
-    accepted: int
-    """How many are new."""
-    results: list[BatchItem]
+    """Each is what the body of `POST /v1/jobs` is."""
 
 
 async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
@@ -142,15 +126,16 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
         raise _busy(job, error) from None
     if answer.verdict is Verdict.ACCEPTED:
         location = b"/v1/jobs/" + ids.text(job.id).encode("ascii")
-        return Answer(201, encode(views.submitted(job, answer)), ((b"location", location),))
+        return Answer(201, encode(documents.submitted(job, answer)), ((b"location", location),))
     return await _stands(call, job, answer)
 
 
-async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
+async def submit_batch(call: Call[Nothing, BatchQuery, BatchBody]) -> Answer:
     """Submit many jobs in one commit. Each has its own result; good ones go in beside bad ones.
 
     A job may carry an `idempotency_key`, which does what the header does for one job. A
     queue that is full (429), or a key that is under way (409), refuses its own jobs only.
+    With `independent=false` it refuses the whole request, as does a job that is wrong.
     """
     most = call.service.settings.max_batch_jobs
     if len(call.body.jobs) > most:
@@ -158,11 +143,14 @@ async def submit_batch(call: Call[Nothing, Nothing, BatchBody]) -> Answer:
     refuse_second(call.raw, _outline.decode(call.raw).jobs)
     each = [_read(call, raw) async for raw in in_slices(call.body.jobs)]
     read = await _within_queues(call, each)
+    if not call.query.independent:
+        _refuse_wrong(read)
     jobs = [one for one in read if isinstance(one, NewJob)]
     answers: list[Submitted] = []
     if jobs:
         patience = _patience(call.service, jobs)
-        answers = await call.service.submit(jobs, apart=True, patience=patience)
+        apart = call.query.independent
+        answers = await call.service.submit(jobs, apart=apart, patience=patience)
     ahead = iter(answers)
     results = [_item_of(one, ahead) async for one in in_slices(read)]
     accepted = sum(one.status == 201 for one in results)
@@ -200,26 +188,22 @@ async def attempts(call: Call[JobPath, PageQuery, Nothing]) -> Answer:
         lambda one: (one.delivery,),
         of=("attempts", ids.text(job_id)),
     )
-    return Answer(200, encode(views.attempt_list(found, cursor)))
+    return Answer(200, encode(documents.attempt_list(found, cursor)))
 
 
 async def explain(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """Why a job does not run: what somebody has to change first, then what passes by itself."""
     job_id = ids.parse(call.path.id)
-    facts = await explaining.gather(call.service.engine, job_id, tenant=call.caller.tenant)
-    reasons = [
-        ReasonView(code=one.code, text=one.text, until=moment(one.until))
-        for one in why.explain(facts)
-    ]
-    return Answer(200, encode(Explanation(ids.text(facts.job.id), facts.job.state, reasons)))
+    told = await explanation(call.service.engine, job_id, tenant=call.caller.tenant)
+    return Answer(200, encode(told))
 
 
-async def cancel(call: Call[JobPath, Nothing, CancelBody]) -> Answer:
+async def cancel(call: Call[JobPath, Nothing, CancelJobBody]) -> Answer:
     """Cancel a job: at once while it waits; if it runs, its worker is asked to stop it."""
     (job,) = await call.service.engine.cancel(
         [ids.parse(call.path.id)], reason=call.body.reason, tenant=call.caller.tenant
     )
-    return Answer(200, encode(views.job_view(job)))
+    return Answer(200, encode(documents.job_document(job)))
 
 
 async def retry(call: Call[JobPath, Nothing, Nothing]) -> Answer:
@@ -229,13 +213,13 @@ async def retry(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     is_over = (await engine.get(job_id, tenant=tenant)).state in TERMINAL
     order = engine.replay if is_over else engine.retry_now
     (job,) = await order([job_id], tenant=tenant)
-    return Answer(200, encode(views.job_view(job)))
+    return Answer(200, encode(documents.job_document(job)))
 
 
 async def tell(service: Service, job: Job) -> Answer:
     """All that is known of one job."""
     history = await service.engine.attempts(job.id, tenant=job.tenant) if job.crashes else ()
-    return Answer(200, encode(views.whole_job(job, poison.victims(history))))
+    return Answer(200, encode(documents.job_document(job, poison.victims(history))))
 
 
 async def list_jobs(
@@ -246,7 +230,7 @@ async def list_jobs(
         found = await paging.find(service.engine, which, limit=limit, cursor=cursor)
     except ConfigError:
         raise ProblemError(problem("cursor")) from None
-    return Answer(200, encode(views.job_list(found)))
+    return Answer(200, encode(documents.job_list(found)))
 
 
 def refuse_keyless(caller: Caller, key: str | None) -> None:
@@ -256,7 +240,7 @@ def refuse_keyless(caller: Caller, key: str | None) -> None:
         raise ProblemError(problem("key_required"))
 
 
-def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob | Problem:
+def _read(call: Call[Nothing, BatchQuery, BatchBody], raw: msgspec.Raw) -> NewJob | Problem:
     most = call.service.settings.max_nodes
     try:
         body = _item.read(bytes(raw), most_nodes=most)
@@ -269,6 +253,17 @@ def _read(call: Call[Nothing, Nothing, BatchBody], raw: msgspec.Raw) -> NewJob |
     except CapReachedError as error:
         return of_error(error).problem
     return job
+
+
+def _refuse_wrong(read: Sequence[NewJob | Problem]) -> None:
+    """Raise the first problem, with the place of its job, where all or none are wanted."""
+    for place, one in enumerate(read):
+        if isinstance(one, Problem):
+            flaws = tuple(
+                msgspec.structs.replace(flaw, pointer=f"/jobs/{place}{flaw.pointer}")
+                for flaw in one.errors
+            )
+            raise ProblemError(msgspec.structs.replace(one, errors=flaws))
 
 
 async def _within_queues(
@@ -296,28 +291,53 @@ def _item_of(read: NewJob | Problem, answers: Iterator[Submitted]) -> BatchItem:
     if isinstance(read, Problem):
         return BatchItem(status=read.status, problem=read)
     answer = next(answers)
-    if answer.verdict in _REFUSED:
-        is_waiting = answer.verdict is Verdict.HELD and read.idempotency_key is None
-        found = problem("engine_busy" if is_waiting else _REFUSED[answer.verdict])
-        later = None if answer.verdict is Verdict.CONFLICT else _LATER_S
-        return BatchItem(status=found.status, problem=found, retry_after_seconds=later)
-    is_new = answer.verdict is Verdict.ACCEPTED
-    return BatchItem(status=201 if is_new else 200, id=ids.text(answer.id))
+    verdict = answer.verdict
+    if verdict in _REFUSED:
+        is_waiting = verdict is Verdict.HELD and read.idempotency_key is None
+        found = problem("engine_busy" if is_waiting else _REFUSED[verdict])
+        is_final = verdict in (Verdict.CONFLICT, Verdict.TAKEN)
+        return BatchItem(
+            status=found.status,
+            id=ids.text(answer.id) if is_final else None,
+            verdict=verdict,
+            problem=found,
+            retry_after_seconds=None if is_final else _LATER_S,
+        )
+    status = 201 if verdict is Verdict.ACCEPTED else 200
+    return BatchItem(status=status, id=ids.text(answer.id), verdict=verdict)
 
 
 async def _stands(
     call: Call[Nothing, Nothing, JobBody], job: NewJob, answer: Submitted
 ) -> Answer:
     """What is said of a job that was not stored, because another stands for it."""
-    if answer.verdict is Verdict.CONFLICT:
-        raise ProblemError(problem("idempotency"))
+    if answer.verdict in (Verdict.CONFLICT, Verdict.TAKEN):
+        raise ProblemError(problem(_REFUSED[answer.verdict]))
     location = (b"location", b"/v1/jobs/" + ids.text(answer.id).encode("ascii"))
     if answer.verdict is Verdict.REPEATED:
         replayed = (b"idempotency-replayed", b"true")
-        return Answer(200, encode(views.submitted(job, answer)), (location, replayed))
+        first = await _first_of_id(call, job, answer)
+        return Answer(
+            200, encode(first or documents.submitted(job, answer)), (location, replayed)
+        )
     holder = await call.service.engine.get(answer.id, tenant=job.tenant)
     duplicate = (b"longshore-duplicate", b"unique")
-    return Answer(200, encode(views.standing(holder)), (location, duplicate))
+    return Answer(200, encode(documents.standing(holder)), (location, duplicate))
+
+
+async def _first_of_id(
+    call: Call[Nothing, Nothing, JobBody], job: NewJob, answer: Submitted
+) -> SubmittedJob | None:
+    """The job that has this id; None where a key vouches that it is the same as this one.
+
+    Of an id sent again the content is not compared, so what was stored is told.
+    """
+    if job.idempotency_key is not None:
+        return None
+    try:
+        return documents.standing(await call.service.engine.get(answer.id, tenant=job.tenant))
+    except JobNotFoundError:
+        return None  # it was pruned meanwhile
 
 
 def _busy(job: NewJob, error: EngineBusyError) -> ProblemError:
@@ -343,6 +363,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
             "key_malformed",
             "idempotency",
             "idempotency_in_flight",
+            "id_taken",
         ),
         headers={
             "Idempotency-Key": Header(
@@ -358,6 +379,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="submitJobs",
         handler=submit_batch,
         scope=Scope.SUBMIT,
+        query=BatchQuery,
         body=BatchBody,
         answers={200: BatchResult},
         headers={"traceparent": Header("W3C trace context; stored with each job.")},
@@ -382,7 +404,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=get,
         scope=Scope.READ,
         parameters=JobPath,
-        answers={200: WholeJob},
+        answers={200: JobDocument},
         problems=("job_not_found",),
     ),
     Route(
@@ -413,9 +435,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=cancel,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        body=CancelBody,
+        body=CancelJobBody,
         is_body_required=False,
-        answers={200: JobView},
+        answers={200: JobDocument},
         problems=("job_not_found", "illegal_transition"),
     ),
     Route(
@@ -425,7 +447,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         handler=retry,
         scope=Scope.OPERATE,
         parameters=JobPath,
-        answers={200: JobView},
+        answers={200: JobDocument},
         problems=("job_not_found", "illegal_transition"),
     ),
 )

@@ -1,23 +1,30 @@
-"""Lines over HTTP: the jobs of one ordering key, where dead ones block the others."""
+"""The routes of lines: the jobs of one ordering key, where dead ones block the others."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from longshore.api.fields import Key, Name
-from longshore.api.listing import PageQuery, Place, after, page
+from longshore.api.encoding import encode
+from longshore.api.listing import Kind, PageQuery, Place, after, page
+from longshore.api.problems import ProblemError, problem
+from longshore.api.queues import QueuePath
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import encode
-from longshore.core import ids
-from longshore.core.account import DEFAULT_TENANT, Scope
+from longshore.core.account import Scope
 from longshore.core.line import Line
+from longshore.operations.fields import Key, Name
+from longshore.operations.lines import (
+    LineList,
+    LineOperations,
+    LineView,
+    ReleasedLine,
+    line_view,
+)
 
 __all__ = ["ROUTES"]
 
 
-class LineName(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which line."""
+class ReleaseLineBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which line to release."""
 
     queue: Name
     key: Key
@@ -26,42 +33,18 @@ class LineName(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whose; unless given the key's own, or `default`."""
 
 
-class LineView(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs of a tenant that share a queue and an ordering key."""
+class LineQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which line of a queue."""
 
-    queue: str
-    key: str
+    key: Key
     """The ordering key."""
-    tenant: str
-    inside: int
-    """Those that are ready, run, or wait to be tried again."""
-    parked: int
-    """Those that wait behind them."""
-    last: str | None
-    """The job that was let in last."""
-    dead: Annotated[list[str], Meta(description="The dead jobs that block it.")]
-
-
-class LineList(msgspec.Struct, frozen=True):
-    """Lines that dead jobs block, by queue, tenant and key."""
-
-    lines: list[LineView]
-    cursor: str | None
-    """Where the next page begins; null at the end."""
-
-
-class Released(msgspec.Struct, frozen=True):
-    """What came of it."""
-
-    is_released: bool
-    """False: no dead job blocked it."""
 
 
 async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """Lines that dead jobs block, of queues with `on_dead` set to `block`."""
     query, tenant = call.query, call.caller.tenant
     of = ("lines", tenant)
-    start = None if query.cursor is None else after(query.cursor, of)
+    start = None if query.cursor is None else _start(query.cursor, of)
     read = query.limit + 1
     # The engine reads from the first line on, so a later page takes a longer read.
     while True:
@@ -71,31 +54,35 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
             break
         read *= 4
     shown, cursor = page(found, query, _place, of=of)
-    return Answer(200, encode(LineList([_view(one) for one in shown], cursor)))
+    return Answer(200, encode(LineList([line_view(one) for one in shown], cursor)))
 
 
-async def release(call: Call[Nothing, Nothing, LineName]) -> Answer:
+async def get(call: Call[QueuePath, LineQuery, Nothing]) -> Answer:
+    """The jobs of one ordering key, whether it is blocked or not; one without jobs is empty.
+
+    The key is no part of the path: it may hold slashes and dots, which proxies rewrite there.
+    """
+    lines = LineOperations(call.service.engine, tenant=call.caller.tenant)
+    return Answer(200, encode(await lines.line(call.path.queue, call.query.key)))
+
+
+async def release(call: Call[Nothing, Nothing, ReleaseLineBody]) -> Answer:
     """Let a blocked line go on without its dead jobs."""
     name = call.body
-    tenant = call.caller.tenant or name.tenant or DEFAULT_TENANT
-    done = await call.service.engine.release_line(name.queue, name.key, tenant=tenant)
-    return Answer(200, encode(Released(done)))
+    lines = LineOperations(call.service.engine, tenant=call.caller.tenant or name.tenant)
+    return Answer(200, encode(await lines.release_line(name.queue, name.key)))
+
+
+def _start(cursor: str, of: Kind) -> Place:
+    """The place that a cursor holds, or 400 `cursor` for one that somebody made up."""
+    place = after(cursor, of)
+    if len(place) != 3 or not all(isinstance(one, str) for one in place):
+        raise ProblemError(problem("cursor"))
+    return place
 
 
 def _place(it: Line) -> Place:
     return (it.queue, it.tenant, it.key)
-
-
-def _view(it: Line) -> LineView:
-    return LineView(
-        queue=it.queue,
-        key=it.key,
-        tenant=it.tenant,
-        inside=it.inside,
-        parked=it.parked,
-        last=None if it.last is None else ids.text(it.last),
-        dead=[ids.text(one) for one in it.dead],
-    )
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
@@ -110,12 +97,22 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         problems=("cursor",),
     ),
     Route(
+        method="GET",
+        path="/v1/queues/{queue}/line",
+        name="getLine",
+        handler=get,
+        scope=Scope.READ,
+        parameters=QueuePath,
+        query=LineQuery,
+        answers={200: LineView},
+    ),
+    Route(
         method="POST",
         path="/v1/lines:release",
         name="releaseLine",
         handler=release,
         scope=Scope.OPERATE,
-        body=LineName,
-        answers={200: Released},
+        body=ReleaseLineBody,
+        answers={200: ReleasedLine},
     ),
 )

@@ -12,10 +12,10 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from longshore.api.fields import Limit
 from longshore.api.problems import ProblemError, problem
+from longshore.operations.fields import Limit
 
-__all__ = ["Cursor", "PageQuery", "Place", "after", "page"]
+__all__ = ["Cursor", "Kind", "PageQuery", "Place", "after", "cursor_behind", "page"]
 
 T = TypeVar("T")
 
@@ -47,12 +47,20 @@ def page(
     ordered = sorted(items, key=place)
     start = 0
     if query.cursor is not None:
-        start = bisect_right(ordered, after(query.cursor, of), key=place)
+        try:
+            start = bisect_right(ordered, after(query.cursor, of), key=place)
+        except TypeError:
+            # The place has another form than those of this list: somebody made it up.
+            raise ProblemError(problem("cursor")) from None
     shown = ordered[start : start + query.limit]
     if start + query.limit >= len(ordered):
         return shown, None
-    text = urlsafe_b64encode(_encode((of, place(shown[-1])))).rstrip(b"=")
-    return shown, text.decode("ascii")
+    return shown, cursor_behind(place(shown[-1]), of=of)
+
+
+def cursor_behind(place: Place, *, of: Kind) -> str:
+    """The cursor of a page that ends at this place of the list."""
+    return urlsafe_b64encode(_encode((of, place))).rstrip(b"=").decode("ascii")
 
 
 def after(cursor: str, of: Kind) -> Place:

@@ -4,17 +4,15 @@ from typing import Annotated, Any
 
 import msgspec
 
-from longshore.api.fields import Name
+from longshore.api.encoding import encode
 from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import encode
 from longshore.core.account import Scope
-from longshore.core.latency import Slowness
-from longshore.engine import JobFilter
 from longshore.observe.exposition import MEDIA
-from longshore.slow import slowness
+from longshore.operations.fields import Name, Tag
+from longshore.operations.stats import SlowList, StatsOperations
 
-__all__ = ["ROUTES", "Autoscale", "AutoscaleQuery", "SlowList", "SlowQuery"]
+__all__ = ["ROUTES"]
 
 
 class AutoscaleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,21 +40,15 @@ class SlowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     queue: Name | None = None
     type: Name | None = None
+    tag: Tag | None = None
     sample: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 500
     """Of the newest jobs that succeeded so many, and as many that are dead."""
 
 
-class SlowList(msgspec.Struct, frozen=True):
-    """The slowest types first."""
-
-    types: list[Slowness]
-
-
 async def slow(call: Call[Nothing, SlowQuery, Nothing]) -> Answer:
     """Where the time of jobs went, by type: into waiting for a worker or into running."""
-    asked = call.query
-    which = JobFilter(tenant=call.caller.tenant, queue=asked.queue, type=asked.type)
-    found = await slowness(call.service.engine, which, sample=asked.sample)
+    stats = StatsOperations(call.service.engine, tenant=call.caller.tenant)
+    found = await stats.slow_types(**msgspec.structs.asdict(call.query))
     return Answer(200, encode(SlowList(found)))
 
 

@@ -1,44 +1,54 @@
-"""Orders to all the jobs that a filter finds: what is asked, how far it got, and the routes."""
+"""Changes of many jobs, named by ids or found by a filter: the documents and the routes."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from longshore import bulk
-from longshore.api.fields import Name, Tag, Text
+from longshore.api.encoding import encode
 from longshore.api.problems import invalid
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.service import Service
-from longshore.api.views import encode
-from longshore.bulk import Order, Pace, Tally
+from longshore.core import ids
 from longshore.core.account import Scope
-from longshore.core.state import State, Verb
+from longshore.core.state import State
 from longshore.engine import JobFilter
 from longshore.errors import ConfigError
+from longshore.operations import bulk
+from longshore.operations.bulk import Order, Pace, Tally
+from longshore.operations.fields import JobIdText, Name, Tag, Text
+from longshore.operations.job_documents import JobDocument, job_document
+from longshore.operations.jobs import JobChange, Which, order_for, order_of, scopes_of
 
-__all__ = ["ROUTES", "Asked", "Outcome", "carry_out", "outcome"]
+__all__ = ["ROUTES", "Asked", "Outcome", "carry_out"]
 
 _LONGEST_S = 20.0
 """A request that goes through many jobs is answered after so long, done or not."""
 _MOST = 10_000
+_MOST_IDS = 1_000
+
+
+JobIds = Annotated[list[JobIdText], Meta(min_length=1, max_length=_MOST_IDS)]
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an order is to be given."""
+    """How jobs are to be changed."""
 
+    ids: JobIds | UnsetType = UNSET
+    """Instead of a filter: these jobs, all or none."""
     dry_run: bool = False
     """Only count them."""
     rate: Annotated[float, Meta(gt=0, le=100_000)] | None = None
-    """At most so many a second."""
-    limit: Annotated[int, Meta(ge=1, le=_MOST)] = _MOST
-    """At most so many."""
+    """With a filter: at most so many a second."""
+    limit: Annotated[int, Meta(ge=1, le=_MOST)] | None = None
+    """With a filter: at most so many; 10,000 unless given. A dry run counts all unless it is
+    given."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an order got."""
+    """How far a change of many jobs got."""
 
     matched: int
     """Jobs that were found."""
@@ -47,6 +57,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool
     """False when the limit or the time ran out first: ask again for the rest."""
     dry_run: bool
+    jobs: list[JobDocument] | None
+    """As they are now, if they were named by their ids; null for a filter."""
 
 
 class LiveFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,18 +70,18 @@ class LiveFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tag: Tag | None = None
 
 
-class CancelMany(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CancelJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs to cancel, and how."""
 
-    filter: LiveFilter
+    filter: LiveFilter | UnsetType = UNSET
     """An empty one means all that wait or run."""
     reason: Text = "cancelled over HTTP"
 
 
-class RetryMany(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetryJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs to run now, and how."""
 
-    filter: LiveFilter
+    filter: LiveFilter | UnsetType = UNSET
     """An empty one means all that are scheduled."""
 
 
@@ -86,41 +98,65 @@ class RetryResult(Outcome, frozen=True, kw_only=True):
     retried: int
 
 
-async def cancel_many(call: Call[Nothing, Nothing, CancelMany]) -> Answer:
+async def cancel_many(call: Call[Nothing, Nothing, CancelJobsBody]) -> Answer:
     """Cancel the jobs that match, or with `dry_run` only count them.
 
     Those that wait at once; the workers of those that run are asked to stop them. The answer
     is sent after at most 20 seconds, and tells by `is_complete` whether to ask again.
     """
-    body, engine, tenant = call.body, call.service.engine, call.caller.tenant
-    which = _scopes(body.filter, tenant, Verb.CANCEL)
-    order = bulk.cancelling(engine, reason=body.reason, tenant=tenant)
-    tally = await carry_out(call.service, which, body, order)
-    told = CancelResult(cancelled=tally.done, **outcome(tally, body))
-    return Answer(200, encode(told))
+    body = call.body
+    done, told = await carry_out(call, "cancel", body, body.filter, body.reason)
+    return Answer(200, encode(CancelResult(cancelled=done, **told)))
 
 
-async def retry_many(call: Call[Nothing, Nothing, RetryMany]) -> Answer:
+async def retry_many(call: Call[Nothing, Nothing, RetryJobsBody]) -> Answer:
     """Run the scheduled jobs that match now, or with `dry_run` only count them.
 
     With the state `dead` or `cancelled` those that match run as if they were new. The answer
     is sent after at most 20 seconds, and tells by `is_complete` whether to ask again.
     """
-    body, engine, tenant = call.body, call.service.engine, call.caller.tenant
-    if body.filter.state in (State.DEAD, State.CANCELLED):
-        which = _scopes(body.filter, tenant, Verb.REPLAY)
-        order = bulk.replaying(engine, tenant=tenant)
-    else:
-        which = _scopes(body.filter, tenant, Verb.RETRY_NOW)
-        order = bulk.retrying(engine, tenant=tenant)
-    tally = await carry_out(call.service, which, body, order)
-    return Answer(200, encode(RetryResult(retried=tally.done, **outcome(tally, body))))
+    done, told = await carry_out(call, "retry", call.body, call.body.filter)
+    return Answer(200, encode(RetryResult(retried=done, **told)))
 
 
 async def carry_out(
+    call: Call[Any, Any, Any],
+    change: JobChange,
+    asked: Asked,
+    chosen: msgspec.Struct | UnsetType,
+    reason: str = "",
+) -> tuple[int, dict[str, Any]]:
+    """Change what is asked for, for as long as a request may take: how many, and the rest."""
+    engine, tenant = call.service.engine, call.caller.tenant
+    if isinstance(asked.ids, list):
+        if not isinstance(chosen, UnsetType):
+            raise invalid("/filter", "cannot stand beside `ids`")
+        if asked.dry_run or asked.rate is not None or asked.limit is not None:
+            raise invalid("/ids", "cannot stand beside dry_run, rate or limit")
+        job_ids = [ids.parse(one) for one in dict.fromkeys(asked.ids)]
+        found = await order_of(engine, change, tenant, reason)(job_ids)
+        tally = Tally(matched=len(job_ids), done=len(job_ids), is_complete=True)
+        return len(job_ids), _told(tally, asked, [job_document(job) for job in found])
+    if isinstance(chosen, UnsetType):
+        raise invalid("/filter", "is missing; `ids` can stand in its place")
+    given = msgspec.structs.asdict(chosen)
+    which = cast("Which", {name: one for name, one in given.items() if one is not None})
+    try:
+        scopes = scopes_of(change, which, tenant)
+    except ConfigError as error:
+        raise invalid("/filter/state", str(error).partition("; ")[2]) from None
+    if asked.dry_run and asked.limit is None and not which.keys() & {"type", "tag"}:
+        # Counts are kept, so nothing has to be walked.
+        tally = Tally(matched=await bulk.count(engine, scopes), is_complete=True)
+        return 0, _told(tally, asked)
+    order = order_for(engine, change, which, tenant, reason)
+    tally = await _apply(call.service, scopes, asked, order)
+    return tally.done, _told(tally, asked)
+
+
+async def _apply(
     service: Service, which: Sequence[JobFilter], asked: Asked, order: Order
 ) -> Tally:
-    """Give the order as it was asked for, for as long as a request may take."""
     loop, desk = asyncio.get_running_loop(), service.desk
     deadline = loop.time() + _LONGEST_S
 
@@ -130,28 +166,20 @@ async def carry_out(
         await desk.rest(asyncio.create_task(asyncio.sleep(seconds)))
         return not desk.is_leaving
 
-    pace = Pace(rate=asked.rate, limit=asked.limit, rest=rest)
+    limit = asked.limit if asked.dry_run else asked.limit or _MOST
+    pace = Pace(rate=asked.rate, limit=limit, rest=rest)
     return await bulk.apply(service.engine, which, None if asked.dry_run else order, pace)
 
 
-def outcome(tally: Tally, asked: Asked) -> dict[str, Any]:
+def _told(tally: Tally, asked: Asked, jobs: list[JobDocument] | None = None) -> dict[str, Any]:
     """The fields of an Outcome."""
     return {
         "matched": tally.matched,
         "missed": tally.missed,
         "is_complete": tally.is_complete,
         "dry_run": asked.dry_run,
+        "jobs": jobs,
     }
-
-
-def _scopes(asked: LiveFilter, tenant: str | None, *verbs: Verb) -> list[JobFilter]:
-    which = JobFilter(
-        tenant=tenant, queue=asked.queue, type=asked.type, state=asked.state, tag=asked.tag
-    )
-    try:
-        return bulk.scopes(which, *verbs)
-    except ConfigError as error:
-        raise invalid("/filter/state", str(error).partition("; ")[2]) from None
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (
@@ -161,8 +189,9 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="cancelJobs",
         handler=cancel_many,
         scope=Scope.OPERATE,
-        body=CancelMany,
+        body=CancelJobsBody,
         answers={200: CancelResult},
+        problems=("job_not_found", "illegal_transition"),
     ),
     Route(
         method="POST",
@@ -170,7 +199,8 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="retryJobs",
         handler=retry_many,
         scope=Scope.OPERATE,
-        body=RetryMany,
+        body=RetryJobsBody,
         answers={200: RetryResult},
+        problems=("job_not_found", "illegal_transition"),
     ),
 )

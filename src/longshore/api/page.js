@@ -77,8 +77,12 @@ async function show() {
     el("p", { className: "note", textContent: doc.info.description + " The document: " },
       el("a", { href: "openapi.json", textContent: "openapi.json" })),
   ];
-  for (const [path, methods] of Object.entries(doc.paths))
-    for (const [method, it] of Object.entries(methods)) nodes.push(operation(doc, path, method, it));
+  for (const tag of doc.tags) {
+    nodes.push(el("h2", { textContent: tag.name }), el("p", { className: "note", textContent: tag.description }));
+    for (const [path, methods] of Object.entries(doc.paths))
+      for (const [method, it] of Object.entries(methods))
+        if (it.tags.includes(tag.name)) nodes.push(operation(doc, path, method, it));
+  }
   page.replaceChildren(...nodes);
 }
 

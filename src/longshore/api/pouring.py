@@ -36,8 +36,8 @@ class Stream:
     """Where a client goes on that comes back."""
     is_of_job: bool = False
     """It ends with the job."""
-    is_job_over: bool = False
-    """The job had ended before, so nothing comes but what was missed."""
+    is_bounded: bool = False
+    """It ends when what was missed is told: nothing is to come, or nobody waits for it."""
     is_done: bool = field(default=False, init=False)
     is_revoked: bool = field(default=False, init=False)
     """The key that opened it is no longer good."""
@@ -97,7 +97,7 @@ async def _pour(stream: Stream, seconds: float, pen: "_Pen") -> None:
             if stream.is_done or listener.is_over:
                 break
     until = loop.time() + seconds
-    is_open = not stream.is_done and not stream.is_job_over
+    is_open = not stream.is_done and not stream.is_bounded
     while is_open:
         found = await listener.news(min(_COMMENT_S, max(until - loop.time(), 0)))
         if stream.is_revoked:

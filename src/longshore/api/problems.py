@@ -4,7 +4,6 @@ A problem never repeats what was sent: it says which field is wrong and what it 
 """
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 
@@ -35,6 +34,7 @@ from longshore.errors import (
     TenantNotFoundError,
     WebhookNotFoundError,
 )
+from longshore.wire.problems import Flaw, Problem
 
 __all__ = [
     "CATALOGUE",
@@ -221,6 +221,12 @@ CATALOGUE = {
             "The key was used before with another content; use a new one.",
         ),
         Kind(
+            "id_taken",
+            409,
+            "The id is taken",
+            "Another job has it; choose another id, or leave it out.",
+        ),
+        Kind(
             "cap_reached",
             409,
             "The tenant has as many as it may have",
@@ -324,38 +330,6 @@ _OF_ERRORS: dict[type[LongshoreError], str] = {
     EngineError: "engine_unavailable",
     LongshoreError: "internal",
 }
-
-
-class Flaw(msgspec.Struct, frozen=True):
-    """One thing that is wrong with a request."""
-
-    pointer: str
-    """Where: a JSON pointer into the body, or the name of a parameter."""
-    detail: str
-    """What it has to be."""
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What every error is answered with, as application/problem+json."""
-
-    type: str
-    """Names the kind of problem for good."""
-    title: str
-    status: Annotated[int, msgspec.Meta(ge=400, le=599)]
-    detail: str
-    code: str
-    """The last part of `type`: what a program would look at."""
-    errors: tuple[Flaw, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Of 503: the dependencies that are away."""
-    violated_policies: tuple[str, ...] = msgspec.field(default=(), name="violated-policies")
-    """Of 429: the quotas that are used up."""
-    most_jobs: int | None = None
-    """Of 422 for too many jobs: how many one request may bring."""
-    cap: str | None = None
-    """Of 409 `cap_reached`: the setting of the tenant that says how many it may have."""
-    most: float | None = None
-    """Of 409 `cap_reached`: how many those are."""
 
 
 class ProblemError(Exception):

@@ -1,31 +1,47 @@
 """The routes of queues, and of the workers that serve them."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from longshore import overriding
-from longshore.api.fields import Name, instant, moment
-from longshore.api.flow import SettingsPatch, SettingsView, changes, view
+from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import encode
 from longshore.core.account import Scope
 from longshore.core.flow import QueueFlow
-from longshore.core.view import SessionView
-from longshore.engine import Engine, Pause, QueueCounts
-from longshore.errors import LeaseLostError, NotFoundError, QueueNotFoundError
+from longshore.operations.fields import Name
+from longshore.operations.queue_settings import SettingsPatch
+from longshore.operations.queues import (
+    PauseList,
+    QueueList,
+    QueueOperations,
+    QueuePatch,
+    QueueView,
+    counts_of,
+    queue_view,
+)
+from longshore.operations.workers import (
+    WorkerList,
+    WorkerOperations,
+    WorkerView,
+    worker_view,
+)
 
-__all__ = ["ROUTES", "QueueList", "QueueView", "WorkerList", "WorkerView"]
+__all__ = ["ROUTES", "QueuePath"]
 
 
 class QueuePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names a queue."""
 
     queue: Name
+
+
+class QueuesQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much of the list of queues to show, and how exactly."""
+
+    may_estimate: bool = False
+    """Where very many jobs wait, answer in a moment, with estimates."""
 
 
 class TypePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,86 +63,20 @@ class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Only jobs of this type."""
 
 
-class QueuePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change of a queue; what is left out stays."""
-
-    is_paused: bool | UnsetType = UNSET
-    settings: SettingsPatch | UnsetType = UNSET
-    """Overrides of what code declares; null takes one away."""
-
-
-class QueueView(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue at a glance."""
-
-    queue: str
-    is_paused: bool
-    paused_types: list[str]
-    """Types of which no jobs are handed out."""
-    ready: int
-    parked: int
-    """Of the ready ones, those that may not be taken now."""
-    scheduled: int
-    running: int
-    """Claimed, those in a worker's buffer included."""
-    buffered: int
-    succeeded: int
-    dead: int
-    cancelled: int
-    oldest_ready_at: datetime | None
-    settings: SettingsView
-    """What holds."""
-    declared: SettingsView
-    """What code says of the queue."""
-    overridden: SettingsView
-    """What an operator says, which counts before the code's word."""
-
-
-class QueueList(msgspec.Struct, frozen=True):
-    """Queues, by name."""
-
-    queues: list[QueueView]
-    cursor: str | None
-    """Where the next page begins; null at the end."""
-
-
-class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that is connected."""
-
-    token: int
-    worker: str
-    queues: tuple[str, ...]
-    types: tuple[str, ...]
-    opened_at: datetime
-    renewed_at: datetime
-    expires_at: datetime
-    """When it is given up if it does not renew."""
-    holding: int
-    is_quiet: bool
-    """It was asked to drain."""
-
-
-class WorkerList(msgspec.Struct, frozen=True):
-    """Workers, those that have been there longest first."""
-
-    workers: list[WorkerView]
-    cursor: str | None
-    """Where the next page begins; null at the end."""
-
-
-async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+async def find(call: Call[Nothing, QueuesQuery, Nothing]) -> Answer:
     """Queues that have jobs or a pause, with how many jobs are in each state, by name."""
     engine, tenant = call.service.engine, call.caller.tenant
     pauses = await engine.pauses()
-    known = await _counts(engine, tenant, pauses)
+    known = await counts_of(engine, tenant, pauses, may_estimate=call.query.may_estimate)
     names, cursor = page(list(known), call.query, lambda one: (one,), of=("queues", tenant))
     flows = {one.queue: one for one in await engine.queue_settings()}
-    shown = [_view(known[one], pauses, flows.get(one, QueueFlow(one))) for one in names]
+    shown = [queue_view(known[one], pauses, flows.get(one, QueueFlow(one))) for one in names]
     return Answer(200, encode(QueueList(shown, cursor)))
 
 
 async def get(call: Call[QueuePath, Nothing, Nothing]) -> Answer:
-    """One queue."""
-    return Answer(200, encode(await _queue(call)))
+    """One queue; 404 where the caller's tenant has no job in it."""
+    return Answer(200, encode(await _queues(call).queue(call.path.queue)))
 
 
 async def change(call: Call[QueuePath, Nothing, QueuePatch]) -> Answer:
@@ -134,118 +84,74 @@ async def change(call: Call[QueuePath, Nothing, QueuePatch]) -> Answer:
 
     Workers heed it at once.
     """
-    engine, queue, body = call.service.engine, call.path.queue, call.body
-    if isinstance(body.settings, SettingsPatch):
-        await overriding.override(engine, queue, changes(body.settings))
+    queues, queue, body = _queues(call), call.path.queue, call.body
+    patch = body.settings if isinstance(body.settings, SettingsPatch) else SettingsPatch()
+    given = msgspec.to_builtins(patch)
+    told = await queues.set_queue(queue, given, forgets_declared=body.declared is None)
     if isinstance(body.is_paused, bool):
-        await (engine.pause if body.is_paused else engine.resume)(queue=queue)
-    return Answer(200, encode(await _queue(call, is_lenient=True)))
+        told = await (queues.pause_queue if body.is_paused else queues.resume_queue)(queue)
+    return Answer(200, encode(told))
 
 
 async def pause(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
     """Stop handing out a queue's jobs. What runs goes on, and submitting works."""
-    await call.service.engine.pause(queue=call.path.queue, type=call.body.type)
-    return Answer(200, encode(await _queue(call, is_lenient=True)))
+    told = await _queues(call).pause_queue(call.path.queue, type=call.body.type)
+    return Answer(200, encode(told))
 
 
 async def resume(call: Call[QueuePath, Nothing, PauseBody]) -> Answer:
     """Undo the pause that was made with the same body. Harmless when there is none."""
-    await call.service.engine.resume(queue=call.path.queue, type=call.body.type)
-    return Answer(200, encode(await _queue(call, is_lenient=True)))
+    told = await _queues(call).resume_queue(call.path.queue, type=call.body.type)
+    return Answer(200, encode(told))
 
 
 async def pause_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
     """Stop handing out jobs of a type, in every queue. What runs goes on."""
-    await call.service.engine.pause(type=call.path.type)
+    await _queues(call).pause_type(call.path.type)
     return Answer(204)
 
 
 async def resume_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
     """Undo the pause of a type. One in a single queue stands until it is undone there."""
-    await call.service.engine.resume(type=call.path.type)
+    await _queues(call).resume_type(call.path.type)
     return Answer(204)
 
 
+async def pauses(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+    """What is not handed out: queues, types, and types in one queue, by queue and type.
+
+    A queue without jobs can be paused too, and so can a type that no queue has jobs of.
+    """
+    found, cursor = page(
+        await _queues(call).pauses(),
+        call.query,
+        lambda one: (one.queue or "", one.type or ""),
+        of=("pauses",),
+    )
+    return Answer(200, encode(PauseList(found, cursor)))
+
+
 async def workers(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
-    """The workers that are connected."""
+    """The workers that are connected, and how many have crashed so far."""
     found, cursor = page(
         await call.service.engine.sessions(),
         call.query,
         lambda one: (one.opened_at, one.token),
         of=("workers",),
     )
-    return Answer(200, encode(WorkerList([_worker(one) for one in found], cursor)))
+    crashes = await WorkerOperations(call.service.engine).crash_counts()
+    shown = [worker_view(one) for one in found]
+    return Answer(200, encode(WorkerList(shown, cursor, crashes)))
 
 
 async def drain(call: Call[WorkerPath, Nothing, Nothing]) -> Answer:
     """Ask a worker to finish what it runs and to leave. Its next renewal tells it."""
-    engine, token = call.service.engine, call.path.token
-    try:
-        await engine.quiet(token)
-    except LeaseLostError:
-        raise NotFoundError("no worker has this token") from None
-    found = [one for one in await engine.sessions() if one.token == token]
-    if not found:
-        raise NotFoundError("no worker has this token")
-    return Answer(202, encode(_worker(found[0])))
+    told = await WorkerOperations(call.service.engine).drain_worker(call.path.token)
+    return Answer(202, encode(told))
 
 
-async def _counts(
-    engine: Engine, tenant: str | None, pauses: Sequence[Pause]
-) -> dict[str, QueueCounts]:
-    """The queues that the caller sees, by name: to an operator also those that only pause."""
-    known = {one.queue: one for one in await engine.counts(tenant=tenant)}
-    if tenant is None:
-        for one in pauses:
-            if one.queue is not None and one.queue not in known:
-                known[one.queue] = QueueCounts(queue=one.queue)
-    return known
-
-
-async def _queue(call: Call[QueuePath, Any, Any], *, is_lenient: bool = False) -> QueueView:
-    """The queue; an empty one, or 404, where the caller's tenant has no job in it."""
-    engine, name = call.service.engine, call.path.queue
-    pauses = await engine.pauses()
-    counts = (await _counts(engine, call.caller.tenant, pauses)).get(name)
-    if counts is None and not is_lenient:
-        raise QueueNotFoundError(name)
-    flow = await overriding.get(engine, name)
-    return _view(counts or QueueCounts(queue=name), pauses, flow)
-
-
-def _view(it: QueueCounts, pauses: Sequence[Pause], flow: QueueFlow) -> QueueView:
-    types = {one.type for one in pauses if one.type and one.queue in (None, it.queue)}
-    return QueueView(
-        queue=it.queue,
-        is_paused=it.is_paused or Pause(it.queue, None) in pauses,
-        paused_types=sorted(types),
-        ready=it.ready,
-        parked=it.parked,
-        scheduled=it.scheduled,
-        running=it.running,
-        buffered=it.buffered,
-        succeeded=it.succeeded,
-        dead=it.dead,
-        cancelled=it.cancelled,
-        oldest_ready_at=moment(it.oldest_ready_at),
-        settings=view(flow.effective),
-        declared=view(flow.declared),
-        overridden=view(flow.overridden),
-    )
-
-
-def _worker(it: SessionView) -> WorkerView:
-    return WorkerView(
-        token=it.token,
-        worker=it.worker,
-        queues=it.queues,
-        types=it.types,
-        opened_at=instant(it.opened_at),
-        renewed_at=instant(it.renewed_at),
-        expires_at=instant(it.expires_at),
-        holding=it.holding,
-        is_quiet=it.is_quiet,
-    )
+def _queues(call: Call[Any, Any, Any]) -> QueueOperations:
+    return QueueOperations(call.service.engine, tenant=call.caller.tenant)
 
 
 def _pausing(verb: str, handler: Any) -> Route[Any, Any, Any]:
@@ -283,7 +189,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         name="listQueues",
         handler=find,
         scope=Scope.READ,
-        query=PageQuery,
+        query=QueuesQuery,
         answers={200: QueueList},
         problems=("cursor",),
     ),
@@ -307,6 +213,17 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         parameters=QueuePath,
         body=QueuePatch,
         answers={200: QueueView},
+    ),
+    Route(
+        method="GET",
+        path="/v1/pauses",
+        name="listPauses",
+        handler=pauses,
+        scope=Scope.READ,
+        is_fleetwide=True,
+        query=PageQuery,
+        answers={200: PauseList},
+        problems=("cursor",),
     ),
     _pausing("pause", pause),
     _pausing("resume", resume),

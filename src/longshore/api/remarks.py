@@ -15,9 +15,11 @@ __all__ = ["remarks", "structs"]
 
 @cache
 def remarks(kind: type[Any]) -> dict[str, str]:
-    """By field, the docstring beneath it, on one line."""
+    """By field, the docstring beneath it, on one line; those of its bases too."""
+    (base,) = kind.__bases__
+    inherited = {} if base is msgspec.Struct else remarks(base)
     body = _classes(kind.__module__)[kind.__name__].body
-    return {
+    return inherited | {
         before.target.id: " ".join(after.value.value.split())
         for before, after in pairwise(body)
         if isinstance(before, ast.AnnAssign)

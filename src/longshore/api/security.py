@@ -142,7 +142,7 @@ class Admission:
         named = named_tenant(headers)
         if own is not None:
             if named not in (None, own):
-                detail = "Longshore-Tenant names another tenant than the key's own."
+                detail = "The tenant that Longshore-Tenant names is another than the key's own."
                 raise ProblemError(problem("forbidden", detail))
             return own
         if named is not None:
@@ -158,7 +158,7 @@ class Admission:
             await self._engine.get_tenant(name)
         except TenantNotFoundError:
             self._there_until.pop(name, None)
-            detail = "Longshore-Tenant names a tenant that does not exist; create it first."
+            detail = "The tenant that Longshore-Tenant names does not exist; create it first."
             raise ProblemError(problem("tenant_not_found", detail)) from None
         self._there_until[name] = now + _TRUST_US
         if len(self._there_until) > _MOST_KNOWN:

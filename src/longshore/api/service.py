@@ -3,21 +3,26 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from longshore import webhooks
 from longshore.api.caps import QueueNames
 from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
 from longshore.api.submissions import Submissions
-from longshore.api.throughput import Throughput
 from longshore.core.job import NewJob, Submitted
+from longshore.core.retention import Retention
 from longshore.engine import Engine
 from longshore.observe.engine import metrics_of
 from longshore.observe.metrics import Metrics
-from longshore.observe.overview import Overview
+from longshore.observe.overview import Overview, preferred
+from longshore.operations.throughput import Throughput
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.streaming.hub import Hub
+from longshore.tasks.guard import Guard
 
 __all__ = ["Service"]
+
+_LABELS_EVERY = 10.0
 
 
 @dataclass(slots=True)
@@ -37,6 +42,10 @@ class Service:
     queue_names: QueueNames = field(init=False)
     tells_who: bool = False
     """Whether the first event of a job says who submitted it."""
+    retention: Retention = field(default_factory=Retention)
+    """What schedulers are told to keep: whatever is older tells that nobody prunes."""
+    webhook_guard: Guard = field(default_factory=webhooks.guard_of)
+    """Where webhook endpoints may be."""
     document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""
 
@@ -60,6 +69,15 @@ class Service:
         if not self.tells_who:
             self.submissions.note(jobs, answers)
         return answers
+
+    async def prefer_labels(self) -> float:
+        """Learn whom metrics tell of first, once more names came than there is room for.
+
+        Returns the seconds until it should be called again. The store is asked only then.
+        """
+        if self.metrics.labels.is_full and (view := await self.overview.view()) is not None:
+            self.metrics.labels.prefer(*preferred(view))
+        return _LABELS_EVERY
 
     def leave(self) -> None:
         """Let everyone go who only waits or listens."""

@@ -74,6 +74,7 @@ class ApiServer:
             Beat("keys", self.application.admission.note_uses),
             Beat("streams", self.application.end_revoked_streams),
             Beat("submissions", self._service.submissions.tick),
+            Beat("labels", self._service.prefer_labels),
             *(Beat(name, tick) for name, tick in ticks),
         ]
         tasks = [asyncio.create_task(beat.run()) for beat in beats]

@@ -16,12 +16,14 @@ import msgspec
 from msgspec import Meta
 
 from longshore.api.desk import stopped
+from longshore.api.encoding import encode
 from longshore.api.problems import ProblemError, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
-from longshore.api.views import encode
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.state import SETTLING
+from longshore.core.submission import RESERVED_PREFIX
+from longshore.core.webhook import TASK
 from longshore.engine import Exchanged, Session
 from longshore.errors import JobNotFoundError, LeaseLostError, LongshoreError
 from longshore.operations.waiting import has_waiting_jobs
@@ -225,6 +227,7 @@ def telling() -> Generator[None]:
 
 def _claimable(caller: Caller, body: OpenBody) -> list[str]:
     """The types that the key may claim, of those that are served; 403 where it may not."""
+    _refuse_system(body)
     key = caller.key
     if key is None:
         return body.types
@@ -238,6 +241,20 @@ def _claimable(caller: Caller, body: OpenBody) -> list[str]:
         detail = f"The key may claim no job of these types, only of {_named(key.types)}."
         raise ProblemError(problem("forbidden", detail))
     return types
+
+
+def _refuse_system(body: OpenBody) -> None:
+    """403 for Longshore's own jobs: deliveries of webhooks need secrets, which stay inside.
+
+    Whoever claimed them would read what goes to every tenant's endpoints, and could say that
+    it had arrived.
+    """
+    if any(name.startswith(RESERVED_PREFIX) for name in body.queues) or TASK in body.types:
+        detail = (
+            f"Queues that begin with {RESERVED_PREFIX} and jobs of the type {TASK} are for "
+            "workers beside the store."
+        )
+        raise ProblemError(problem("forbidden", detail))
 
 
 def _named(names: Sequence[str]) -> str:
@@ -268,6 +285,7 @@ def _says_anything(answer: Exchanged) -> bool:
 
 def _route(
     verb: str,
+    name: str,
     handler: Callable[[Call[SessionPath, Nothing, Any]], Awaitable[Answer]],
     answer: Any,
     body: type[Any] = Nothing,
@@ -277,7 +295,7 @@ def _route(
     return Route(
         method="POST",
         path=f"/v1/sessions/{{id}}:{verb}",
-        name=f"{verb}Session",
+        name=name,
         handler=handler,
         answers={204: None} if answer is None else {200: answer},
         problems=("lease_lost", *problems),
@@ -324,13 +342,26 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         parameters=SessionPath,
     ),
     _route(
-        "exchange", exchange, ExchangeAnswer, ExchangeBody, "exchange_order", "queue_not_opened"
+        "exchange",
+        "exchangeSession",
+        exchange,
+        ExchangeAnswer,
+        ExchangeBody,
+        "exchange_order",
+        "queue_not_opened",
     ),
-    _route("renew", renew, RenewAnswer, RenewBody),
-    _route("wait", wait, None, WaitBody),
-    _route("keep", keep, RenewAnswer),
-    _route("held", held, HeldAnswer),
-    _route("bury", bury, BuryAnswer, BuryBody),
-    _route("attempts", attempts, AttemptsAnswer, AttemptsBody, "job_not_found"),
-    _route("waiting", waiting, WaitingAnswer),
+    _route("renew", "renewSession", renew, RenewAnswer, RenewBody),
+    _route("wait", "waitForWork", wait, None, WaitBody),
+    _route("keep", "keepSession", keep, RenewAnswer),
+    _route("held", "listHeldJobs", held, HeldAnswer),
+    _route("bury", "burySession", bury, BuryAnswer, BuryBody),
+    _route(
+        "attempts",
+        "listAttemptsOfHeldJob",
+        attempts,
+        AttemptsAnswer,
+        AttemptsBody,
+        "job_not_found",
+    ),
+    _route("waiting", "hasWaitingJobs", waiting, WaitingAnswer),
 )

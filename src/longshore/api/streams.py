@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api.fields import JobIdText, Name
 from longshore.api.pouring import MEDIA, Stream
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
@@ -15,6 +14,7 @@ from longshore.core.account import Scope
 from longshore.core.event import Name as EventName
 from longshore.core.sse import Cursor
 from longshore.core.state import TERMINAL
+from longshore.operations.fields import JobIdText, Name
 from longshore.streaming.hub import PAGE, Listener, TooManyListenersError
 from longshore.streaming.telling import JobEvent, Wish, snapshot
 
@@ -54,8 +54,13 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         None
     )
     """Names of events with commas between them: `job.succeeded,job.dead`."""
+    job_id: JobIdText | None = None
     after: Place | None = None
     """As the header Last-Event-ID, for who cannot send one; the header counts before it."""
+    from_start: bool = False
+    """Begin with the oldest event that is kept, where no place to go on from is given."""
+    follow: bool = True
+    """false: end behind the newest event that there is."""
 
 
 async def follow_job(call: Call[JobStreamPath, JobStreamQuery, Nothing]) -> Answer:
@@ -69,14 +74,15 @@ async def follow_job(call: Call[JobStreamPath, JobStreamQuery, Nothing]) -> Answ
     job = await service.engine.get(job_id, tenant=call.caller.tenant)
     after = _after(call.headers, call.query.after)
     is_over = job.state in TERMINAL
-    wish = Wish(job_id=job_id)
+    # Events of another tenant may have the id: those of a job that was deleted.
+    wish = Wish(tenant=job.tenant, job_id=job_id)
     if after is not None:
         await service.hub.verify(after)
         if is_over and await _is_all_told(service, wish, after):
             return Answer(204)
         listener = await _listen(call.service, call.caller, wish)
         return _answer(
-            Stream(listener, after=after, is_of_job=True, is_job_over=is_over),
+            Stream(listener, after=after, is_of_job=True, is_bounded=is_over),
         )
     listener = await _listen(service, call.caller, wish)
     try:
@@ -91,26 +97,35 @@ async def follow_job(call: Call[JobStreamPath, JobStreamQuery, Nothing]) -> Answ
     except BaseException:
         listener.close()
         raise
-    return _answer(Stream(listener, first, is_of_job=True, is_job_over=is_over))
+    return _answer(Stream(listener, first, is_of_job=True, is_bounded=is_over))
 
 
 async def follow_all(call: Call[Nothing, EventsQuery, Nothing]) -> Answer:
     """Everything that happens from now on, as server-sent events, as far as you may see it.
 
     With Last-Event-ID it goes on behind that event; 410 when what came after it is no longer
-    kept. It ends by itself after a while: come back with the last id.
+    kept. It ends by itself after a while: come back with the last id. With `follow=false` it
+    ends behind the newest event, and is answered 204 when nothing comes after the last id.
     """
-    asked = call.query
+    asked, service = call.query, call.service
     wish = Wish(
-        tenant=call.caller.tenant, queue=asked.queue, type=asked.type, names=_names(asked.event)
+        tenant=call.caller.tenant,
+        queue=asked.queue,
+        type=asked.type,
+        names=_names(asked.event),
+        job_id=None if asked.job_id is None else ids.parse(asked.job_id),
     )
     after = _after(call.headers, asked.after)
     if after is not None:
-        await call.service.hub.verify(after)
-    listener = await _listen(call.service, call.caller, wish)
+        await service.hub.verify(after)
+    elif asked.from_start:
+        after = Cursor((await service.engine.span()).first - 1)
+    if not asked.follow and (after is None or await _is_all_told(service, wish, after)):
+        return Answer(204)
+    listener = await _listen(service, call.caller, wish)
     if after is None:
         listener.join()
-    return _answer(Stream(listener, after=after))
+    return _answer(Stream(listener, after=after, is_bounded=not asked.follow))
 
 
 def _answer(stream: Stream) -> Answer:
@@ -150,7 +165,7 @@ async def _listen(service: Service, caller: Caller, wish: Wish) -> Listener:
 
 
 async def _is_all_told(service: Service, wish: Wish, after: Cursor) -> bool:
-    """Nothing of the job came after the place, as far as one look tells."""
+    """Nothing that is wished for came after the place, as far as one look tells."""
     batches = await service.hub.page(after)
     place = (after.position, after.number)
     return len(batches) < PAGE and not any(
@@ -183,7 +198,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         scope=Scope.READ,
         query=EventsQuery,
         headers=_HEADERS,
-        answers={200: JobEvent},
+        answers={200: JobEvent, 204: None},
         problems=("cursor_expired",),
         media=MEDIA.decode(),
     ),

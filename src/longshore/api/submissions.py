@@ -1,5 +1,6 @@
 """Who submitted how much: what goes into the audit log, a record for many requests."""
 
+import logging
 from collections.abc import Sequence
 
 from longshore.audit import Audit
@@ -7,9 +8,12 @@ from longshore.core.deed import Tally, joined
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.errors import EngineError
 from longshore.runtime.acting import ACTOR, acting
+from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import SECOND, Clock
 
 __all__ = ["Submissions"]
+
+log = logging.getLogger("longshore.api")
 
 _LOOK_S = 1.0
 _APART_US = 60 * SECOND
@@ -46,14 +50,23 @@ class Submissions:
         """Tell what is due; the seconds until the next look."""
         since = self._clock.now() - _APART_US
         self._told_at = {who: at for who, at in self._told_at.items() if at > since}
-        for who in [one for one in self._counted if one not in self._told_at]:
-            await self._tell(who)
+        await self._tell_each([one for one in self._counted if one not in self._told_at])
         return _LOOK_S
 
     async def tell_all(self) -> None:
         """Tell everything that was counted."""
-        for who in list(self._counted):
-            await self._tell(who)
+        await self._tell_each(list(self._counted))
+
+    async def _tell_each(self, them: Sequence[_Who]) -> None:
+        for who in them:
+            try:
+                await self._tell(who)
+            except FAULTS_OF_STORE:
+                raise
+            except Exception:
+                # Whatever is wrong with one caller or tenant, others are told of.
+                facts = {"actor": who[0], "tenant": who[1]}
+                log.exception("submits not told to the audit log", extra=facts)
 
     async def _tell(self, who: _Who) -> None:
         tally = self._counted.pop(who)

@@ -7,8 +7,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api.fields import (
+from longshore.api.problems import Flaw, ProblemError, invalid, problem
+from longshore.api.service import Service
+from longshore.core import codec, ids, submission
+from longshore.core.job import CheckedJob, NewJob, UniqueUntil
+from longshore.errors import SubmitError
+from longshore.operations.fields import (
     Attempts,
+    JobIdText,
     Key,
     Name,
     Payload,
@@ -18,12 +24,6 @@ from longshore.api.fields import (
     Timestamp,
     micros,
 )
-from longshore.api.problems import Flaw, ProblemError, invalid, problem
-from longshore.api.service import Service
-from longshore.core import codec, submission
-from longshore.core.backoff import LONGEST_US
-from longshore.core.job import CheckedJob, NewJob, UniqueUntil
-from longshore.errors import SubmitError
 from longshore.runtime.acting import ACTOR
 
 __all__ = ["KEY_PATTERN", "JobBody", "idempotency_key", "new_job", "trace_of"]
@@ -47,6 +47,9 @@ class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The task's name."""
     payload: Payload = {}
     """The task's arguments."""
+    id: JobIdText | None = None
+    """An id of the caller's own making: sending the job again with it is harmless. The service
+    makes one unless it is given."""
     queue: Name = "default"
     priority: Priority = 5
     run_at: Timestamp | None = None
@@ -89,14 +92,14 @@ def new_job(
     timeout = body.timeout_seconds
     payload = _packed(body.payload, service.settings.max_body_bytes)
     job = CheckedJob(
-        id=service.ids.make(),
+        id=service.ids.make() if body.id is None else ids.parse(body.id),
         type=body.type,
         payload=payload,
         queue=body.queue,
         tenant=tenant,
         priority=body.priority,
         delay=0 if body.delay_seconds is None else round(body.delay_seconds * 1e6),
-        run_at=None if body.run_at is None else _due(service, body.run_at),
+        run_at=None if body.run_at is None else micros(body.run_at),
         max_attempts=body.max_attempts,
         timeout=None if timeout is None else max(round(timeout * 1e6), 1),
         idempotency_key=key or body.idempotency_key,
@@ -143,13 +146,6 @@ def _packed(payload: dict[str, Any], limit: int) -> bytes:
     if len(packed) > limit:
         raise invalid("/payload", f"has more than {limit} bytes")
     return packed
-
-
-def _due(service: Service, value: Timestamp) -> int:
-    due = micros(value)
-    if not 0 <= due <= service.clock.now() + LONGEST_US:
-        raise invalid("/run_at", "is not between 1970 and ten years from now")
-    return due
 
 
 def _said(message: str) -> Flaw:

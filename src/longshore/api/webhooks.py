@@ -1,82 +1,49 @@
 """Webhook endpoints and their deliveries, over HTTP."""
 
-from datetime import datetime
+from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import replace
+from msgspec import Meta
 
 from longshore import webhooks
 from longshore.api import caps
-from longshore.api.fields import JobIdText, Limit, Name, Seconds, instant, moment
+from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.views import encode
-from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.state import State
-from longshore.core.webhook import Endpoint
-from longshore.errors import ConfigError, JobNotFoundError
-from longshore.webhooks import Delivery
+from longshore.errors import ConfigError
+from longshore.operations.fields import Id, JobIdText, Limit
+from longshore.operations.webhooks import (
+    DeliveryList,
+    NewWebhook,
+    StartedDelivery,
+    WebhookBody,
+    WebhookList,
+    WebhookOperations,
+    WebhookPatch,
+    WebhookRotation,
+    WebhookView,
+    delivery_view,
+    webhook_view,
+)
 
 __all__ = ["ROUTES"]
-
-Url = Annotated[
-    str, Meta(pattern=r"\Ahttps?://\S{1,1990}\Z", examples=["https://example.com/hook"])
-]
-Events = Annotated[
-    tuple[Annotated[str, Meta(pattern=r"\A[a-z_.*]{1,40}\Z")], ...], Meta(max_length=50)
-]
-Names = Annotated[tuple[Name, ...], Meta(max_length=50)]
-Words = Annotated[str, Meta(max_length=128, pattern=r"\A[^\x00]*\Z")]
-EndpointId = Annotated[str, Meta(pattern=r"\Awh_[0-9a-f]{24}\Z")]
 
 
 class WebhookPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names an endpoint."""
 
-    endpoint: EndpointId
+    endpoint: Id
 
 
 class DeliveryPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names a delivery of an endpoint."""
 
-    endpoint: EndpointId
+    endpoint: Id
     delivery: JobIdText
-
-
-class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new endpoint."""
-
-    url: Url
-    events: Events = ()
-    """Names, or patterns such as `job.*`; none: all but `job.progress`."""
-    queues: Names = ()
-    """None: any."""
-    types: Names = ()
-    """None: any."""
-    description: Words = ""
-
-
-class WebhookPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change; what is left out stays."""
-
-    url: Url | UnsetType = UNSET
-    events: Events | UnsetType = UNSET
-    queues: Names | UnsetType = UNSET
-    types: Names | UnsetType = UNSET
-    description: Words | UnsetType = UNSET
-    is_disabled: bool | UnsetType = UNSET
-    """False lets it hear of things again, also after it was disabled for its failures."""
-
-
-class WebhookRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How secrets overlap."""
-
-    grace_seconds: Seconds = 86_400.0
-    """For so long deliveries are signed with the secret before, too."""
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,75 +54,6 @@ class DeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     cursor: Annotated[str, Meta(max_length=2_000)] | None = None
 
 
-class WebhookView(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint. Its secret is shown when it is made, and never again."""
-
-    id: str
-    tenant: str
-    url: str
-    events: tuple[str, ...]
-    queues: tuple[str, ...]
-    types: tuple[str, ...]
-    description: str
-    is_disabled: bool
-    disabled_reason: str | None
-    failing_since: datetime | None
-    """When the first of the failures was that no success has followed."""
-    previous_until: datetime | None
-    """Until when deliveries are signed with an older secret, too."""
-    created_at: datetime
-
-
-class NewWebhook(msgspec.Struct, frozen=True):
-    """An endpoint and its new secret, which is shown this once."""
-
-    webhook: WebhookView
-    secret: str
-
-
-class WebhookList(msgspec.Struct, frozen=True):
-    """Endpoints, oldest first."""
-
-    webhooks: list[WebhookView]
-    cursor: str | None
-    """Where the next page begins; null at the end."""
-
-
-class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
-    """A message to an endpoint: an ordinary job, so that all that is asked of jobs works."""
-
-    id: str
-    """The job's."""
-    message_id: str
-    """What the receiver sees as `webhook-id`."""
-    event: str
-    state: State
-    attempts: int
-    """How often it was tried."""
-    status: int | None
-    """What the endpoint answered, when it took the message."""
-    error: str | None
-    """The last failure."""
-    next_at: datetime | None
-    """When it is tried again."""
-    created_at: datetime
-    finished_at: datetime | None
-
-
-class DeliveryList(msgspec.Struct, frozen=True):
-    """Deliveries, newest first."""
-
-    deliveries: list[DeliveryView]
-    cursor: str | None
-    """Where the next page begins; null at the end."""
-
-
-class Begun(msgspec.Struct, frozen=True):
-    """A delivery that is on its way."""
-
-    id: str
-
-
 async def create(call: Call[Nothing, Nothing, WebhookBody]) -> Answer:
     """Have events sent to a URL, signed as Standard Webhooks has it.
 
@@ -164,10 +62,8 @@ async def create(call: Call[Nothing, Nothing, WebhookBody]) -> Answer:
     body = call.body
     await caps.check_webhook(call.service.engine, call.caller.account)
     try:
-        secret, made = await webhooks.create(
-            call.service.engine,
-            tenant=call.caller.home,
-            url=body.url,
+        made = await _webhooks(call).create_webhook(
+            body.url,
             events=body.events,
             queues=body.queues,
             types=body.types,
@@ -175,8 +71,8 @@ async def create(call: Call[Nothing, Nothing, WebhookBody]) -> Answer:
         )
     except ConfigError as error:
         raise invalid("", _said(error)) from None
-    location = (b"location", f"/v1/webhooks/{made.id}".encode("ascii"))
-    return Answer(201, encode(NewWebhook(_view(made), secret)), (location,))
+    location = (b"location", f"/v1/webhooks/{made.webhook.id}".encode("ascii"))
+    return Answer(201, encode(made), (location,))
 
 
 async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
@@ -188,38 +84,26 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
         lambda one: (one.created_at, one.id),
         of=("webhooks", tenant),
     )
-    return Answer(200, encode(WebhookList([_view(one) for one in found], cursor)))
+    return Answer(200, encode(WebhookList([webhook_view(one) for one in found], cursor)))
 
 
 async def get(call: Call[WebhookPath, Nothing, Nothing]) -> Answer:
     """One endpoint."""
-    return Answer(200, encode(_view(await _endpoint(call, call.path.endpoint))))
+    return Answer(200, encode(await _webhooks(call).webhook(call.path.endpoint)))
 
 
 async def change(call: Call[WebhookPath, Nothing, WebhookPatch]) -> Answer:
     """Change an endpoint, disable it, or let it hear of things again."""
-    given = msgspec.structs.asdict(call.body)
-    fields = {name: value for name, value in given.items() if value is not UNSET}
-    is_disabled = fields.pop("is_disabled", None)
-    if is_disabled is not None:
-        fields["disabled"] = "by hand" if is_disabled else None
-        fields["failing_since"] = None
-
-    def changed(seen: Endpoint) -> Endpoint:
-        return replace(seen, **fields)
-
     try:
-        found = await webhooks.change(
-            call.service.engine, call.path.endpoint, changed, tenant=call.caller.tenant
-        )
+        told = await _webhooks(call).change_webhook(call.path.endpoint, call.body)
     except ConfigError as error:
         raise invalid("", _said(error)) from None
-    return Answer(200, encode(_view(found)))
+    return Answer(200, encode(told))
 
 
 async def delete(call: Call[WebhookPath, Nothing, Nothing]) -> Answer:
     """Remove an endpoint. Deliveries that wait are not made."""
-    await call.service.engine.delete_webhook(call.path.endpoint, tenant=call.caller.tenant)
+    await _webhooks(call).delete_webhook(call.path.endpoint)
     return Answer(204)
 
 
@@ -228,37 +112,27 @@ async def rotate(call: Call[WebhookPath, Nothing, WebhookRotation]) -> Answer:
 
     For a while deliveries are signed with both, so that receivers can change over.
     """
-    secret, found = await webhooks.rotate(
-        call.service.engine,
-        call.path.endpoint,
-        grace=round(call.body.grace_seconds * 1e6),
-        tenant=call.caller.tenant,
-    )
-    return Answer(200, encode(NewWebhook(_view(found), secret)))
+    grace = timedelta(seconds=call.body.grace_seconds)
+    told = await _webhooks(call).rotate_webhook(call.path.endpoint, grace=grace)
+    return Answer(200, encode(told))
 
 
 async def test(call: Call[WebhookPath, Nothing, Nothing]) -> Answer:
     """Send a message of the type `webhook.test`, through all that others go through."""
-    found = await _endpoint(call, call.path.endpoint)
-    job_id = await webhooks.test(call.service.engine, found, call.service.ids)
-    return Answer(202, encode(Begun(ids.text(job_id))))
+    return Answer(202, encode(await _webhooks(call).test_webhook(call.path.endpoint)))
 
 
 async def deliveries(call: Call[WebhookPath, DeliveriesQuery, Nothing]) -> Answer:
     """What was sent to an endpoint, or is to be, newest first."""
-    found = await _endpoint(call, call.path.endpoint)
-    asked = call.query
+    engine, asked = call.service.engine, call.query
+    found = await engine.get_webhook(call.path.endpoint, tenant=call.caller.tenant)
     try:
         some, cursor = await webhooks.deliveries(
-            call.service.engine,
-            found,
-            state=asked.state,
-            limit=asked.limit,
-            cursor=asked.cursor,
+            engine, found, state=asked.state, limit=asked.limit, cursor=asked.cursor
         )
     except ConfigError:
         raise ProblemError(problem("cursor")) from None
-    return Answer(200, encode(DeliveryList([_delivery(one) for one in some], cursor)))
+    return Answer(200, encode(DeliveryList([delivery_view(one) for one in some], cursor)))
 
 
 async def replay(call: Call[DeliveryPath, Nothing, Nothing]) -> Answer:
@@ -266,17 +140,14 @@ async def replay(call: Call[DeliveryPath, Nothing, Nothing]) -> Answer:
 
     A delivery that failed begins anew; of one that succeeded, another is made.
     """
-    found = await _endpoint(call, call.path.endpoint)
-    job_id = ids.parse(call.path.delivery)
-    try:
-        begun = await webhooks.replay(call.service.engine, found, job_id, call.service.ids)
-    except JobNotFoundError:
-        raise ProblemError(problem("job_not_found")) from None
-    return Answer(202, encode(Begun(ids.text(begun))))
+    told = await _webhooks(call).replay_delivery(call.path.endpoint, call.path.delivery)
+    return Answer(202, encode(told))
 
 
-async def _endpoint(call: Call[Any, Any, Any], endpoint_id: str) -> Endpoint:
-    return await call.service.engine.get_webhook(endpoint_id, tenant=call.caller.tenant)
+def _webhooks(call: Call[Any, Any, Any]) -> WebhookOperations:
+    found = WebhookOperations(call.service.engine, tenant=call.caller.tenant)
+    found.webhook_guard = call.service.webhook_guard
+    return found
 
 
 def _one(_: object) -> int:
@@ -286,41 +157,6 @@ def _one(_: object) -> int:
 def _said(error: ConfigError) -> str:
     """What the core complains of, without what was sent."""
     return str(error).partition(" '")[0]
-
-
-def _view(it: Endpoint) -> WebhookView:
-    older = [one.until for one in it.secrets if one.until is not None]
-    return WebhookView(
-        id=it.id,
-        tenant=it.tenant,
-        url=it.url,
-        events=it.events,
-        queues=it.queues,
-        types=it.types,
-        description=it.description,
-        is_disabled=it.disabled is not None,
-        disabled_reason=it.disabled,
-        failing_since=moment(it.failing_since),
-        previous_until=moment(max(older)) if older else None,
-        created_at=instant(it.created_at),
-    )
-
-
-def _delivery(it: Delivery) -> DeliveryView:
-    job = it.job
-    failure = job.failure
-    return DeliveryView(
-        id=ids.text(job.id),
-        message_id=it.message.message,
-        event=it.message.event,
-        state=job.state,
-        attempts=job.attempt,
-        status=it.status,
-        error=failure.message if failure is not None else job.reason,
-        next_at=instant(job.run_at) if job.state is State.SCHEDULED else None,
-        created_at=instant(job.created_at),
-        finished_at=moment(job.finished_at),
-    )
 
 
 def _route(
@@ -399,7 +235,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         "testWebhook",
         test,
         parameters=WebhookPath,
-        answers={202: Begun},
+        answers={202: StartedDelivery},
         jobs=_one,
     ),
     _route(
@@ -418,7 +254,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         "replayDelivery",
         replay,
         parameters=DeliveryPath,
-        answers={202: Begun},
+        answers={202: StartedDelivery},
         jobs=_one,
         problems=("job_not_found", "illegal_transition"),
     ),

@@ -1,36 +1,18 @@
-"""Tenants and API keys as programs and people see them."""
+"""Tenants and API keys as people see them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from longshore.cli import documents, tables
-from longshore.cli.documents import Document
+from longshore.cli import tables
 from longshore.cli.render import Sheet, Table
-from longshore.core.account import CAPS, ApiKey, Tenant
+from longshore.core.account import CAPS, Tenant
+from longshore.operations.keys import KeyView
+from longshore.operations.tenants import TenantView
 
-__all__ = [
-    "key_document",
-    "key_table",
-    "tenant_document",
-    "tenant_sheet",
-    "tenant_table",
-]
+__all__ = ["grant_words", "key_table", "tenant_sheet", "tenant_table"]
 
 
-def tenant_document(it: Tenant) -> Document:
-    """A tenant; one that was always there has no beginning."""
-    return {
-        "name": it.name,
-        "is_disabled": it.is_disabled,
-        "requires_idempotency_key": it.requires_idempotency_key,
-        "rate": it.rate,
-        "burst": it.burst,
-        "weight": it.weight,
-        **{name: getattr(it, name) for name in CAPS},
-        "created_at": documents.instant(it.created_at or None),
-    }
-
-
-def tenant_table(them: Sequence[Tenant], now: int) -> Table:
+def tenant_table(them: Sequence[TenantView], now: datetime) -> Table:
     """Tenants, one per line."""
     return Table(
         columns=("name", "limit", "weight", "idempotency key", "created", ""),
@@ -40,7 +22,7 @@ def tenant_table(them: Sequence[Tenant], now: int) -> Table:
                 _limit(it),
                 f"{it.weight}",
                 "required" if it.requires_idempotency_key else "optional",
-                tables.when(it.created_at or None, now),
+                tables.ago(it.created_at, now),
                 "disabled" if it.is_disabled else "",
             )
             for it in them
@@ -49,9 +31,9 @@ def tenant_table(them: Sequence[Tenant], now: int) -> Table:
     )
 
 
-def tenant_sheet(it: Tenant, keys: Sequence[ApiKey], now: int) -> Sheet:
+def tenant_sheet(it: TenantView, keys: Sequence[KeyView], now: datetime) -> Sheet:
     """Everything about one tenant."""
-    live = sum(key.is_live(now) for key in keys)
+    live = sum(key.state == "live" for key in keys)
     return Sheet(
         [
             ("name", it.name),
@@ -61,30 +43,12 @@ def tenant_sheet(it: Tenant, keys: Sequence[ApiKey], now: int) -> Sheet:
             ("idempotency key", "required" if it.requires_idempotency_key else "optional"),
             ("caps", _caps(it)),
             ("keys", f"{live} live, {len(keys) - live} ended"),
-            ("created", tables.when(it.created_at, now) if it.created_at else None),
+            ("created", tables.ago(it.created_at, now) if it.created_at else None),
         ]
     )
 
 
-def key_document(it: ApiKey, now: int) -> Document:
-    """What is known of a key; its secret is not."""
-    return {
-        "id": it.id,
-        "tenant": it.tenant,
-        "scopes": list(it.scopes),
-        "queues": list(it.queues),
-        "types": list(it.types),
-        "label": it.label,
-        "state": _state(it, now),
-        "created_at": documents.instant(it.created_at),
-        "expires_at": documents.instant(it.expires_at),
-        "revoked_at": documents.instant(it.revoked_at),
-        "last_used_at": documents.instant(it.last_used_at),
-        "previous_until": documents.instant(it.previous_until),
-    }
-
-
-def grant_words(it: ApiKey) -> str:
+def grant_words(it: KeyView) -> str:
     """What a key may be used for."""
     words = ", ".join(it.scopes)
     if it.queues:
@@ -94,7 +58,7 @@ def grant_words(it: ApiKey) -> str:
     return words
 
 
-def key_table(them: Sequence[ApiKey], now: int) -> Table:
+def key_table(them: Sequence[KeyView], now: datetime) -> Table:
     """Keys, one per line."""
     return Table(
         columns=("id", "tenant", "scopes", "state", "used", "label"),
@@ -104,7 +68,7 @@ def key_table(them: Sequence[ApiKey], now: int) -> Table:
                 it.tenant or "(all)",
                 grant_words(it),
                 _words(it, now),
-                tables.when(it.last_used_at, now),
+                tables.ago(it.last_used_at, now),
                 it.label,
             )
             for it in them
@@ -113,27 +77,20 @@ def key_table(them: Sequence[ApiKey], now: int) -> Table:
     )
 
 
-def _caps(it: Tenant) -> str:
+def _caps(it: TenantView) -> str:
     given = {name.removeprefix("max_"): getattr(it, name) for name in CAPS}
     some = {name.replace("_", " "): most for name, most in given.items() if most is not None}
     return ", ".join(f"{most:g} {name}" for name, most in some.items())
 
 
-def _limit(it: Tenant) -> str:
-    limit = it.limit
+def _limit(it: TenantView) -> str:
+    limit = Tenant(name=it.name, rate=it.rate, burst=it.burst).limit
     return "none" if limit is None else f"{limit.rate:g} jobs/s, {limit.burst} at once"
 
 
-def _state(it: ApiKey, now: int) -> str:
-    if it.revoked_at is not None:
-        return "revoked"
-    return "live" if it.is_live(now) else "expired"
-
-
-def _words(it: ApiKey, now: int) -> str:
-    state = _state(it, now)
-    if state == "live" and it.expires_at is not None:
-        return f"expires {tables.when(it.expires_at, now)}"
-    if state == "live":
-        return state
-    return f"{state} {tables.when(it.revoked_at or it.expires_at, now)}"
+def _words(it: KeyView, now: datetime) -> str:
+    if it.state == "live" and it.expires_at is not None:
+        return f"expires {tables.ago(it.expires_at, now)}"
+    if it.state == "live":
+        return it.state
+    return f"{it.state} {tables.ago(it.revoked_at or it.expires_at, now)}"

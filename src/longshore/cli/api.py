@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
+from longshore import webhooks
 from longshore.api.service import Service
 from longshore.app import Longshore
 from longshore.cli import wiring
@@ -84,8 +85,7 @@ async def serve(
         server.hand_over()
 
     async with app:
-        wiring.refuse_private(app.engine)
-        wiring.refuse_remote(app.engine, "the HTTP service")
+        wiring.refuse_private(app.store)
         server = serving.ApiServer(
             _service(app, settings),
             is_local=serving.is_loopback(settings.api.host),
@@ -115,4 +115,11 @@ async def beside(
 
 
 def _service(app: Longshore, settings: Settings) -> Service:
-    return Service(app.engine, settings.api, wiring.CLOCK, tells_who=settings.audit.transitions)
+    return Service(
+        app.engine,
+        settings.api,
+        wiring.CLOCK,
+        tells_who=settings.audit.transitions,
+        retention=settings.scheduler.retention,
+        webhook_guard=webhooks.guard_of(settings.webhooks),
+    )

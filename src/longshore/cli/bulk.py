@@ -1,4 +1,4 @@
-"""Orders to many jobs from the shell: named by id, or found by a filter."""
+"""Changes of many jobs from the shell: named by id, or found by a filter."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,19 @@ from typing import Any
 import click
 import msgspec
 
-from longshore import bulk
-from longshore.bulk import Order, Pace, Tally
-from longshore.cli import render, wiring
+from longshore.cli import listing, render, wiring
 from longshore.cli.parameters import filtered, job_ids, rate
 from longshore.cli.shared import Shared
+from longshore.core import ids
 from longshore.core.job import JobId
-from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
+from longshore.core.state import State
+from longshore.engine import JobFilter
 from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.bulk import Tally
+from longshore.operations.jobs import JobChange, scopes_of
 
-__all__ = ["Care", "Deed", "Selection", "carefully", "give", "selecting"]
+__all__ = ["Care", "Selection", "carefully", "give", "selecting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +33,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Care:
-    """How carefully an order to many jobs is given."""
+    """How carefully many jobs are changed."""
 
     is_dry: bool
     rate: float | None
     is_agreed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What is done to jobs."""
-
-    done: str
-    """The word for it: cancelled, replayed."""
-    order: Callable[[Engine], Order]
-    verbs: tuple[Verb, ...]
-    """Says in which states they are meant where none is named."""
 
 
 def selecting(*, state: State | None = None) -> Callable[[Callable[..., None]], Any]:
@@ -82,7 +73,7 @@ def selecting(*, state: State | None = None) -> Callable[[Callable[..., None]], 
 
 
 def carefully(function: Callable[..., None]) -> Callable[..., None]:
-    """How an order to those that match is given, passed as one Care named `care`."""
+    """How those that match are changed, passed as one Care named `care`."""
 
     @click.option("--dry-run", "is_dry", is_flag=True, help="Only count them.")
     @click.option("--rate", type=rate, help="At most so many, such as 500/s; with a filter.")
@@ -95,58 +86,64 @@ def carefully(function: Callable[..., None]) -> Callable[..., None]:
     return gathered
 
 
-def give(shared: Shared, chosen: Selection, care: Care, deed: Deed) -> None:
-    """Give the order to all that match, or in a dry run only count, and say how many.
+def give(
+    shared: Shared,
+    chosen: Selection,
+    care: Care,
+    change: JobChange,
+    done: str,
+    *,
+    reason: str = "",
+) -> None:
+    """Change all that match, or in a dry run only count, and say how many were `done`.
 
     Ids are all or none; of what was found, those that someone else changed meanwhile are left
     out.
     """
+    which = listing.which_of(chosen.which)
     try:
-        which = bulk.scopes(chosen.which, *deed.verbs)
+        scopes = scopes_of(change, which, None)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     if chosen.job_ids and care.rate is not None:
         raise click.UsageError("--rate is for jobs that a filter finds")
+    job_ids = [ids.text(one) for one in chosen.job_ids]
 
-    async def carry_out(engine: Engine) -> Tally:
+    async def carry_out(backend: Backend) -> Tally:
+        if care.is_dry and job_ids:
+            found = [await backend.get(one) for one in job_ids]
+            states = {one.state for one in scopes}
+            return Tally(matched=sum(job.state in states for job in found), is_complete=True)
         if care.is_dry:
-            return Tally(done=await _count(engine, chosen, which))
-        if chosen.job_ids:
-            await deed.order(engine)(chosen.job_ids)
-            return Tally(done=len(chosen.job_ids))
+            return await backend.change_matching(change, which, is_dry=True)
+        if job_ids:
+            await backend.change_jobs(change, job_ids, reason=reason)
+            return Tally(done=len(job_ids), is_complete=True)
         if not care.is_agreed:
-            many = _jobs(await bulk.count(engine, which))
-            click.confirm(f"{many} will be {deed.done}; go on?", abort=True, err=True)
-        return await _apply(engine, which, care, deed)
+            counted = await backend.change_matching(change, which, is_dry=True)
+            many = _jobs(counted.matched)
+            click.confirm(f"{many} will be {done}; go on?", abort=True, err=True)
+        with render.progress() as say:
+            return await backend.change_matching(
+                change,
+                which,
+                reason=reason,
+                rate=care.rate,
+                watch=lambda tally: say(f"{done} {tally.done}"),
+            )
 
-    _tell(shared, wiring.ask(shared, carry_out), care, deed)
+    _tell(shared, wiring.run(shared, carry_out, tenant=chosen.which.tenant), care, done)
 
 
-def _tell(shared: Shared, tally: Tally, care: Care, deed: Deed) -> None:
+def _tell(shared: Shared, tally: Tally, care: Care, done: str) -> None:
+    many = tally.matched if care.is_dry else tally.done
     if shared.as_json:
-        render.document({deed.done: tally.done, "missed": tally.missed, "dry_run": care.is_dry})
+        render.document({done: many, "missed": tally.missed, "dry_run": care.is_dry})
         return
-    click.echo(f"{_jobs(tally.done)} {'would be ' if care.is_dry else ''}{deed.done}")
+    at_least = "" if tally.is_complete else "at least "
+    click.echo(f"{at_least}{_jobs(many)} {'would be ' if care.is_dry else ''}{done}")
     if tally.missed:
         render.note(f"{tally.missed} had been changed by someone else when their turn came")
-
-
-async def _count(engine: Engine, chosen: Selection, which: Sequence[JobFilter]) -> int:
-    if not chosen.job_ids:
-        return await bulk.count(engine, which)
-    found = [await engine.get(job_id) for job_id in chosen.job_ids]
-    return sum(job.state in {one.state for one in which} for job in found)
-
-
-async def _apply(engine: Engine, which: Sequence[JobFilter], care: Care, deed: Deed) -> Tally:
-    with render.progress() as say:
-        return await bulk.apply(
-            engine,
-            which,
-            deed.order(engine),
-            Pace(rate=care.rate),
-            watch=lambda tally: say(f"{deed.done} {tally.done}"),
-        )
 
 
 def _jobs(many: int) -> str:

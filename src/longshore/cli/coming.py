@@ -1,18 +1,16 @@
-"""Due times that are still to come, as people and programs see them."""
+"""Due times that are still to come, as people see them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from longshore.cli import documents, tables
-from longshore.cli.documents import Document
+from longshore.cli import tables
 from longshore.cli.render import Table
-from longshore.core import cron, quantity
+from longshore.core import quantity
 from longshore.core.cron import Quirk
-from longshore.core.schedule import Schedule, quirk
+from longshore.operations.schedule_documents import DueTime, local_time
 
-__all__ = ["listed", "local", "table"]
+__all__ = ["local", "table"]
 
-_SECOND = 1_000_000
 _REMARKS = {
     Quirk.GAP: "a time it names is missing on this day: due when the gap ends",
     Quirk.FOLD: "comes twice on this day: due the first time only",
@@ -21,53 +19,35 @@ _REMARKS = {
 }
 
 
-def local(instant: int, timezone: str) -> str:
-    """The instant as the zone's clock shows it."""
-    moment = _moment(instant, timezone)
+def local(due: datetime, timezone: str) -> str:
+    """The moment as the zone's clock shows it."""
+    moment = local_time(due, timezone)
     fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
     return moment.strftime("%a %Y-%m-%d %H:%M:%S") + fraction + moment.strftime(" %Z")
 
 
-def table(schedule: Schedule, times: Sequence[int], *, after: int, now: int) -> Table:
+def table(timezone: str, times: Sequence[DueTime], *, after: datetime, now: datetime) -> Table:
     """One due time per line, with a remark where the clock changes."""
     rows = [
-        (local(due, schedule.timezone), tables.when(due, now), remark)
-        for due, remark in zip(times, _remarks(schedule, times, after), strict=True)
+        (local(one.due, timezone), tables.ago(one.due, now), remark)
+        for one, remark in zip(times, _remarks(timezone, times, after), strict=True)
     ]
     return Table(columns=("due", "", ""), rows=rows, empty="it is never due")
 
 
-def listed(schedule: Schedule, times: Sequence[int]) -> Iterator[Document]:
-    """The same for programs."""
-    for due in times:
-        moment = _moment(due, schedule.timezone)
-        yield {
-            "due": documents.instant(due),
-            "local": moment.isoformat(),
-            "quirk": quirk(schedule, due),
-        }
-
-
-def _remarks(schedule: Schedule, times: Sequence[int], after: int) -> Iterator[str]:
+def _remarks(timezone: str, times: Sequence[DueTime], after: datetime) -> Iterator[str]:
     before = after
-    for due in times:
-        shift = _offset(due, schedule.timezone) - _offset(before, schedule.timezone)
-        found = quirk(schedule, due)
+    for one in times:
+        shift = _offset(one.due, timezone) - _offset(before, timezone)
         words = [f"the clock has gone {_shift(shift)}"] if shift else []
-        words += [_REMARKS[found]] if found is not None else []
+        words += [_REMARKS[one.quirk]] if one.quirk is not None else []
         yield "; ".join(words)
-        before = due
+        before = one.due
 
 
 def _shift(by: timedelta) -> str:
     return f"{'forward' if by > timedelta() else 'back'} {quantity.duration_text(abs(by))}"
 
 
-def _offset(instant: int, timezone: str) -> timedelta:
-    return _moment(instant, timezone).utcoffset() or timedelta()
-
-
-def _moment(instant: int, timezone: str) -> datetime:
-    whole, rest = divmod(instant, _SECOND)
-    # Adding would forget which pass of a fold it is.
-    return datetime.fromtimestamp(whole, cron.zone(timezone)).replace(microsecond=rest)
+def _offset(moment: datetime, timezone: str) -> timedelta:
+    return local_time(moment, timezone).utcoffset() or timedelta()

@@ -1,19 +1,16 @@
-"""Consumers of the outbox, as people and programs see them."""
+"""Consumers of the outbox as people see them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from longshore.cli import documents, tables
-from longshore.cli.documents import Document
+from longshore.cli import tables
 from longshore.cli.render import Table
-from longshore.core import ids
-from longshore.core.consumer import Consumer, Quarantined
+from longshore.operations.outbox import ConsumerView, QuarantinedView
 
-__all__ = ["aside_document", "aside_table", "document", "table"]
-
-_SECOND = 1_000_000
+__all__ = ["quarantined_table", "table"]
 
 
-def table(found: Sequence[Consumer], now: int) -> Table:
+def table(found: Sequence[ConsumerView], now: datetime) -> Table:
     """One consumer per line."""
     return Table(
         columns=("consumer", "position#", "behind#", "lag", "holder", "seen"),
@@ -22,9 +19,9 @@ def table(found: Sequence[Consumer], now: int) -> Table:
                 one.name,
                 str(one.position),
                 str(one.behind),
-                f"{_lag(one, now):.1f} s",
+                f"{one.lag_seconds:.1f} s",
                 "gone" if one.gone_at is not None else one.holder or "nobody",
-                tables.when(one.seen_at, now),
+                tables.ago(one.seen_at, now),
             )
             for one in found
         ],
@@ -32,21 +29,8 @@ def table(found: Sequence[Consumer], now: int) -> Table:
     )
 
 
-def document(one: Consumer, now: int) -> Document:
-    """The same for programs."""
-    return {
-        "name": one.name,
-        "position": one.position,
-        "behind": one.behind,
-        "lag_seconds": _lag(one, now),
-        "holder": one.holder,
-        "seen_at": documents.instant(one.seen_at),
-        "gone_at": documents.instant(one.gone_at),
-    }
-
-
-def aside_table(found: Sequence[Quarantined], now: int) -> Table:
-    """One event per line."""
+def quarantined_table(found: Sequence[QuarantinedView], now: datetime) -> Table:
+    """One event that was set aside per line."""
     return Table(
         columns=("event", "consumer", "name", "job", "bytes#", "when", "why"),
         rows=[
@@ -54,29 +38,12 @@ def aside_table(found: Sequence[Quarantined], now: int) -> Table:
                 one.event_id,
                 one.consumer,
                 str(one.name),
-                ids.text(one.job_id),
-                str(len(one.body)),
-                tables.when(one.at, now),
+                one.job_id or "-",
+                str(one.size_bytes),
+                tables.ago(one.at, now),
                 one.reason,
             )
             for one in found
         ],
         empty="every event was handed on",
     )
-
-
-def aside_document(one: Quarantined) -> Document:
-    """The same for programs, with what was to be handed on."""
-    return {
-        "event_id": one.event_id,
-        "consumer": one.consumer,
-        "name": one.name,
-        "job": ids.text(one.job_id),
-        "reason": one.reason,
-        "at": documents.instant(one.at),
-        "body": one.body.decode(errors="replace"),
-    }
-
-
-def _lag(one: Consumer, now: int) -> float:
-    return 0.0 if one.waits_since is None else max(now - one.waits_since, 0) / _SECOND

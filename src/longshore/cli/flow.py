@@ -1,18 +1,17 @@
-"""The settings of queues as options, and as programs and people see them."""
+"""The settings of queues as options, and as people see them."""
 
 from datetime import timedelta
 
 import click
-from msgspec.structs import asdict
 
 from longshore.cli import layers
-from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
 from longshore.cli.render import Table
-from longshore.core import flow, quantity
-from longshore.core.flow import OnDead, Order, QueueFlow
+from longshore.core import quantity
+from longshore.core.flow import OnDead, Order
+from longshore.operations.queues import QueueView
 
-__all__ = ["document", "flags", "options", "table"]
+__all__ = ["flags", "options", "table"]
 
 
 def _rate(text: str) -> float:
@@ -36,13 +35,17 @@ def _on_dead(text: str) -> OnDead:
         raise click.BadParameter(f"{text!r} is not {' or '.join(OnDead)}") from None
 
 
-def _aging(text: str) -> int:
-    return quantity.microseconds(duration(text))
+def _seconds(text: str) -> float:
+    return duration(text).total_seconds()
 
 
 _OPTIONS: layers.Fields = {
     "order": (_order, "ORDER", "Who goes first: strict, aging or fair."),
-    "aging": (_aging, "TIME", "With aging: what a priority level is worth, such as 30s."),
+    "aging_seconds": (
+        _seconds,
+        "TIME",
+        "With aging: what a priority is worth, such as 30s.",
+    ),
     "max_running": (int, "JOBS", "Jobs of the queue that run at once, in the whole fleet."),
     "rate": (_rate, "RATE", "Jobs that start, in the whole fleet, such as 100/s or 30/m."),
     "burst": (int, "JOBS", "Jobs that may start at once after a pause."),
@@ -61,32 +64,11 @@ options = layers.options(_OPTIONS)
 flags = layers.flags(_OPTIONS)
 
 
-def document(it: QueueFlow) -> Document:
-    """What holds for a queue, and who said what."""
-    return {
-        "queue": it.queue,
-        "settings": _document({field: asdict(it.effective)[field] for field in _OPTIONS}),
-        "declared": _document(flow.said(it.declared)),
-        "overridden": _document(flow.said(it.overridden)),
-    }
-
-
-def _document(settings: dict[str, object]) -> Document:
-    return {
-        f"{field}_seconds" if field == "aging" else field: value / 1_000_000
-        if field == "aging" and isinstance(value, int)
-        else value
-        for field, value in settings.items()
-    }
-
-
-def table(it: QueueFlow) -> Table:
+def table(it: QueueView) -> Table:
     """Every setting of a queue, and where it comes from."""
-    shown = {*_OPTIONS, *flow.said(it.declared)}
-    fields = [field for field in asdict(it.effective) if field in shown]
     return Table(
         columns=layers.COLUMNS,
-        rows=layers.rows(it, fields, _text),
+        rows=layers.rows(it, _OPTIONS, _text),
         empty="nothing can be set",
     )
 
@@ -94,6 +76,6 @@ def table(it: QueueFlow) -> Table:
 def _text(field: str, value: object) -> str:
     if value is None:
         return "-"
-    if field == "aging" and isinstance(value, int):
-        return quantity.duration_text(timedelta(microseconds=value))
+    if field == "aging_seconds" and isinstance(value, float):
+        return quantity.duration_text(timedelta(seconds=value))
     return quantity.rate_text(value) if isinstance(value, float) else f"{value}"

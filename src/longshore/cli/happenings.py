@@ -2,25 +2,25 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from longshore.cli import documents
-from longshore.cli.documents import Document
+from longshore.cli import documents, render
 from longshore.core import cloudevent
-from longshore.core.event import Event, Name, expand
+from longshore.core.event import Name
+from longshore.core.instant import micros
 from longshore.core.state import State
 from longshore.errors import ConfigError
-from longshore.outbox import Outbox
+from longshore.operations.events import Heard
 from longshore.relay.settings import KafkaSettings
+from longshore.streaming.telling import JobEvent
 
-__all__ = ["Happening", "Wanted", "of_kafka", "of_outbox", "run"]
+__all__ = ["fits", "line", "names_of", "of_kafka", "of_record"]
 
 _PAGE = 500
-_PAUSE = 0.1
 _POLL = 0.5
 _LEADS_TO: dict[Name, State] = {
     Name.READY: State.READY,
@@ -34,73 +34,41 @@ _LEADS_TO: dict[Name, State] = {
     Name.DEAD: State.DEAD,
     Name.CANCELLED: State.CANCELLED,
 }
+_facts = msgspec.json.Decoder(dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """An event, wherever it was read."""
-
-    id: str
-    name: str
-    at: str
-    facts: dict[str, Any]
-    """What it tells, as Kafka has it."""
-
-    def document(self) -> Document:
-        """For programs."""
-        return {"id": self.id, "name": self.name, "at": self.at, **self.facts}
-
-    def line(self) -> str:
-        """For people."""
-        facts = dict(self.facts)
-        whose = str(facts.pop("job", "-"))
-        place = f"{facts.pop('queue', '')}/{facts.pop('type', '')}"
-        facts.pop("tenant", None)
-        rest = msgspec.json.encode(facts).decode()[:200] if facts else ""
-        return f"{self.at}  {self.name:<20}  {whose}  {place}  {rest}".rstrip()
+def line(one: JobEvent) -> str:
+    """An event for people."""
+    at = documents.instant(micros(one.at))
+    rest = msgspec.json.encode(one.details).decode()[:200] if one.details else ""
+    place = f"{one.queue}/{one.type}"
+    return f"{at}  {one.name:<20}  {one.job_id or '-'}  {place}  {rest}".rstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which events are shown."""
-
-    queue: str | None
-    type: str | None
-    job: str | None
-    state: State | None
-    name: Name | None
-
-    def fits(self, one: Happening) -> bool:
-        """Whether this is one of them."""
-        facts = one.facts
-        return (
-            self.queue in (None, facts.get("queue"))
-            and self.type in (None, facts.get("type"))
-            and self.job in (None, facts.get("job"))
-            and self.name in (None, one.name)
-            and (self.state is None or _leads_to(one.name) is self.state)
-        )
+def names_of(name: Name | None, state: State | None) -> list[Name]:
+    """The events that have this name and lead to this state; none of both: any, so none."""
+    if state is None:
+        return [] if name is None else [name]
+    found = [one for one, leads_to in _LEADS_TO.items() if leads_to is state]
+    if name is None:
+        return found
+    if name not in found:
+        raise ConfigError(f"{name} does not lead to the state {state}")
+    return [name]
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end."""
-    asyncio.run(main)
+def fits(one: JobEvent, which: Heard) -> bool:
+    """Whether an event is one of those that are meant."""
+    names = which.get("names")
+    return (
+        which.get("queue") in (None, one.queue)
+        and which.get("type") in (None, one.type)
+        and which.get("job_id") in (None, one.job_id)
+        and (names is None or one.name in names)
+    )
 
 
-async def of_outbox(outbox: Outbox, *, from_start: bool) -> AsyncIterator[Happening]:
-    """What happens, from now on or from the oldest event that is kept."""
-    after = 0 if from_start else (await outbox.span()).last
-    while True:
-        batches = await outbox.events(after=after, limit=_PAGE)
-        for batch in batches:
-            after = batch.position
-            for event in expand(batch):
-                yield _happening(event)
-        if len(batches) < _PAGE:
-            await asyncio.sleep(_PAUSE)
-
-
-async def of_kafka(settings: KafkaSettings, *, from_start: bool) -> AsyncIterator[Happening]:
+async def of_kafka(settings: KafkaSettings, *, from_start: bool) -> AsyncGenerator[JobEvent]:
     """What a topic gets, by a reader that leaves no trace there."""
     try:
         from confluent_kafka import Consumer, KafkaException  # an extra
@@ -124,25 +92,33 @@ async def of_kafka(settings: KafkaSettings, *, from_start: bool) -> AsyncIterato
                 if error is not None and not error.retriable():
                     raise ConfigError(f"kafka: {error.str()}")
                 if error is None:
-                    yield _of_record(message.headers(), message.value())
+                    event = of_record(message.headers(), message.value())
+                    if event is None:
+                        render.note("a record that is no event of Longshore is left out")
+                    else:
+                        yield event
     except KafkaException as error:
         raise ConfigError(f"kafka: {error.args[0].str()}") from error
     finally:
         consumer.close()
 
 
-def _happening(event: Event) -> Happening:
-    facts = msgspec.json.decode(cloudevent.data(event))
-    return Happening(event.id, event.name, str(documents.instant(event.at)), facts)
-
-
-def _of_record(headers: Any, value: Any) -> Happening:
+def of_record(headers: Any, value: Any) -> JobEvent | None:
+    """The event that a record of the topic tells; None of a record of somebody else."""
     listed: list[tuple[str, Any]] = list(headers or ())
-    said = {name: bytes(text).decode() for name, text in listed if text is not None}
-    kind = said.get("ce_type", "").removeprefix(cloudevent.PREFIX).rpartition(".")[0]
-    facts = msgspec.json.decode(value or b"{}", type=dict[str, Any])
-    return Happening(said.get("ce_id", ""), kind, said.get("ce_time", ""), facts)
-
-
-def _leads_to(name: str) -> State | None:
-    return _LEADS_TO.get(Name(name)) if name in list(Name) else None
+    try:
+        said = {name: bytes(text).decode() for name, text in listed if text is not None}
+        facts = _facts.decode(value or b"{}")
+        return JobEvent(
+            id=said["ce_id"],
+            name=said["ce_type"].removeprefix(cloudevent.PREFIX).rpartition(".")[0],
+            at=datetime.fromisoformat(said["ce_time"]),
+            job_id=facts.pop("job", None),
+            queue=facts.pop("queue"),
+            type=facts.pop("type"),
+            tenant=facts.pop("tenant"),
+            details=facts,
+            trace=said.get("ce_traceparent"),
+        )
+    except (KeyError, ValueError, msgspec.DecodeError):
+        return None

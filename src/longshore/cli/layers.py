@@ -1,19 +1,32 @@
 """Settings that code declares and operators override: as options, and as rows of a table."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import click
+import msgspec
 
-from longshore.core import flow
-from longshore.core.flow import BreakerFlow, QueueFlow
-
-__all__ = ["COLUMNS", "Fields", "flags", "options", "removals", "rows", "title"]
+__all__ = ["COLUMNS", "Fields", "flags", "options", "removals", "rows", "said", "title"]
 
 Fields = dict[str, tuple[Callable[[str], Any], str, str]]
-"""How each setting is read, what stands for its value, and what it means."""
+"""How each field of the document is read, what stands for its value, and what it means."""
 
 Command = Callable[..., None]
+
+
+class Layered(Protocol):
+    """A document with what code declares and what an operator overrides."""
+
+    @property
+    def declared(self) -> msgspec.Struct:
+        """What code says."""
+        ...
+
+    @property
+    def overridden(self) -> msgspec.Struct:
+        """What an operator says."""
+        ...
+
 
 COLUMNS = ("setting", "value", "from", "declared")
 
@@ -58,10 +71,10 @@ def removals(
 
 
 def rows(
-    it: QueueFlow | BreakerFlow, fields: Iterable[str], text: Callable[[str, object], str]
+    it: Layered, fields: Iterable[str], text: Callable[[str, object], str]
 ) -> list[tuple[str, ...]]:
     """Each setting: what holds, who said so, and what code declares."""
-    declared, overridden = flow.said(it.declared), flow.said(it.overridden)
+    declared, overridden = said(it.declared), said(it.overridden)
     return [
         (
             title(field),
@@ -73,10 +86,16 @@ def rows(
     ]
 
 
+def said(settings: msgspec.Struct) -> dict[str, object]:
+    """The settings of a layer that say something."""
+    found = msgspec.structs.asdict(settings)
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def title(field: str) -> str:
     """A setting's name for people."""
-    return field.replace("_", " ")
+    return field.removesuffix("_seconds").replace("_", " ")
 
 
 def _flag(field: str) -> str:
-    return f"--{field.replace('_', '-')}"
+    return f"--{field.removesuffix('_seconds').replace('_', '-')}"

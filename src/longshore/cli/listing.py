@@ -1,31 +1,39 @@
-"""Jobs on the screen: lists, single jobs, and what became of an order."""
+"""Jobs on the screen: lists, single jobs, and what became of a change."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 
 import click
+import msgspec
 
-from longshore.cli import documents, render, tables, waits, wiring
+from longshore.cli import render, tables, wiring
 from longshore.cli.render import Table
 from longshore.cli.shared import Shared
-from longshore.core import poison
-from longshore.core.job import Job, JobId
-from longshore.engine import Engine, JobFilter, Page
+from longshore.core import ids
+from longshore.core.job import JobId
+from longshore.core.state import State
+from longshore.engine import JobFilter
+from longshore.operations.backend import Backend
+from longshore.operations.job_documents import JobDocument
+from longshore.operations.jobs import Which
 
-__all__ = ["list_jobs", "order", "pages", "show_job"]
+__all__ = ["change", "list_jobs", "show_job", "which_of"]
 
-_PAGE = 500
+_WAITING = (State.READY, State.SCHEDULED)
 
 
-async def pages(engine: Engine, which: JobFilter, *, limit: int) -> AsyncIterator[Page]:
-    """The jobs that match, newest first, up to `limit` of them."""
-    cursor: str | None = None
-    while limit > 0:
-        page = await engine.find(which, limit=min(limit, _PAGE), cursor=cursor)
-        yield page
-        limit -= len(page.jobs)
-        cursor = page.cursor
-        if cursor is None:
-            return
+def which_of(which: JobFilter) -> Which:
+    """The filter without its tenant, of whom the backend knows."""
+    found: Which = {}
+    if which.queue is not None:
+        found["queue"] = which.queue
+    if which.type is not None:
+        found["type"] = which.type
+    if which.state is not None:
+        found["state"] = which.state
+    if which.tag is not None:
+        found["tag"] = which.tag
+    return found
 
 
 def list_jobs(
@@ -33,55 +41,60 @@ def list_jobs(
     which: JobFilter,
     *,
     limit: int,
-    layout: Callable[[Sequence[Job], int], Table] = tables.jobs,
+    layout: Callable[[Sequence[JobDocument], datetime], Table] = tables.jobs,
 ) -> None:
     """Print the jobs that match: lines of JSON as they come, or a table."""
 
-    async def look(engine: Engine) -> None:
-        found: list[Job] = []
-        cursor: str | None = None
-        async for page in pages(engine, which, limit=limit):
-            cursor = page.cursor
+    async def look(backend: Backend) -> None:
+        found: list[JobDocument] = []
+        seen = 0
+        async for job in backend.jobs(**which_of(which)):
+            seen += 1
+            if seen > limit:
+                break
             if shared.as_json:
-                render.lines(map(documents.job, page.jobs))
+                render.document(job)
             else:
-                found.extend(page.jobs)
+                found.append(job)
         if not shared.as_json:
-            render.table(layout(found, await engine.now()))
-        if cursor is not None:
+            render.table(layout(found, await backend.now()))
+        if seen > limit:
             render.note(f"only the newest {limit}; --limit shows more")
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look, tenant=which.tenant)
 
 
 def show_job(shared: Shared, job_id: JobId) -> None:
-    """Print one job with its history."""
+    """Print one job with its history, and why it waits."""
 
-    async def look(engine: Engine) -> None:
-        job, history = await engine.get(job_id), await engine.attempts(job_id)
-        waits_because = await waits.why(engine, job)
+    async def look(backend: Backend) -> None:
+        job = await backend.get(ids.text(job_id))
+        history = await backend.attempts(job.id)
+        why = (await backend.explain(job.id)).reasons[0].text if job.state in _WAITING else None
         if shared.as_json:
-            render.document(documents.job(job, history, waits_because))
+            whole = msgspec.to_builtins(job)
+            render.document({**whole, "attempts": history, "waits_because": why})
             return
-        now = await engine.now()
-        victims = poison.victims(history)
-        render.sheet(tables.job(job, now, waits_because, victims))
+        now = await backend.now()
+        render.sheet(tables.job(job, now, why))
         if history:
             click.echo()
             render.table(tables.attempts(history, now))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
-def order(shared: Shared, call: Callable[[Engine], Awaitable[Sequence[Job]]]) -> Sequence[Job]:
-    """Order something for some jobs, and print them as they are then."""
+def change(
+    shared: Shared, call: Callable[[Backend], Awaitable[Sequence[JobDocument]]]
+) -> Sequence[JobDocument]:
+    """Change some jobs, or wait for them, and print them as they are then."""
 
-    async def carry_out(engine: Engine) -> Sequence[Job]:
-        jobs = await call(engine)
+    async def carry_out(backend: Backend) -> Sequence[JobDocument]:
+        jobs = await call(backend)
         if shared.as_json:
-            render.lines(map(documents.job, jobs))
+            render.lines(jobs)
         else:
-            render.table(tables.jobs(jobs, await engine.now()))
+            render.table(tables.jobs(jobs, await backend.now()))
         return jobs
 
-    return wiring.ask(shared, carry_out)
+    return wiring.run(shared, carry_out)

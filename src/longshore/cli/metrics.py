@@ -90,10 +90,10 @@ async def told(app: Longshore, port: Port, *, of_queue: bool = False) -> AsyncGe
     That is one process's part: what is true of the queue is true for all, and counting it
     takes the engine's time.
     """
-    overview = Overview(app.engine)
+    overview = Overview(app.engine) if of_queue else None
 
     async def page() -> bytes:
-        readings = await overview.readings() if of_queue else []
+        readings = [] if overview is None else await overview.readings()
         return app.metrics.text(readings)
 
     async with serving(port.listening, page, hosts=port.hosts):

@@ -1,20 +1,24 @@
 """The options that say when a schedule is due, and what its jobs are like."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast
 
 import click
 
 from longshore.cli.parameters import duration, given, time
+from longshore.core import codec
 from longshore.core.schedule import CatchUp, Overlap
+from longshore.operations.schedule_documents import SchedulePatch
 from longshore.options import TaskOptions
 from longshore.recurring import Times
 
-__all__ = ["recurrence_options", "split"]
+__all__ = ["patch_of", "recurrence_options", "split"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LENGTHS = {"every", "timeout", "jitter"}
 _OPTIONS = [
     click.option("--cron", help='Such as "*/5 * * * *", "0 9 * * mon-fri" or @daily.'),
     click.option("--every", type=duration, help="An interval, such as 90s."),
@@ -64,3 +68,17 @@ def split(options: Mapping[str, Any]) -> tuple[Times, TaskOptions]:
     known = given(options)
     times = {key: known.pop(key) for key in Times.__annotations__ if key in known}
     return cast("Times", times), cast("TaskOptions", known)
+
+
+def patch_of(times: Times, options: TaskOptions, payload: bytes | None) -> SchedulePatch:
+    """The change of a schedule that `split` sorted, and its new payload if it gets one."""
+    said: dict[str, Any] = {**times, **options}
+    for name in _LENGTHS & said.keys():
+        length: timedelta = said.pop(name)
+        said[f"{name}_seconds"] = length.total_seconds()
+    for name, kind in (("catch_up", CatchUp), ("overlap", Overlap)):
+        if name in said:
+            said[name] = kind(said[name])
+    if payload is not None:
+        said["payload"] = codec.decode(payload)
+    return SchedulePatch(**said)

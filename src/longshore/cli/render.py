@@ -53,12 +53,12 @@ class Sheet:
     fields: Sequence[tuple[str, str | None]]
 
 
-def document(it: Document) -> None:
+def document(it: Document | msgspec.Struct) -> None:
     """One JSON document on one line."""
     click.echo(msgspec.json.encode(it))
 
 
-def lines(them: Iterable[Document]) -> None:
+def lines(them: Iterable[Document | msgspec.Struct]) -> None:
     """JSON lines: one document each."""
     for one in them:
         document(one)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from longshore import breakers
 from longshore.app import Longshore
 from longshore.cli import api, logs, metrics, sinking, wiring
 from longshore.cli.tail import Tail
@@ -49,14 +48,14 @@ async def work(
     over HTTP the service does.
     """
     async with app:
-        engine = app.engine
-        wiring.refuse_private(engine)
+        store = app.store
+        wiring.refuse_private(store)
         ticks: list[tuple[str, Tick]] = []
-        if engine.traits.maintenance:
+        if store.traits.maintenance:
             lease = quantity.microseconds(settings.worker.lease)
-            ticks = wiring.recovery(engine, lease=lease, on_ready=lambda _: worker.nudge())
+            ticks = wiring.recovery(app.engine, lease=lease, on_ready=lambda _: worker.nudge())
         worker = Worker(
-            engine,
+            store,
             app.registry(
                 logs.style(settings.log),
                 isolated=app.tasks,
@@ -66,9 +65,7 @@ async def work(
             clock=wiring.CLOCK,
             ticks=ticks,
         )
-        await app.queue.store()
-        await breakers.store(app.engine, app.tasks.values())
-        await app.store_schedules()
+        await app.declare()
         async with metrics.told(app, port):
             with drained_by_signals(worker), refusing_self_signals():
                 if on_open is not None:
@@ -81,8 +78,7 @@ async def work(
 async def schedule(app: Longshore, settings: Settings, port: metrics.Port) -> None:
     """Keep the queue in order until a signal."""
     async with app:
-        wiring.refuse_private(app.engine)
-        wiring.refuse_remote(app.engine, "a scheduler")
+        wiring.refuse_private(app.store)
         scheduler = _scheduler(app, settings)
         await app.store_schedules()
         async with metrics.told(app, port, of_queue=True):
@@ -95,8 +91,7 @@ async def relay(
 ) -> None:
     """Ship events until a signal."""
     async with app:
-        wiring.refuse_private(app.engine)
-        wiring.refuse_remote(app.engine, "a relay")
+        wiring.refuse_private(app.store)
         found = sinking.service(app, settings, sinks)
         async with metrics.told(app, port):
             with drained_by_signals(_Prompt(found)):
@@ -111,7 +106,6 @@ async def work_and_schedule(
     With a socket that listens, the HTTP service too.
     """
     async with app:
-        wiring.refuse_remote(app.engine, "dev")
         tail = Tail(app.engine)
         await tail.skip()
         ticks = [("tail", tail.tick)]
@@ -128,9 +122,7 @@ async def work_and_schedule(
             ticks=ticks,
         )
         scheduler = _scheduler(app, settings, on_ready=lambda _: worker.nudge())
-        await app.queue.store()
-        await breakers.store(app.engine, app.tasks.values())
-        await app.store_schedules()
+        await app.declare()
         async with (
             scheduler.running(),
             sinking.beside(app, settings),

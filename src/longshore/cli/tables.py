@@ -1,18 +1,25 @@
 """What people see: the same facts as the documents, cut to what fits a screen."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from longshore.cli import documents, waits
+import msgspec
+
+from longshore.cli import documents
 from longshore.cli.render import Sheet, Table
-from longshore.core import ids, quantity
-from longshore.core.job import Attempt, Job
+from longshore.core import quantity
+from longshore.core.instant import micros
+from longshore.core.job import Job
 from longshore.core.latency import Slowness, Spread
-from longshore.core.schedule import CatchUp, Schedule
+from longshore.core.schedule import CatchUp
 from longshore.core.state import State
-from longshore.engine import Pause, QueueCounts, SessionView
+from longshore.operations.job_documents import AttemptView, JobDocument
+from longshore.operations.queues import QueueView
+from longshore.operations.schedule_documents import ScheduleView, WholeSchedule
+from longshore.operations.workers import WorkerView
 
 __all__ = [
+    "ago",
     "attempts",
     "dead",
     "job",
@@ -39,37 +46,35 @@ def when(instant: int | None, now: int) -> str:
     return f"in {_rough(distance)}" if instant > now else f"{_rough(distance)} ago"
 
 
-def jobs(found: Sequence[Job], now: int) -> Table:
+def ago(moment: datetime | None, now: datetime) -> str:
+    """A time of a document as a person thinks of it: `3m ago`, `in 5s`."""
+    return when(None if moment is None else micros(moment), micros(now))
+
+
+def jobs(found: Sequence[JobDocument], now: datetime) -> Table:
     """Jobs, one per line, on eighty columns."""
     return Table(
         columns=("id", "type", "queue", "state", "when"),
-        rows=[
-            (ids.text(it.id), it.type, it.queue, _short_state(it), _since(it, now))
-            for it in found
-        ],
+        rows=[(it.id, it.type, it.queue, _short_state(it), _since(it, now)) for it in found],
         empty="no jobs match",
     )
 
 
-def dead(found: Sequence[Job], now: int) -> Table:
+def dead(found: Sequence[JobDocument], now: datetime) -> Table:
     """Dead jobs and why."""
     return Table(
         columns=("id", "type", "died", "why"),
-        rows=[(ids.text(it.id), it.type, when(it.finished_at, now), _why(it)) for it in found],
+        rows=[(it.id, it.type, ago(it.finished_at, now), _why(it)) for it in found],
         empty="no dead jobs match",
     )
 
 
-def job(
-    it: Job,
-    now: int,
-    waits_because: str | None = None,
-    victims: Sequence[str] = (),
-) -> Sheet:
+def job(it: JobDocument, now: datetime, waits_because: str | None = None) -> Sheet:
     """Everything about one job."""
+    timeout = it.timeout_seconds
     return Sheet(
         [
-            ("id", ids.text(it.id)),
+            ("id", it.id),
             ("type", it.type),
             ("queue", it.queue),
             ("tenant", None if it.tenant == "default" else it.tenant),
@@ -77,18 +82,18 @@ def job(
             ("waits", waits_because),
             ("reason", it.reason),
             ("priority", f"{it.priority}"),
-            ("payload", _words(it.payload)),
-            ("result", _words(it.result)),
-            ("submitted", _dated(it.created_at, now)),
-            ("due", _dated(it.run_at, now) if it.state is State.SCHEDULED else None),
-            ("started", _dated(it.started_at, now)),
-            ("finished", _dated(it.finished_at, now)),
+            ("payload", _json(it.payload)),
+            ("result", None if it.result is None else _json(it.result)),
+            ("submitted", _dated_at(it.created_at, now)),
+            ("due", _dated_at(it.run_at, now) if it.state is State.SCHEDULED else None),
+            ("started", _dated_at(it.started_at, now)),
+            ("finished", _dated_at(it.finished_at, now)),
             ("worker", it.worker),
             ("progress", _progress(it, now)),
             ("attempts", f"{it.attempt}; {it.failures} of {it.max_attempts} failures"),
             ("crashes", f"{it.crashes}" if it.crashes else None),
-            ("died beside it", "\n".join(victims)),
-            ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
+            ("died beside it", "\n".join(it.victims)),
+            ("timeout", "none" if timeout is None else _duration(round(timeout * _SECOND))),
             ("idempotency key", it.idempotency_key),
             ("unique key", it.unique_key),
             ("tags", ", ".join(it.tags)),
@@ -99,14 +104,14 @@ def job(
     )
 
 
-def _progress(it: Job, now: int) -> str | None:
+def _progress(it: JobDocument, now: datetime) -> str | None:
     if it.progress is None:
         return None
     words = f" {it.progress.message}" if it.progress.message else ""
-    return f"{it.progress.fraction:.0%}{words}, {when(it.progress.at, now)}"
+    return f"{it.progress.fraction:.0%}{words}, {ago(it.progress.at, now)}"
 
 
-def attempts(history: Sequence[Attempt], now: int) -> Table:
+def attempts(history: Sequence[AttemptView], now: datetime) -> Table:
     """A job's deliveries."""
     return Table(
         columns=("delivery#", "outcome", "started", "ran", "worker", "error"),
@@ -114,7 +119,7 @@ def attempts(history: Sequence[Attempt], now: int) -> Table:
             (
                 f"{it.delivery}",
                 it.outcome,
-                when(it.started_at, now),
+                ago(it.started_at, now),
                 _span(it.started_at, it.finished_at),
                 it.worker or "-",
                 f"{it.failure.kind}: {it.failure.message}" if it.failure else "",
@@ -125,7 +130,7 @@ def attempts(history: Sequence[Attempt], now: int) -> Table:
     )
 
 
-def queues(counts: Sequence[QueueCounts], pauses: Sequence[Pause], now: int) -> Table:
+def queues(found: Sequence[QueueView], now: datetime) -> Table:
     """Queues and their depths."""
     return Table(
         columns=(
@@ -142,29 +147,28 @@ def queues(counts: Sequence[QueueCounts], pauses: Sequence[Pause], now: int) -> 
         rows=[
             (
                 it.queue,
-                _paused(it, pauses),
+                _paused(it),
                 f"{it.ready}" + (f" ({it.parked} parked)" if it.parked else ""),
                 f"{it.scheduled}",
                 f"{it.running}",
                 f"{it.succeeded}",
                 f"{it.dead}",
                 f"{it.cancelled}",
-                when(it.oldest_ready_at, now),
+                ago(it.oldest_ready_at, now),
             )
-            for it in counts
+            for it in found
         ],
         empty="no queue has jobs",
     )
 
 
-def _paused(it: QueueCounts, pauses: Sequence[Pause]) -> str:
+def _paused(it: QueueView) -> str:
     if it.is_paused:
         return "paused"
-    types = waits.paused_types(it.queue, pauses)
-    return f"paused: {', '.join(types)}" if types else ""
+    return f"paused: {', '.join(it.paused_types)}" if it.paused_types else ""
 
 
-def workers(sessions: Sequence[SessionView], now: int) -> Table:
+def workers(found: Sequence[WorkerView], now: datetime) -> Table:
     """Workers that hold a lease."""
     return Table(
         columns=("session#", "worker", "", "queues", "types", "holding#", "since", "renewed"),
@@ -176,16 +180,16 @@ def workers(sessions: Sequence[SessionView], now: int) -> Table:
                 ", ".join(it.queues),
                 ", ".join(it.types),
                 f"{it.holding}",
-                when(it.opened_at, now),
-                when(it.renewed_at, now),
+                ago(it.opened_at, now),
+                ago(it.renewed_at, now),
             )
-            for it in sessions
+            for it in found
         ],
         empty="no worker is connected",
     )
 
 
-def schedules(them: Sequence[Schedule], now: int) -> Table:
+def schedules(them: Sequence[ScheduleView], now: datetime) -> Table:
     """Schedules and when they are next due."""
     return Table(
         columns=("name", "", "when", "type", "queue", "next due", "last due"),
@@ -196,8 +200,8 @@ def schedules(them: Sequence[Schedule], now: int) -> Table:
                 recurrence(it),
                 it.type,
                 it.queue,
-                "-" if it.is_paused else when(it.next_due, now),
-                when(it.last_due, now),
+                "-" if it.is_paused else ago(it.next_due, now),
+                ago(it.last_due, now),
             )
             for it in them
         ],
@@ -205,41 +209,40 @@ def schedules(them: Sequence[Schedule], now: int) -> Table:
     )
 
 
-def schedule(it: Schedule, now: int, last_job: Job | None) -> Sheet:
+def schedule(it: WholeSchedule, now: datetime) -> Sheet:
     """Everything about one schedule but its due times."""
-    last = None if it.last_job is None else ids.text(it.last_job)
     limit = f", the newest {it.catch_up_limit}" if it.catch_up is CatchUp.ALL else ""
     return Sheet(
         [
             ("name", it.name),
             ("tenant", None if it.tenant == "default" else it.tenant),
             ("when", recurrence(it)),
-            ("from", documents.instant(it.anchor) if it.anchor else None),
+            ("from", documents.instant(micros(it.anchor)) if micros(it.anchor) else None),
             ("state", "paused: it will not fire until it is resumed" if it.is_paused else None),
             ("type", it.type),
-            ("payload", _words(it.payload)),
+            ("payload", _words(bytes(it.payload))),
             ("queue", it.queue),
             ("priority", f"{it.priority}"),
             ("attempts", f"at most {it.max_attempts}"),
-            ("timeout", _duration(it.timeout) if it.timeout is not None else "none"),
+            ("timeout", _seconds(it.timeout_seconds) if it.timeout_seconds else "none"),
             ("tags", ", ".join(it.tags)),
             ("catch up", f"{it.catch_up}{limit}"),
             ("overlap", f"{it.overlap}"),
-            ("jitter", _duration(it.jitter) if it.jitter else None),
-            ("last due", _dated(it.last_due, now)),
-            ("last job", last and f"{last} ({_state(last_job) if last_job else 'pruned'})"),
+            ("jitter", _seconds(it.jitter_seconds) if it.jitter_seconds else None),
+            ("last due", it.last_due and _dated(micros(it.last_due), micros(now))),
+            ("last job", it.last_job and f"{it.last_job} ({it.last_job_state or 'pruned'})"),
         ]
     )
 
 
-def recurrence(it: Schedule) -> str:
+def recurrence(it: ScheduleView) -> str:
     """When it fires, in words."""
-    if it.every is not None:
-        return f"every {_duration(it.every)}"
+    if it.every_seconds is not None:
+        return f"every {_seconds(it.every_seconds)}"
     return f"{it.cron}" + (f" {it.timezone}" if it.timezone != "UTC" else "")
 
 
-def _state(it: Job) -> str:
+def _state(it: Job | JobDocument) -> str:
     if it.cancel_requested and it.state is State.RUNNING:
         return "running, cancel requested"
     if it.state is State.RUNNING and it.started_at is None:
@@ -249,7 +252,7 @@ def _state(it: Job) -> str:
     return f"{it.state}"
 
 
-def _short_state(it: Job) -> str:
+def _short_state(it: JobDocument) -> str:
     if it.state is State.RUNNING and it.cancel_requested:
         return "cancelling"
     if it.state is State.RUNNING and it.started_at is None:
@@ -257,21 +260,25 @@ def _short_state(it: Job) -> str:
     return "parked" if it.parked else f"{it.state}"
 
 
-def _since(it: Job, now: int) -> str:
+def _since(it: JobDocument, now: datetime) -> str:
     if it.state is State.SCHEDULED:
-        return f"due {when(it.run_at, now)}"
+        return f"due {ago(it.run_at, now)}"
     if it.finished_at is not None:
-        return when(it.finished_at, now)
+        return ago(it.finished_at, now)
     start = it.started_at if it.state is State.RUNNING else it.run_at
-    return "" if start is None else f"for {_rough(max(now - start, 0))}"
+    return "" if start is None else f"for {_rough(max(micros(now) - micros(start), 0))}"
 
 
-def _why(it: Job) -> str:
+def _why(it: JobDocument) -> str:
     words = it.reason or ""
     if it.failure:
         words = f"{it.failure.kind}: {it.failure.message}"
     first = words.split("\n", 1)[0]
     return first if len(first) <= _REASON_CHARACTERS else first[: _REASON_CHARACTERS - 1] + "…"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _words(raw: bytes | None) -> str | None:
@@ -284,12 +291,22 @@ def _dated(instant: int | None, now: int) -> str | None:
     return f"{documents.instant(instant)} ({when(instant, now)})"
 
 
-def _span(start: int | None, end: int | None) -> str:
-    return "-" if start is None or end is None else _duration(max(end - start, 0))
+def _dated_at(moment: datetime | None, now: datetime) -> str | None:
+    return None if moment is None else _dated(micros(moment), micros(now))
+
+
+def _span(start: datetime | None, end: datetime | None) -> str:
+    if start is None or end is None:
+        return "-"
+    return _duration(max(micros(end) - micros(start), 0))
 
 
 def _duration(microseconds: int) -> str:
     return quantity.duration_text(timedelta(microseconds=microseconds))
+
+
+def _seconds(length: float) -> str:
+    return quantity.duration_text(timedelta(seconds=length))
 
 
 def slow(found: Sequence[Slowness]) -> Table:

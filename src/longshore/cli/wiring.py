@@ -5,31 +5,39 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from longshore import tracing
+from longshore import tracing, webhooks
 from longshore.app import Longshore
 from longshore.cli import logs
 from longshore.cli.loading import load_app
 from longshore.cli.shared import Shared
-from longshore.engine import Engine
+from longshore.engine import Engine, JobStore
 from longshore.engines import open_engine
-from longshore.errors import ConfigError, EngineUnavailableError, NotOverHttpError
+from longshore.errors import ConfigError
+from longshore.operations import sqlite_checks
+from longshore.operations.backend import Backend, EngineBackend
 from longshore.runtime.acting import acting, person
 from longshore.runtime.beat import Tick
 from longshore.runtime.clock import SystemClock
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.settings import LogFormat, Settings, load
-from longshore.wire.address import is_service, keyed
+from longshore.wire.address import is_service, keyed, read_address, refuse_service
 from longshore.worker.self_signals import auditing_all_signals
 from longshore.worker.signals import leave_at_once_on_signals
+
+if TYPE_CHECKING:
+    from longshore.client import Client
 
 __all__ = [
     "CLOCK",
     "address",
+    "address_of",
     "app",
-    "ask",
+    "ask_store",
+    "backend",
+    "client",
     "file_of",
     "opened",
     "prepare",
@@ -37,6 +45,7 @@ __all__ = [
     "refuse_absent",
     "refuse_private",
     "refuse_remote",
+    "run",
     "service",
     "settings",
 ]
@@ -45,6 +54,8 @@ T = TypeVar("T")
 
 CLOCK = SystemClock()
 """This machine's. What is due and whose lease is over, the engine decides by its own."""
+_FIRST_CONTACT_SECONDS = 3.0
+"""Whoever mistyped a URL hears soon; a service that has answered may be away for longer."""
 
 
 def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Settings:
@@ -60,18 +71,37 @@ def settings(shared: Shared, flags: Mapping[str, object] | None = None) -> Setti
     return shared.settings
 
 
-def ask(shared: Shared, call: Callable[[Engine], Awaitable[T]], *, creates: bool = False) -> T:
-    """What the call returns, on an engine that is open just for it.
+def ask_store(shared: Shared, what: str, call: Callable[[Engine], Awaitable[T]]) -> T:
+    """What the call returns, on the store itself; NotOverHttpError for the URL of a service."""
 
-    An empty queue is made only where `creates` says so: a mistyped path should be noticed,
-    not answered with an empty list.
+    async def inside() -> T:
+        async with opened(shared, what) as engine:
+            await prepare(engine, creates=False)
+            with acting(f"cli {person()}"):
+                return await call(engine)
+
+    return asyncio.run(inside())
+
+
+def run(
+    shared: Shared,
+    call: Callable[[Backend], Awaitable[T]],
+    *,
+    tenant: str | None = None,
+    creates: bool = False,
+    max_wait: float = 30.0,
+) -> T:
+    """What the call returns, asked of the store itself or of a service in front of it.
+
+    `tenant` is the only one that the call concerns; None: everyone that the caller may see.
+    Each request to a service ends within `max_wait` seconds, its retries included.
     """
 
     async def inside() -> T:
-        async with opened(shared) as engine:
-            await prepare(engine, creates=creates)
+        chosen = backend(shared, tenant=tenant, creates=creates, max_wait=max_wait)
+        async with chosen as it:
             with acting(f"cli {person()}"):
-                return await call(engine)
+                return await call(it)
 
     return asyncio.run(inside())
 
@@ -118,13 +148,55 @@ def service(
 
 
 @asynccontextmanager
-async def opened(shared: Shared) -> AsyncGenerator[Engine]:
-    """The engine that is meant, closed in the end. Its schema is left as it is."""
-    engine = open_engine(_url(shared))
+async def opened(shared: Shared, what: str) -> AsyncGenerator[Engine]:
+    """The engine that is meant, closed in the end. Its schema is left as it is.
+
+    NotOverHttpError, which names `what` needs it, for the URL of a service.
+    """
+    url = address_of(shared)
+    refuse_service(url, what)
+    engine = open_engine(url)
     try:
         yield engine
     finally:
         await engine.close()
+
+
+@asynccontextmanager
+async def backend(
+    shared: Shared,
+    *,
+    tenant: str | None = None,
+    creates: bool = False,
+    max_wait: float = 30.0,
+) -> AsyncGenerator[Backend]:
+    """The engine that is meant, with its schema up to date, or a client of the service."""
+    url = address_of(shared)
+    if is_service(url):
+        async with client(url, tenant=tenant, timeout=max_wait) as it:
+            yield it
+        return
+    async with opened(shared, "this command") as engine:
+        await prepare(engine, creates=creates)
+        found = EngineBackend(engine, tenant=tenant)
+        found.webhook_guard = webhooks.guard_of(settings(shared).webhooks)
+        yield found
+
+
+def client(url: str, *, tenant: str | None = None, timeout: float = 30.0) -> "Client":
+    """A client of the service with this URL."""
+    try:
+        from longshore.client import Client  # its httpx is optional, and slow to load
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        raise ConfigError(
+            "a service is asked with httpx; run `pip install 'longshore[http]'`"
+        ) from error
+    base, key, plain_http = read_address(url)
+    it = Client(base, key=key or None, tenant=tenant, timeout=timeout, plain_http=plain_http)
+    it.first_contact = _FIRST_CONTACT_SECONDS
+    return it
 
 
 async def prepare(engine: Engine, *, creates: bool) -> None:
@@ -136,7 +208,7 @@ async def prepare(engine: Engine, *, creates: bool) -> None:
         await engine.migrate(patience=0)
 
 
-def refuse_private(engine: Engine) -> None:
+def refuse_private(engine: JobStore) -> None:
     """ConfigError when no other process can put anything in, or see it."""
     if not engine.traits.shared_between_processes:
         raise ConfigError(
@@ -144,22 +216,14 @@ def refuse_private(engine: Engine) -> None:
         )
 
 
-def refuse_remote(engine: Engine, what: str) -> None:
-    """NotOverHttpError for a command that needs the store itself."""
-    if not engine.traits.maintenance:
-        raise NotOverHttpError(
-            f"{what} needs the store itself, and {engine.url} is a service in front of one; "
-            f"run it where the store can be reached, with its URL"
-        )
+def refuse_remote(app: Longshore, what: str) -> None:
+    """NotOverHttpError for a command that needs the store itself, before it opens anything."""
+    refuse_service(app.url, what)
 
 
 def refuse_absent(engine: Engine) -> None:
     """EngineUnavailableError when there is no SQLite file yet."""
-    file = file_of(engine)
-    if file is not None and not file.exists():
-        raise EngineUnavailableError(
-            f"there is no queue at {engine.url} yet: submit a job, or start a worker"
-        )
+    sqlite_checks.refuse_absent(engine.url)
 
 
 def recovery(
@@ -173,11 +237,11 @@ def recovery(
 
 def file_of(engine: Engine) -> Path | None:
     """The SQLite file behind the engine, if there is one."""
-    scheme, _, path = engine.url.partition(":///")
-    return Path(path) if scheme == "sqlite" else None
+    return sqlite_checks.file_of(engine.url)
 
 
-def _url(shared: Shared) -> str:
+def address_of(shared: Shared) -> str:
+    """The URL that is meant, of a store or of a service: what --url or the app says."""
     # With --url there is no need to import the user's code.
     given = address(shared)
     if given is not None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from longshore.api.jobs import BatchItem
 from longshore.client import asks, retrying
 from longshore.client.asks import Ask
 from longshore.client.documents import Outcome, Submission
 from longshore.errors import LongshoreError
+from longshore.operations.job_documents import BatchItem
 from longshore.wire.problems import error_of_problem
 
 __all__ = ["Batch"]

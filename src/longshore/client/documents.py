@@ -6,12 +6,11 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from longshore.api.views import FailureView, ProgressView
 from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.options import Duration, microseconds
 
-__all__ = ["Heard", "JobDocument", "JobOptions", "Outcome", "Submission", "Submitted", "Which"]
+__all__ = ["JobOptions", "Outcome", "Submission", "Submitted"]
 
 
 class JobOptions(TypedDict, total=False):
@@ -38,24 +37,6 @@ class JobOptions(TypedDict, total=False):
     ordering_key: str
     trace: str
     tags: Iterable[str]
-
-
-class Which(TypedDict, total=False):
-    """Which jobs are meant; what is left out means any."""
-
-    queue: str
-    type: str
-    state: State
-    tag: str
-
-
-class Heard(TypedDict, total=False):
-    """Which events are meant; what is left out means any."""
-
-    queue: str
-    type: str
-    names: Iterable[str]
-    """`job.succeeded`, `job.dead`, …"""
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -99,42 +80,3 @@ class Outcome(msgspec.Struct, frozen=True):
     is_new: bool
     error: LongshoreError | None = None
     """Why there is none."""
-
-
-class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is known of a job; times are in UTC."""
-
-    id: str
-    type: str
-    queue: str
-    tenant: str
-    state: State
-    priority: int
-    attempt: int
-    """Starts so far."""
-    max_attempts: int
-    failures: int
-    crashes: int
-    lapses: int
-    delivery: int
-    payload: Any
-    run_at: datetime
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    timeout_seconds: float | None
-    result: Any
-    failure: FailureView | None
-    """The last one."""
-    reason: str | None
-    parked: str | None
-    worker: str | None
-    cancel_requested: bool
-    idempotency_key: str | None
-    unique_key: str | None
-    ordering_key: str | None
-    trace: str | None
-    tags: tuple[str, ...]
-    progress: ProgressView | None = None
-    victims: tuple[str, ...] = ()
-    """Jobs that ran in the same workers when these died; told of a single job only."""

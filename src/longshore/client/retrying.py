@@ -2,12 +2,11 @@
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeGuard
+from typing import Any, TypedDict, TypeGuard, TypeVar
 
 import httpx
 import msgspec
 
-from longshore.api.problems import Problem
 from longshore.client.asks import Ask
 from longshore.errors import (
     ConfigError,
@@ -16,19 +15,23 @@ from longshore.errors import (
     LongshoreError,
 )
 from longshore.wire import errors
-from longshore.wire.problems import error_of_problem
+from longshore.wire.problems import Problem, error_of_problem
 
 __all__ = [
     "Connection",
     "Retrying",
     "connection",
     "error_of",
+    "fewer_jobs",
     "headers_of",
     "is_good",
     "may_pass",
     "most_jobs",
     "place_of",
+    "read",
 ]
+
+T = TypeVar("T")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -47,6 +50,8 @@ class Retrying:
     deadline: float
     """On the clock of whoever asks `after`."""
     is_repeatable: bool
+    connect_deadline: float | None = None
+    """Until when a connection that cannot be made is tried again; None: until the deadline."""
     rng: random.Random = field(default_factory=random.Random)
     tries: int = 0
 
@@ -58,8 +63,13 @@ class Retrying:
         """
         if not self._is_worth_another(outcome):
             return None
-        said = _retry_after(outcome) if isinstance(outcome, httpx.Response) else 0.0
-        return self.pause(said, now)
+        if isinstance(outcome, httpx.HTTPError):
+            found = self.pause(0.0, now)
+            if found is None or not isinstance(outcome, _NOT_SENT):
+                return found
+            limit = self.connect_deadline
+            return found if limit is None or now + found < limit else None
+        return self.pause(_retry_after(outcome), now)
 
     def pause(self, least: float, now: float) -> float | None:
         """The same, where another try is worth it and is to wait so long at least."""
@@ -86,9 +96,29 @@ def is_good(outcome: httpx.Response | httpx.HTTPError) -> TypeGuard[httpx.Respon
     return isinstance(outcome, httpx.Response) and outcome.status_code < 300
 
 
+def read(ask: Ask[T], answer: httpx.Response, place: str) -> T:
+    """What a good answer says; EngineError where that is nothing that a service says."""
+    try:
+        return ask.read(answer.status_code, answer.content)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise EngineError(
+            f"what {place} answers to {ask.method} {ask.path} cannot be read ({error}); see"
+            " whether it is a Longshore service, and of this version"
+        ) from None
+
+
 def most_jobs(outcome: httpx.Response | httpx.HTTPError) -> int | None:
     """How many jobs one request may bring, if there were too many in this one."""
     return _problem(outcome).most_jobs if isinstance(outcome, httpx.Response) else None
+
+
+def fewer_jobs(outcome: httpx.Response | httpx.HTTPError, sent: int) -> int | None:
+    """How many jobs to send in one request after so many were too many, or too large."""
+    most = most_jobs(outcome)
+    if most is not None:
+        return most if 0 < most < sent else None
+    is_too_large = isinstance(outcome, httpx.Response) and outcome.status_code == 413
+    return sent // 2 if is_too_large and sent > 1 else None
 
 
 def error_of(outcome: httpx.Response | httpx.HTTPError, place: str) -> LongshoreError:

@@ -1,8 +1,8 @@
 """Waiting for a job's end by asking again and again: how long between two looks."""
 
-from longshore.client.documents import JobDocument
 from longshore.core.state import TERMINAL, State
 from longshore.errors import JobFailedError, WaitTimeoutError
+from longshore.operations.job_documents import JobDocument
 
 __all__ = ["Waiting"]
 

@@ -99,13 +99,15 @@ class Scope(StrEnum):
     """Look at jobs, attempts, queues, schedules and workers."""
     OPERATE = "operate"
     """Cancel, retry, replay and purge jobs; change schedules, and pause queues."""
+    DECLARE = "declare"
+    """Store what an app's code declares: settings of queues and breakers, and schedules."""
     WORK = "work"
     """Hold a session: claim jobs of any tenant, and settle them."""
     ADMIN = "admin"
     """Change tenants and keys."""
 
 
-_BEYOND_TENANTS = frozenset((Scope.WORK, Scope.ADMIN))
+_BEYOND_TENANTS = frozenset((Scope.DECLARE, Scope.WORK, Scope.ADMIN))
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):

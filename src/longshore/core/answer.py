@@ -40,7 +40,8 @@ class Share(msgspec.Struct, frozen=True):
     of: int = 1
     """How many do, this one among them."""
     retry_rate: float | None = None
-    """What holds for the queue, as `QueueSettings` have it; see `core.herd`."""
+    """Retries that come back per second, in the whole fleet; null: as many as normally
+    succeed."""
     max_running: int | None = None
     rate: float | None = None
 

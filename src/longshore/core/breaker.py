@@ -2,9 +2,14 @@
 
 Closed, it counts how handlers end. Too many failures open it, and jobs of the type wait; after
 the cool-down it is half-open, and a few jobs, the probes, try whether it works again.
+
+A breaker is of all tenants, so failures of one of them alone do not open it while others have
+jobs of the type, too: what fails may be that tenant's, such as its payloads. Decision 0060 has
+the reasons.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +26,7 @@ __all__ = [
     "PARKED",
     "PROBES",
     "WINDOW_US",
+    "Outcome",
     "Rules",
     "Standing",
     "look_in",
@@ -46,6 +52,10 @@ LONGEST_LOOK_US = 1_000_000
 """How often those who wait while probes run look for what became of them."""
 _SLICES = 10
 """A window moves on by a tenth of itself."""
+_MOST_NAMED = 64
+"""Tenants that are told apart among those that failed, of a slice or in a row."""
+_REST = ""
+"""Stands for those that came when so many were known; no tenant is called so."""
 _LAST_REASONS = ("exhausted", "poison")
 """Of a death that the last of several failures brought."""
 
@@ -61,6 +71,23 @@ class Rules(msgspec.Struct, frozen=True):
     probes: int
 
 
+class Outcome(NamedTuple):
+    """How an attempt of a tenant's job ended, as far as it says anything."""
+
+    tenant: str
+    is_success: bool
+
+
+class Slice(msgspec.Struct, frozen=True, array_like=True):
+    """A part of the window."""
+
+    number: int
+    outcomes: int
+    failures: int
+    by: dict[str, int]
+    """The failures by tenant."""
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a breaker stands, and what it has counted."""
 
@@ -69,12 +96,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it came to stand so; 0: it always did."""
     until: int = 0
     """When it is open: the end of the cool-down."""
-    failures: int = 0
-    """In a row."""
+    failing: dict[str, int] = {}
+    """Failures in a row, by tenant; of probes, those since it is half-open."""
     successes: int = 0
     """Of probes."""
-    slices: tuple[tuple[int, int, int], ...] = ()
-    """The window, in slices: which one, outcomes, failures among them."""
+    parts: tuple[Slice, ...] = ()
+    """The window, in slices."""
+    heard: tuple[tuple[str, int], ...] = ()
+    """The two tenants that were heard of last, with the slice: enough to know whether any has
+    others beside it."""
 
 
 def rules(settings: BreakerSettings) -> Rules | None:
@@ -136,24 +166,30 @@ def look_in(standing: Standing, now: int) -> int:
 
 
 def observe(
-    standing: Standing, held: Rules, outcomes: Iterable[bool], now: int
+    standing: Standing, held: Rules, outcomes: Iterable[Outcome], now: int
 ) -> tuple[Standing, list[Standing]]:
     """How it stands after these, in order, and each standing in which its phase changed.
 
     What ends while it is open began before, and says nothing of now.
     """
     changes: list[Standing] = []
+    current = _slice(held, now)
     found = waking(standing, now)
     if found is not standing:
+        # While it was open nobody could be heard: that makes no tenant the only one.
+        live = _live(standing.heard, _slice(held, standing.since))
+        found = replace(found, heard=tuple((name, current) for name, _ in live))
         changes.append(found)
-    for is_success in outcomes:
-        match found.phase:
-            case Phase.OPEN:
-                continue
-            case Phase.CLOSED:
-                after = _counted(found, held, now, is_success)
-            case Phase.HALF_OPEN:
-                after = _probed(found, held, now, is_success)
+    for one in outcomes:
+        if found.phase is Phase.OPEN:
+            continue
+        heard = _heard(found.heard, one.tenant, current)
+        if heard is not found.heard:
+            found = replace(found, heard=heard)
+        if found.phase is Phase.CLOSED:
+            after = _counted(found, held, now, one)
+        else:
+            after = _probed(found, held, now, one)
         if after.phase is not found.phase:
             changes.append(after)
         found = after
@@ -161,13 +197,13 @@ def observe(
 
 
 def verdicts(
-    settled: Iterable[tuple[str, Settlement]], types: Collection[str]
-) -> dict[str, list[bool]]:
-    """What these settlements say of these types, in order."""
-    found: dict[str, list[bool]] = {}
-    for type_name, settlement in settled:
+    settled: Iterable[tuple[str, str, Settlement]], types: Collection[str]
+) -> dict[str, list[Outcome]]:
+    """What these settlements, each with its job's type and tenant, say of these types."""
+    found: dict[str, list[Outcome]] = {}
+    for type_name, tenant, settlement in settled:
         if type_name in types and (said := verdict(settlement)) is not None:
-            found.setdefault(type_name, []).append(said)
+            found.setdefault(type_name, []).append(Outcome(tenant, said))
     return found
 
 
@@ -213,44 +249,113 @@ def parked(jobs: Iterable[Job], standings: Mapping[str, Standing]) -> list[Job]:
     ]
 
 
-def _counted(standing: Standing, held: Rules, now: int, is_success: bool) -> Standing:
-    failures = 0 if is_success else standing.failures + 1
-    slices = standing.slices
+def _counted(standing: Standing, held: Rules, now: int, one: Outcome) -> Standing:
+    parts = standing.parts
     if held.ratio is not None:
-        slices = _sliced(slices, held, now, not is_success)
-    if not is_success and (failures >= held.failures or _is_too_much(slices, held)):
-        return _opened(held, now)
-    return replace(standing, failures=failures, slices=slices)
+        parts = _sliced(parts, held, now, one)
+    if one.is_success:
+        return (
+            replace(standing, failing={}, parts=parts)
+            if standing.failing or parts
+            else standing
+        )
+    failing = standing.failing
+    if held.failures < LARGEST:
+        failing = _added(failing, one.tenant, most=held.failures)
+    standing = replace(standing, failing=failing, parts=parts)
+    is_shared = _is_shared(standing, held, now, one.tenant)
+    if _are_too_many(failing, held, one.tenant, is_shared=is_shared):
+        return _opened(standing, held, now)
+    return _opened(standing, held, now) if _is_too_much(parts, held, is_shared) else standing
 
 
-def _probed(standing: Standing, held: Rules, now: int, is_success: bool) -> Standing:
-    if not is_success:
-        return _opened(held, now)
+def _probed(standing: Standing, held: Rules, now: int, one: Outcome) -> Standing:
+    if not one.is_success:
+        failing = _added(standing.failing, one.tenant, most=1)
+        if len(failing) == 1 and _is_shared(standing, held, now, one.tenant):
+            return replace(standing, failing=failing)
+        return _opened(standing, held, now)
     if standing.successes + 1 >= held.probes:
-        return Standing(since=now)
+        return Standing(since=now, heard=standing.heard)
     return replace(standing, successes=standing.successes + 1)
 
 
-def _opened(held: Rules, now: int) -> Standing:
-    return Standing(phase=Phase.OPEN, since=now, until=now + held.cooldown)
+def _opened(standing: Standing, held: Rules, now: int) -> Standing:
+    until = now + held.cooldown
+    return Standing(phase=Phase.OPEN, since=now, until=until, heard=standing.heard)
 
 
-def _sliced(
-    slices: tuple[tuple[int, int, int], ...], held: Rules, now: int, failures: int
-) -> tuple[tuple[int, int, int], ...]:
-    current = now // max(held.window // _SLICES, 1)
-    kept = [one for one in slices if current - _SLICES < one[0] <= current]
-    if kept and kept[-1][0] == current:
-        _, outcomes, before = kept.pop()
-        return (*kept, (current, outcomes + 1, before + failures))
-    return (*kept, (current, 1, int(failures)))
+def _are_too_many(
+    failing: Mapping[str, int], held: Rules, tenant: str, *, is_shared: bool
+) -> bool:
+    """Whether there are so many failures in a row that it opens.
+
+    Of several tenants, none counts for more than half of them.
+    """
+    if len(failing) == 1:
+        return not is_shared and failing.get(tenant, 0) >= held.failures
+    half = held.failures - held.failures // 2
+    return sum(min(count, half) for count in failing.values()) >= held.failures
 
 
-def _is_too_much(slices: tuple[tuple[int, int, int], ...], held: Rules) -> bool:
+def _is_too_much(parts: tuple[Slice, ...], held: Rules, is_shared: bool) -> bool:
+    """Whether such a share failed that it opens.
+
+    Of several tenants, it must have been so without the one that failed most, too.
+    """
     if held.ratio is None:
         return False
-    outcomes = sum(one[1] for one in slices)
-    return outcomes >= held.least and sum(one[2] for one in slices) >= held.ratio * outcomes
+    outcomes, failures = sum(one.outcomes for one in parts), sum(one.failures for one in parts)
+    if outcomes < held.least or failures < held.ratio * outcomes:
+        return False
+    if not is_shared:
+        return True
+    by: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.by.items():
+            by[name] = by.get(name, 0) + count
+    most = max((count for name, count in by.items() if name != _REST), default=0)
+    return 0 < failures - most >= held.ratio * (outcomes - most)
+
+
+def _added(failing: Mapping[str, int], tenant: str, *, most: int) -> dict[str, int]:
+    name = tenant if tenant in failing or len(failing) < _MOST_NAMED else _REST
+    return {**failing, name: min(failing.get(name, 0) + 1, most)}
+
+
+def _sliced(parts: tuple[Slice, ...], held: Rules, now: int, one: Outcome) -> tuple[Slice, ...]:
+    current = _slice(held, now)
+    kept = [it for it in parts if current - _SLICES < it.number <= current]
+    last = kept.pop() if kept and kept[-1].number == current else Slice(current, 0, 0, {})
+    by = last.by if one.is_success else _added(last.by, one.tenant, most=LARGEST)
+    failures = last.failures + (not one.is_success)
+    return (*kept, Slice(current, last.outcomes + 1, failures, by))
+
+
+def _slice(held: Rules, now: int) -> int:
+    return now // max(held.window // _SLICES, 1)
+
+
+def _heard(
+    heard: tuple[tuple[str, int], ...], tenant: str, current: int
+) -> tuple[tuple[str, int], ...]:
+    """Those who were heard of last; the same object where there is nothing to be written."""
+    if (tenant, current) in heard:
+        return heard
+    others = [one for one in _live(heard, current) if one[0] != tenant]
+    if sum(at == current for _, at in others) == 2:
+        return heard
+    newest = max(others, key=lambda one: one[1], default=None)
+    return ((tenant, current),) if newest is None else (newest, (tenant, current))
+
+
+def _live(heard: tuple[tuple[str, int], ...], current: int) -> list[tuple[str, int]]:
+    return [one for one in heard if current - _SLICES < one[1] <= current]
+
+
+def _is_shared(standing: Standing, held: Rules, now: int, tenant: str) -> bool:
+    """Whether another tenant had outcomes within the window."""
+    return any(name != tenant for name, _ in _live(standing.heard, _slice(held, now)))
 
 
 _NAMES = {

@@ -3,7 +3,7 @@
 import msgspec
 
 from longshore.core import ids
-from longshore.core.event import Event
+from longshore.core.event import NOBODY, Event
 from longshore.core.instant import moment
 
 __all__ = [
@@ -21,7 +21,6 @@ SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/json"
 PREFIX = "dev.longshore."
 _VERSION = ".v1"
-_NOBODY = bytes(16)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,7 +32,7 @@ def kind(event: Event) -> str:
 
 def subject(event: Event) -> str:
     """Whom it is about, and who shares an order: the job, else what has a name."""
-    if event.job_id != _NOBODY:
+    if event.job_id != NOBODY:
         return ids.text(event.job_id)
     return str(event.details.get("schedule") or event.type)
 
@@ -57,6 +56,6 @@ def data(event: Event) -> bytes:
         "tenant": event.tenant,
         **event.details,
     }
-    if event.job_id != _NOBODY:
+    if event.job_id != NOBODY:
         facts = {"job": ids.text(event.job_id), **facts}
     return _encode(facts)

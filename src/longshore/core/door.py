@@ -8,7 +8,7 @@ and then one goes in to see.
 import msgspec
 
 from longshore.core import breaker
-from longshore.core.breaker import Rules, Standing
+from longshore.core.breaker import Outcome, Rules, Standing
 from longshore.core.flow import Phase
 
 __all__ = ["FAILURES", "REST_US", "Door", "Refusal", "enter", "leave"]
@@ -63,7 +63,8 @@ def leave(door: Door, holder: str, *, is_success: bool | None, now: int) -> Door
     """
     if all(one.holder != holder for one in door.passes):
         return door
-    said = () if is_success is None else (is_success,)
+    # An endpoint is of one tenant.
+    said = () if is_success is None else (Outcome("", is_success),)
     standing, _ = breaker.observe(door.standing, _RULES, said, now)
     return Door(_others(door, holder, now), standing)
 

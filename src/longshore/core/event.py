@@ -15,6 +15,7 @@ from longshore.core.state import Verb
 
 __all__ = [
     "EXPENDABLE",
+    "NOBODY",
     "SETTLED",
     "Event",
     "EventBatch",
@@ -74,6 +75,9 @@ class Name(StrEnum):
     BREAKER_CLOSED = "breaker.closed"
     """It does, or someone said so: jobs of the type are handed out again."""
 
+
+NOBODY = JobId(bytes(16))
+"""The job of an event that concerns no single job."""
 
 EXPENDABLE = frozenset({Name.PROGRESS})
 """Events that nothing depends on: a relay that cannot keep up may leave these out."""
@@ -157,8 +161,15 @@ def encode(groups: Sequence[Group]) -> bytes:
 
 
 def decode(body: bytes) -> list[Group]:
-    """What `encode` was given."""
-    return _decoder.decode(body)
+    """What `encode` was given; a msgspec.DecodeError for what it never writes."""
+    groups = _decoder.decode(body)
+    for group in groups:
+        count, rest = divmod(len(group.ids), 16)
+        lists = (group.details, group.types, group.tenants)
+        # Whoever reads event by event would stop at it, and never come further.
+        if rest or any(len(one) not in (0, count) for one in lists):
+            raise msgspec.ValidationError("its lists are not one entry per job")
+    return groups
 
 
 def expand(batch: EventBatch, *, start: int = 0) -> Iterable[Event]:

@@ -83,7 +83,7 @@ class CheckedJob(NewJob, frozen=True, kw_only=True, gc=False):
 
 
 class Verdict(StrEnum):
-    """What the engine did with one submitted job."""
+    """What was done with one submitted job."""
 
     ACCEPTED = "accepted"
     REPEATED = "repeated"
@@ -92,6 +92,8 @@ class Verdict(StrEnum):
     """A live job holds the unique key; nothing was stored."""
     CONFLICT = "conflict"
     """The idempotency key belongs to a job with other content; nothing was stored."""
+    TAKEN = "taken"
+    """The id belongs to another tenant's job, of which nothing is said; nothing was stored."""
     FULL = "full"
     """There is no room in the queue, or in it for the tenant; nothing was stored. Only jobs
     that come apart hear it."""
@@ -149,13 +151,15 @@ class Death(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     beside: int = 0
     """How many other jobs ran in that worker."""
     victims: tuple[str, ...] = ()
-    """The ids of these, or of the first of them."""
+    """The ids of those of the same tenant, or of the first of them."""
     in_child: bool = False
     """The job ran in a child process that cannot have done it: it proves nothing."""
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """Why an attempt ended badly. Built by `core.settle.failure`, which bounds its size."""
+    """Why an attempt ended badly."""
+
+    # Built by `core.settle.failure`, which bounds its size.
 
     kind: str
     """The exception's name, or `timeout`, `crash`, `payload`, `result`."""
@@ -164,7 +168,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     death: Death | msgspec.UnsetType = msgspec.UNSET
     """For a crash: the worker that died. Not set when the job's own process did."""
     put_off: int | msgspec.UnsetType = msgspec.UNSET
-    """Microseconds that a retry waits beyond its backoff, because many failed; `core.herd`."""
+    """Microseconds that a retry waits beyond its backoff, because many failed."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -220,7 +224,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     queue: str
     tenant: str
     started_at: int | None
-    """None: the engine never learned that its handler had started."""
+    """Null: it was never told that its handler had started."""
     attempt: int
     failures: int
     crashes: int

@@ -13,6 +13,7 @@ is judged only by what happens when nothing else can be to blame:
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -107,11 +108,14 @@ def victims(history: Iterable[Attempt]) -> list[str]:
 def death_beside(
     job: Held, running: Sequence[Held], *, beside: int | None = None, in_child: bool = False
 ) -> Death:
-    """The death of the worker that was running these jobs, as `job`, one of them, knows it."""
-    others = [one for one in running[: VICTIMS + 1] if one is not job][:VICTIMS]
+    """The death of the worker that was running these jobs, as `job`, one of them, knows it.
+
+    It names no job of another tenant: whoever may read the job would learn of those.
+    """
+    others = (one for one in running if one is not job and one.tenant == job.tenant)
     return Death(
         beside=len(running) - 1 if beside is None else beside,
-        victims=tuple(ids.text(one.id) for one in others),
+        victims=tuple(ids.text(one.id) for one in islice(others, VICTIMS)),
         in_child=in_child,
     )
 

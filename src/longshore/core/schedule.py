@@ -54,6 +54,7 @@ _MOST_CAUGHT_UP = 1_000
 _MOST_PREVIEWED = 1_000
 _MEASURED = 120
 """Due times by which the rate of a cron expression is judged."""
+_MEASURED_US = 366 * 86_400 * _SECOND
 _FIRED_TAGS = 2
 """That `core.occasion` gives a fired job besides the schedule's own."""
 _NOBODY = JobId(bytes(16))
@@ -176,10 +177,17 @@ def preview(schedule: Schedule, after: int, count: int) -> list[int]:
 
 
 def firing_rate(schedule: Schedule, now: int) -> float:
-    """Jobs per second that it fires, on average of the due times that come next."""
+    """Jobs per second that it fires, on average of the due times that come next.
+
+    It looks a year beyond the first at most: those of a leap day would be five centuries.
+    """
     if schedule.every is not None:
         return _SECOND / schedule.every
-    times = preview(schedule, now, _MEASURED)
+    times: list[int] = []
+    for due in islice(_grid(schedule, now), _MEASURED):
+        times.append(due)
+        if due - times[0] > _MEASURED_US:
+            break
     return (len(times) - 1) * _SECOND / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 

@@ -42,12 +42,25 @@ class BrokenRecord(msgspec.Struct, frozen=True):
     tenant: str | None
     problem: str
 
+    @property
+    def words(self) -> str:
+        """What is broken, and how."""
+        whose = "" if self.tenant in (None, self.name) else f" of tenant {self.tenant!r}"
+        return f"{self.kind} {self.name!r}{whose} cannot be decoded: {self.problem}"
+
 
 class Pause(msgspec.Struct, frozen=True):
-    """What is not handed out: a queue, a type, or a type in one queue. None means any."""
+    """What is not handed out: a queue, a type, or a type in one queue. Null means any."""
 
     queue: str | None
     type: str | None
+
+    @property
+    def words(self) -> str:
+        """What is paused: `type mail.send in queue bulk`."""
+        words = [f"type {self.type}"] * (self.type is not None)
+        words += [f"queue {self.queue}"] * (self.queue is not None)
+        return " in ".join(words)
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +86,12 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     is_estimate: bool = False
     """So many wait that ready, parked and scheduled are estimates, and the oldest is that of
     the fronts."""
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether a job is in the queue, finished or not; without one, it only has settings."""
+        ended = self.succeeded + self.dead + self.cancelled
+        return self.ready + self.scheduled + self.running + ended > 0
 
 
 class Losses(msgspec.Struct, frozen=True):

@@ -22,7 +22,6 @@ from longshore.errors import ConfigError
 
 __all__ = [
     "ATTEMPTS",
-    "MOST_ENDPOINTS",
     "QUEUE",
     "TASK",
     "TEST",
@@ -47,8 +46,6 @@ TASK = "longshore.webhook"
 QUEUE = "longshore.webhooks"
 TEST = "webhook.test"
 """What a test delivery says."""
-MOST_ENDPOINTS = 50
-"""Of one tenant."""
 
 _MINUTE, _HOUR = 60, 3_600
 _SCHEDULE_S = (

@@ -1,10 +1,11 @@
 """Engines, chosen by URL."""
 
-from longshore.engine import Engine
-from longshore.errors import ConfigError
+from longshore.engine import Engine, JobStore
+from longshore.errors import ConfigError, NotOverHttpError
 from longshore.runtime.clock import Clock
+from longshore.wire.address import is_service
 
-__all__ = ["open_engine"]
+__all__ = ["open_engine", "open_store"]
 
 _USE = "use sqlite:///path, postgresql://user@host/database or https://key@host"
 _SOON = {"redis", "rediss", "redis+cluster"}
@@ -17,7 +18,6 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
     question mark: `synchronous=full|normal`, `busy_timeout=<seconds>`.
     `postgresql://user@host/database`, with `pool=<connections>`, `listen=on|off` and
     `pgbouncer=on|off` as options beside the driver's own.
-    `https://key@host[:port]`: the store behind a Longshore API service.
     """
     scheme = url.partition(":")[0].lower()
     if scheme == "sqlite":
@@ -26,8 +26,11 @@ def open_engine(url: str, *, clock: Clock | None = None) -> Engine:
         return from_url(url, clock=clock)
     if scheme in {"postgresql", "postgres"}:
         return _postgres(url, clock)
-    if scheme in {"http", "https"}:
-        return _remote(url, clock)
+    if is_service(url):
+        raise NotOverHttpError(
+            "this needs the store itself, and the URL is of a service in front of one; "
+            "run it where the store can be reached, with its URL"
+        )
     if scheme in _SOON:
         raise ConfigError(f"this version has no engine for {scheme}:// yet; {_USE}")
     raise ConfigError(f"no engine for {scheme!r}; {_USE}")
@@ -45,13 +48,19 @@ def _postgres(url: str, clock: Clock | None) -> Engine:
     return from_url(url, clock=clock)
 
 
-def _remote(url: str, clock: Clock | None) -> Engine:
+def open_store(url: str, *, clock: Clock | None = None) -> JobStore:
+    """The engine that the URL names, or the store behind a service, for jobs alone.
+
+    `https://key@host[:port][/prefix]` names a service. Nothing is touched yet.
+    """
+    if not is_service(url):
+        return open_engine(url, clock=clock)
     try:
-        from longshore.engines.remote.url import from_url  # its client is optional
+        from longshore.client.remote_store import open_service  # its httpx is optional
     except ModuleNotFoundError as error:
         if error.name != "httpx":
             raise
         raise ConfigError(
             "a service is asked with httpx; run `pip install 'longshore[http]'`"
         ) from error
-    return from_url(url, clock=clock)
+    return open_service(url)

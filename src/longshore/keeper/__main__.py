@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from longshore.engines import open_engine
+from longshore.engines import open_store
 from longshore.errors import EngineError
 from longshore.keeper.ward import Ward
 from longshore.keeper.watch import Charge, Watch
@@ -43,7 +43,7 @@ def main() -> None:
 
 async def _keep(orders: Orders) -> None:
     # No clock for the engine: a server has its own, and leases end by that.
-    engine, clock = open_engine(orders.url), SystemClock()
+    engine, clock = open_store(orders.url), SystemClock()
     if orders.metrics_folder is not None:
         # It may be gone with whoever made it; the worker has to be kept all the same.
         with suppress(OSError):

@@ -9,20 +9,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from operator import attrgetter
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
 from longshore.core.schedule import Firing
 from longshore.core.state import State
-from longshore.engine import Engine, PromptSession, Session
+from longshore.engine import Engine, JobStore, PromptSession, Session
 from longshore.observe.metrics import Metrics
 from longshore.wire.address import is_service
 
 __all__ = ["metrics_of", "observed"]
 
 log = logging.getLogger("longshore.submit")
+
+S = TypeVar("S", bound=JobStore)
 
 _line = attrgetter("queue", "type")
 _queue = attrgetter("queue")
@@ -31,10 +33,10 @@ _TRACE = slice(3, 35)
 _STORED_BEFORE = (Verdict.REPEATED, Verdict.UNIQUE)
 
 
-def observed(engine: Engine, metrics: Metrics) -> Engine:
+def observed(engine: S, metrics: Metrics) -> S:
     """The same engine, whose calls are counted. What is asked of a service, that counts."""
     kind = _Companion if is_service(engine.url) else _Observed
-    return cast("Engine", kind(engine, metrics))
+    return cast("S", kind(cast("Engine", engine), metrics))
 
 
 def metrics_of(engine: object) -> Metrics:

@@ -1,7 +1,8 @@
 """The kinds of metrics: counters, gauges and histograms with fixed buckets."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from longshore.observe.cells import Cells, Series
@@ -9,30 +10,58 @@ from longshore.observe.cells import Cells, Series
 __all__ = ["Bounds", "Counter", "Family", "Gauge", "Histogram", "Labels"]
 
 OTHER = "other"
-OPEN = frozenset({"queue", "type"})
+QUEUE, TYPE = "queue", "type"
+OPEN = frozenset({QUEUE, TYPE})
 """Labels whose values people invent. Past a number of them the rest are `other`."""
 
 Bounds = tuple[float, ...]
 
 
 class Labels:
-    """Decides which values of labels have a series of their own, for all metrics alike."""
+    """Decides which values of labels have a series of their own, for all metrics alike.
 
-    def __init__(self, most: int = 200) -> None:
+    Whoever comes first has one, up to a number. Whoever may submit can invent names, so beyond
+    that number there is room that only preferred queues and types get.
+    """
+
+    def __init__(self, most: int = 200, *, more: int = 100) -> None:
         self._most = most
+        self._more = more
         self._known: set[tuple[str, ...]] = set()
+        self._later: set[tuple[str, ...]] = set()
+        """Of preferred names, that came when all others had their series."""
+        self._preferred: dict[str, frozenset[str]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether new names are `other` from now on, unless they are preferred."""
+        return len(self._known) >= self._most
+
+    def prefer(self, queues: Iterable[str], types: Iterable[str]) -> None:
+        """Give these names series, in their order and as far as there is room."""
+        self._preferred = {
+            QUEUE: frozenset(islice(queues, self._more)),
+            TYPE: frozenset(islice(types, self._more)),
+        }
 
     def bounded(self, names: Sequence[str], values: tuple[str, ...]) -> tuple[str, ...]:
         """The values, or `other` in place of those that came too late."""
         invented = tuple(v for name, v in zip(names, values, strict=True) if name in OPEN)
-        if not invented or invented in self._known:
+        if not invented or invented in self._known or invented in self._later:
             return values
         if len(self._known) < self._most:
             self._known.add(invented)
             return values
-        return tuple(
-            OTHER if name in OPEN else value for name, value in zip(names, values, strict=True)
-        )
+        kept = tuple(map(self._preferred_or_other, names, values))
+        if kept == values and len(self._later) < self._more:
+            self._later.add(invented)
+            return values
+        # A queue that is preferred is told of, whatever types are invented in it.
+        return tuple(OTHER if n == TYPE else v for n, v in zip(names, kept, strict=True))
+
+    def _preferred_or_other(self, name: str, value: str) -> str:
+        is_told = name not in OPEN or value in self._preferred.get(name, ())
+        return value if is_told else OTHER
 
 
 class Family:

@@ -123,9 +123,9 @@ class Metrics(_OfCalls):
         self.families: dict[str, Family] = {
             one.name: one for one in vars(self).values() if isinstance(one, Family)
         }
-        cells, bound = Cells(folder), Labels()
+        cells, self.labels = Cells(folder), Labels()
         for one in self.families.values():
-            one.keep_in(cells, bound)
+            one.keep_in(cells, self.labels)
         self._cells = cells
 
     def text(self, readings: Iterable[Reading] = ()) -> bytes:

@@ -8,12 +8,13 @@ from functools import partial
 from time import monotonic
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from longshore.core.flow import BreakerFlow, Phase
+from longshore.core.flow import BreakerFlow, Phase, QueueFlow
 from longshore.engine import Losses, QueueCounts, SessionView
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
+from longshore.observe.families import OTHER
 
-__all__ = ["Overview", "Source", "View", "gauges"]
+__all__ = ["Overview", "Source", "View", "gauges", "preferred"]
 
 T = TypeVar("T")
 
@@ -49,6 +50,10 @@ class Source(Protocol):
         """Every breaker, and how it stands."""
         ...
 
+    async def queue_settings(self) -> list[QueueFlow]:
+        """Every queue of which something is said."""
+        ...
+
     async def sessions(self) -> list[SessionView]:
         """The sessions that hold a lease."""
         ...
@@ -77,6 +82,7 @@ class View(NamedTuple):
     breakers: Sequence[BreakerFlow]
     sessions: Sequence[SessionView]
     losses: Losses = Losses()
+    settings: Sequence[QueueFlow] = ()
 
 
 class Overview:
@@ -142,7 +148,8 @@ class Overview:
         counts = await engine.counts(may_estimate=True)
         breakers, sessions = await engine.breaker_settings(), await engine.sessions()
         losses, now = await engine.losses(), await engine.now()
-        return View(self._monotonic(), now, counts, breakers, sessions, losses)
+        settings = await engine.queue_settings()
+        return View(self._monotonic(), now, counts, breakers, sessions, losses, settings)
 
 
 class _Look(Generic[T]):
@@ -190,14 +197,34 @@ class _Look(Generic[T]):
             self._looking = None
 
 
+def preferred(view: View) -> tuple[list[str], list[str]]:
+    """The queues and the types of which is told first, where not all have room.
+
+    That are those of which operators say something, then those that workers serve, then the
+    busiest: names that whoever submits may have invented come last.
+    """
+    queues = [one.queue for one in view.settings]
+    queues += sorted(one.queue for one in view.counts if one.is_paused)
+    queues += sorted({name for one in view.sessions for name in one.queues})
+    queues += [one.queue for one in sorted(view.counts, key=_jobs, reverse=True)]
+    types = [one.type for one in view.breakers]
+    types += sorted({name for one in view.sessions for name in one.types})
+    return list(dict.fromkeys(queues)), list(dict.fromkeys(types))
+
+
+def _jobs(one: QueueCounts) -> int:
+    return one.ready + one.scheduled + one.running
+
+
 def gauges(view: View, view_age: float = 0.0) -> list[Reading]:
     """The view as a monitor is told of it, `view_age` seconds after it was taken."""
     depth: dict[tuple[str, ...], float] = defaultdict(float)
     age: dict[tuple[str, ...], float] = defaultdict(float)
     paused: dict[tuple[str, ...], float] = defaultdict(float)
-    largest = sorted(view.counts, key=lambda one: -(one.ready + one.scheduled + one.running))
-    for place, one in enumerate(largest):
-        queue = one.queue if place < _MOST else "other"
+    counted = {one.queue for one in view.counts}
+    told = set([name for name in preferred(view)[0] if name in counted][:_MOST])
+    for one in view.counts:
+        queue = one.queue if one.queue in told else OTHER
         for state, jobs in _states(one):
             depth[queue, state] += jobs
         oldest = view.now if one.oldest_ready_at is None else one.oldest_ready_at

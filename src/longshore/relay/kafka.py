@@ -185,9 +185,14 @@ class KafkaSink:
         """How many there was room for in the client."""
         produce = partial(producer.produce, self._topic)
         for place, event in enumerate(events):
-            body = cloudevent.data(event)
-            key = cloudevent.subject(event)
-            headers = self._headers.of(event, key)
+            try:
+                body = cloudevent.data(event)
+                key = cloudevent.subject(event)
+                headers = self._headers.of(event, key)
+            except Exception as error:
+                # Whatever it holds: it is set aside, and those behind it flow.
+                refused.append(Refused(event, f"it cannot be written: {error}", b""))
+                continue
             try:
                 produce(value=body, key=key, headers=headers, on_delivery=self._report)
             except BufferError:

@@ -4,10 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Beat", "Tick"]
+from longshore.errors import EngineBusyError, EngineUnavailableError, SchemaError
+
+__all__ = ["FAULTS_OF_STORE", "Beat", "Tick"]
 
 Tick = Callable[[], Awaitable[float]]
 """One step of a loop: returns the seconds until the next one."""
+
+FAULTS_OF_STORE = (EngineUnavailableError, EngineBusyError, SchemaError)
+"""Errors of a tick that concern all its items, so that it is tried again later as a whole.
+Any other is that of one item, such as a broken record: the tick goes on without it."""
 
 log = logging.getLogger("longshore.beat")
 

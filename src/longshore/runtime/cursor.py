@@ -24,7 +24,7 @@ def read_cursor(cursor: str, which: msgspec.Struct) -> int:
     try:
         body = base64.b64decode(cursor, altchars=b"-_", validate=True)
         place, written_for = _decoder.decode(body)
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, msgspec.MsgspecError, RecursionError):
         raise ConfigError("not a cursor of this listing") from None
     if bytes(written_for) != _encode(which):
         raise ConfigError("the cursor belongs to a listing with another filter")

@@ -14,7 +14,9 @@ __all__ = ["configure", "redacted"]
 
 _SECRET = re.compile(
     r"""(\w://[^/\s@:"'\\]*:)[^/\s@"'\\]+(?=@)|(\bls_)\w{8,}|(\b[Bb]earer )[^\s"'\\,]+"""
+    r"""|(\bwhsec_)[\w+/=]+"""
 )
+_QUERY = re.compile(r"""(\bhttps?://[^\s?"'\\]*\?)[^\s"'\\]+""")
 _USUAL = {*vars(logging.makeLogRecord({})), "message", "taskName"}
 
 
@@ -28,6 +30,8 @@ def configure(level: str, *, as_json: bool) -> None:
     # It tells of each request as if someone had asked; a worker over HTTP makes many a second.
     is_curious = root.level < logging.INFO
     logging.getLogger("httpx").setLevel(logging.NOTSET if is_curious else logging.WARNING)
+    # Its debug lines hold the headers of every answer, secrets among them.
+    logging.getLogger("httpcore").setLevel(logging.WARNING)
 
 
 class Lines(logging.StreamHandler[Outlet]):
@@ -85,9 +89,10 @@ class TextLines(logging.Formatter):
 
 
 def redacted(line: str) -> str:
-    """The line without what looks like a secret: a password in an address, a key, a token."""
-    if "://" in line or "ls_" in line or "earer " in line:
-        return _SECRET.sub(lambda found: f"{found[1] or found[2] or found[3]}***", line)
+    """The line without what looks like a secret: passwords or queries of URLs, keys, tokens."""
+    if any(sign in line for sign in ("://", "ls_", "earer ", "whsec_")):
+        line = _QUERY.sub(r"\1***", line)
+        return _SECRET.sub(lambda found: f"{found[found.lastindex or 0]}***", line)
     return line
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from longshore.core import ids
 from longshore.core.schedule import DueSchedule, Firing, Schedule, decide, validate
-from longshore.errors import EngineError
 from longshore.observe.engine import metrics_of
+from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.reclaim import TimedSteward
@@ -95,7 +95,7 @@ class Firer:
             validate(due.schedule)
             firing = decide(due, self._id_source.make)
             jobs = await self._engine.fire(firing)
-        except EngineError:
+        except FAULTS_OF_STORE:
             raise
         except Exception as error:
             # A schedule that cannot be fired here, say for a time zone that this process does

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from longshore.core import poison
 from longshore.engine import Lapsed, Steward
+from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.scheduler.spread import early
 
@@ -62,32 +63,47 @@ class Reclaimer:
         self._trip = 0.0
         """Seconds of the quickest answer so far."""
         self._waits_until = 0.0
+        self._unfit = 0
+        """How many of the lapsed sessions could not be reclaimed at the last look."""
 
     async def tick(self) -> float:
         """Reclaim what has lapsed; look again in a second, at once while there is more."""
         if self._pulse is None:
             self._pulse = self._clock.monotonic()
-        limit = _SESSIONS if self._trip < _SLOW_TRIP else 1
+        # Those that stay are the oldest: they must not crowd out the others.
+        limit = (_SESSIONS if self._trip < _SLOW_TRIP else 1) + self._unfit
         lapsed = await self._engine.lapsed(grace=_GRACE_US, limit=limit)
         # Asked after the list was read: had the clock been set forward before it, we see it.
         self._watch_clock(await self._ask_time())
+        unfit = 0
         for session in lapsed:
             # A pause since the list was read makes the list as doubtful as one before it.
             if self._watch_pulse() < self._waits_until:
                 break
-            await self._reclaim(session)
+            unfit += not await self._reclaim(session)
+        self._unfit = unfit
         has_more = len(lapsed) == limit and self._watch_pulse() >= self._waits_until
         return 0.0 if has_more else early(_TICK, self._rng)
 
-    async def _reclaim(self, session: Lapsed) -> None:
-        settlements = poison.unreported(session.held)
-        jobs = await self._engine.reclaim(session.token, settlements, grace=_GRACE_US)
+    async def _reclaim(self, session: Lapsed) -> bool:
+        """Whether nothing of the session is left to be reclaimed."""
+        try:
+            settlements = poison.unreported(session.held)
+            jobs = await self._engine.reclaim(session.token, settlements, grace=_GRACE_US)
+        except FAULTS_OF_STORE:
+            raise
+        except Exception:
+            # Whatever it holds: the jobs of others run again. It is tried at every look.
+            facts = {"worker": session.worker, "token": session.token}
+            log.exception("session not reclaimed", extra=facts)
+            return False
         # None when the session held nothing, was renewed, or another reclaimer was first.
         if jobs:
             facts = {"worker": session.worker, "token": session.token, "jobs": jobs}
             log.warning("session reclaimed", extra=facts)
             if self._on_reclaimed is not None:
                 self._on_reclaimed(jobs)
+        return True
 
     async def _ask_time(self) -> int:
         """The engine's clock. What the answer takes tells what any answer takes."""

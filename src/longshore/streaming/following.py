@@ -1,8 +1,8 @@
-"""Follow one job to its end, on any engine."""
+"""Follow one job to its end, beside its store."""
 
 from collections.abc import AsyncIterator
 from time import monotonic
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from longshore.core.job import Job, JobId
@@ -12,7 +12,7 @@ from longshore.outbox import Outbox
 from longshore.streaming.hub import Hub, Listener
 from longshore.streaming.telling import JobEvent, Wish, snapshot
 
-__all__ = ["Followed", "Store", "follow"]
+__all__ = ["Store", "follow"]
 
 _LOOK_S = 15.0
 _hubs: "WeakKeyDictionary[Outbox, Hub]" = WeakKeyDictionary()
@@ -31,22 +31,11 @@ class Store(Outbox, Protocol):
         ...
 
 
-@runtime_checkable
-class Followed(Protocol):
-    """A store behind a service, which has streams of its own."""
-
-    def follow(self, job_id: JobId, *, seconds: float | None) -> AsyncIterator[JobEvent]:
-        """How the job stands, and then what happens to it, up to its end."""
-        ...
-
-
 def follow(store: Store, job_id: JobId, seconds: float | None) -> AsyncIterator[JobEvent]:
     """How the job stands, and then what happens to it, up to its end.
 
     WaitTimeoutError when that takes longer.
     """
-    if isinstance(store, Followed):
-        return store.follow(job_id, seconds=seconds)
     return _follow(store, job_id, None if seconds is None else monotonic() + seconds)
 
 

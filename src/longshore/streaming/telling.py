@@ -6,7 +6,7 @@ from functools import cached_property
 import msgspec
 
 from longshore.core import ids, sse
-from longshore.core.event import EXPENDABLE, Event, Group, Name
+from longshore.core.event import EXPENDABLE, NOBODY, Event, Group, Name
 from longshore.core.instant import moment
 from longshore.core.job import Job, JobId
 from longshore.core.sse import Cursor
@@ -18,7 +18,6 @@ SNAPSHOT = "job.snapshot"
 ENDINGS = frozenset({Name.SUCCEEDED, Name.DEAD, Name.CANCELLED, Name.PURGED})
 """What a job's stream ends with."""
 
-_NOBODY = bytes(16)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -31,7 +30,7 @@ class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
     """`job.succeeded`, `job.progress`, …; `job.snapshot` tells how the job stands."""
     at: datetime
     job_id: str | None
-    """None of what concerns no single job."""
+    """Null where no single job is concerned."""
     queue: str
     type: str
     tenant: str
@@ -67,7 +66,7 @@ class Told:
             id=found.id,
             name=found.name.value,
             at=moment(found.at),
-            job_id=ids.text(found.job_id) if found.job_id != _NOBODY else None,
+            job_id=ids.text(found.job_id) if found.job_id != NOBODY else None,
             queue=found.queue,
             type=found.type,
             tenant=found.tenant,

@@ -8,7 +8,9 @@ the whole internet pass, judged by where a packet ends up and not by how the add
 import asyncio
 import re
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -20,11 +22,24 @@ from ipaddress import (
 
 from longshore.errors import ConfigError
 
-__all__ = ["BlockedTargetError", "Guard", "Resolver", "is_public", "lookup", "reached"]
+__all__ = [
+    "BlockedTargetError",
+    "Guard",
+    "Resolver",
+    "is_public",
+    "lookup",
+    "lookup_briefly",
+    "reached",
+]
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Every address of a host name, best first. Raises OSError when there is none."""
+
+_BRIEFLY = 2.0
+"""Seconds that a request waits for a name server."""
+_MOST_LOOKUPS = 8
+_lookups = threading.BoundedSemaphore(_MOST_LOOKUPS)
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -81,6 +96,44 @@ async def lookup(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in found]
 
 
+async def lookup_briefly(host: str, port: int) -> list[str]:
+    """As `lookup`, but an OSError when the name server takes longer than two seconds.
+
+    A lookup that hangs holds no thread that others wait for, and no process that ends: it has
+    a thread of its own, and there are few of these at once.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[list[str]] = loop.create_future()
+    if not _lookups.acquire(blocking=False):
+        raise OSError("too many names are being looked up")
+
+    def tell(answer: list[str] | OSError) -> None:
+        if found.done():
+            return
+        if isinstance(answer, OSError):
+            found.set_exception(answer)
+        else:
+            found.set_result(answer)
+
+    def resolve() -> None:
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer: list[str] | OSError = [str(row[4][0]) for row in rows]
+        except OSError as exc:
+            answer = exc
+        except UnicodeError:
+            answer = OSError(f"{host} cannot be looked up")
+        finally:
+            _lookups.release()
+        # Whoever asked may be gone, with the loop.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, answer)
+
+    threading.Thread(target=resolve, name="longshore-lookup", daemon=True).start()
+    async with asyncio.timeout(_BRIEFLY):
+        return await found
+
+
 class Guard:
     """Turns a host into the addresses that may be connected to, or refuses it whole."""
 
@@ -105,6 +158,15 @@ class Guard:
                 # Which address it was would tell the job's author how our network looks.
                 raise BlockedTargetError(f"{host} leads to an address that is not public")
         return found
+
+    async def refuse_known(self, host: str, port: int) -> None:
+        """BlockedTargetError if it is known now already that the host may not be called.
+
+        A name that cannot be looked up now passes: what counts is where it leads when it is
+        called, and `addresses` is asked then.
+        """
+        with suppress(OSError):
+            await self.addresses(host, port)
 
     def allows(self, address: Address) -> bool:
         """Whether it is public, or in one of the allowed networks."""

@@ -25,6 +25,7 @@ from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
 from longshore.running import current_job
 from longshore.tasks.guard import Guard, Resolver, lookup
+from longshore.tasks.redaction import without_secrets
 from longshore.tasks.settings import HttpTaskSettings
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """None when it came compressed although that was not asked for."""
     is_truncated: bool
     url: str
-    """Where the answer came from; differs from the job's URL after redirects."""
+    """Where the answer came from, without a query, which may hold a secret; differs from the
+    job's URL after redirects."""
 
 
 class HttpTask:
@@ -120,7 +122,7 @@ class HttpTask:
         answer = await self._client().send(
             request, seconds=self._seconds(timeout), max_redirects=max_redirects
         )
-        judge(answer, expect, now=current_job().now(), settings=self._settings)
+        judge(answer, expect, url, now=current_job().now(), settings=self._settings)
         return answer
 
     def _seconds(self, timeout: float) -> float:
@@ -148,15 +150,20 @@ class HttpTask:
 def judge(
     answer: HttpAnswer,
     expect: Sequence[int] | None,
+    url: str,
     *,
     now: datetime,
     settings: HttpTaskSettings | None = None,
 ) -> None:
-    """Return if the answer is a success, else raise what the job needs: Retry or Dead."""
+    """Return if the answer is a success, else raise what the job needs: Retry or Dead.
+
+    What `url`, the one that was asked, holds in secret is left out of the reason.
+    """
     status = answer.status
     if status in expect if expect else 200 <= status < 300:
         return
-    reason = f"{answer.url} answered {status}: {answer.body or '':.200}"
+    words = without_secrets(answer.body or "", url)
+    reason = f"{answer.url} answered {status}: {words:.200}"
     if status not in WORTH_RETRYING and status < 500:
         raise Dead(reason)
     asked = retry_after(answer.headers, now)

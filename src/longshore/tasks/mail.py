@@ -7,6 +7,9 @@ sent, so a retry never doubles it for the others. What the relay's answer means 
     4xx, no connection, no login         tried again
     5xx for sender, recipient, content   dead, with the relay's words as the reason
 
+A job whose sender is not allowed is dead before the relay is asked. Who may send as whom is
+decided here and not at submit, because it is a setting of the worker, which knows its relay.
+
 If the worker dies between the relay's yes and its own settle, the message is sent again. It
 carries the same Message-ID, made from the job's id, by which relays and readers drop doubles.
 """
@@ -21,6 +24,7 @@ from email.utils import format_datetime
 
 import msgspec
 
+from longshore.core.account import DEFAULT_TENANT
 from longshore.directives import Dead
 from longshore.errors import ConfigError
 from longshore.running import current_job
@@ -28,7 +32,7 @@ from longshore.runtime.clock import SECOND, Clock, SystemClock
 from longshore.tasks.relay import MailRelay
 from longshore.tasks.settings import SmtpSettings
 
-__all__ = ["EmailReceipt", "EmailTask", "address"]
+__all__ = ["AllowedSenders", "EmailReceipt", "EmailTask", "address"]
 
 MOST_RECIPIENTS = 100
 
@@ -81,6 +85,7 @@ class EmailTask:
     ) -> None:
         self._settings = settings or SmtpSettings()
         self._relay = MailRelay(self._settings)
+        self._allowed = AllowedSenders(self._settings)
         self._clock = clock or SystemClock()
 
     def send(
@@ -100,6 +105,7 @@ class EmailTask:
         Addresses are `ada@example.org` or `Ada <ada@example.org>`.
         """
         author = address(self._sender(sender))
+        self._allowed.check(author, tenant=current_job().tenant)
         groups = {"To": _addresses(to), "Cc": _addresses(cc), "Bcc": _addresses(bcc)}
         message = EmailMessage(policy=_POLICY)
         message["From"] = author
@@ -126,6 +132,52 @@ class EmailTask:
         if chosen is None:
             raise ConfigError("email.send has no sender; give the job one, or set smtp.sender")
         return chosen
+
+
+class AllowedSenders:
+    """Decides which tenant's jobs may send mail in whose name.
+
+    Only the address counts, not the name before it. Letters compare without their case, as
+    relays compare them.
+    """
+
+    def __init__(self, settings: SmtpSettings) -> None:
+        self._listed = frozenset(map(_listed_sender, settings.allowed_senders))
+        self._own = settings.sender
+
+    def check(self, author: Address, *, tenant: str) -> None:
+        """Return if a job of the tenant may send as `author`, else Dead."""
+        sender = author.addr_spec.lower()
+        domain = f"@{author.domain.lower()}"
+        # One tenant: whoever submits jobs also runs the worker. Further tenants are others.
+        is_trusted = not self._listed and tenant == DEFAULT_TENANT
+        if is_trusted or not self._listed.isdisjoint({"*", sender, domain}):
+            return
+        if self._own is not None and sender == address(self._own).addr_spec.lower():
+            return
+        raise Dead(
+            f"jobs of the tenant {tenant!r} may not send mail as {sender}; leave the sender "
+            "out, or have smtp.allowed_senders of the worker allow it"
+        )
+
+
+def _listed_sender(written: str) -> str:
+    """An entry of smtp.allowed_senders in the form that addresses are compared in."""
+    entry = written.strip()
+    if entry == "*":
+        return entry
+    is_domain = entry.startswith("@")
+    try:
+        found = address(f"any{entry}" if is_domain else entry)
+    except Dead:
+        found = None
+    # `*@example.org` is the mailbox of that name, which is hardly what was meant.
+    if found is None or "*" in found.username:
+        raise ConfigError(
+            f"smtp.allowed_senders has {written!r:.80}, which is no address such as "
+            "shop@example.org, no domain such as @example.org, and not *"
+        )
+    return (f"@{found.domain}" if is_domain else found.addr_spec).lower()
 
 
 def address(written: str) -> Address:

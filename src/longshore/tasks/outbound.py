@@ -16,6 +16,7 @@ from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
 from longshore.tasks.guard import BlockedTargetError, Guard
 from longshore.tasks.http import HttpAnswer, Request
+from longshore.tasks.redaction import without_query, without_secrets
 from longshore.tasks.settings import HttpTaskSettings
 
 __all__ = ["Outbound"]
@@ -62,13 +63,16 @@ class Outbound:
             async with asyncio.timeout(seconds):
                 return await self._follow(request, max_redirects)
         except TimeoutError:
-            raise Retry(
-                reason=f"no complete answer from {request.url} in {seconds:g} s"
-            ) from None
-        except (BlockedTargetError, httpx.InvalidURL, httpx.LocalProtocolError) as exc:
+            place = without_query(request.url)
+            raise Retry(reason=f"no complete answer from {place} in {seconds:g} s") from None
+        except (BlockedTargetError, httpx.InvalidURL) as exc:
             raise Dead(f"may not be called: {exc}") from exc
+        except httpx.LocalProtocolError:
+            # Its words repeat the header that it refuses, which may be a secret.
+            raise Dead("may not be called: HTTP has no such request") from None
         except (httpx.TransportError, OSError) as exc:
-            raise Retry(reason=f"{request.url}: {str(exc) or type(exc).__name__}") from exc
+            words = without_secrets(str(exc), request.url) or type(exc).__name__
+            raise Retry(reason=f"{without_query(request.url)}: {words}") from exc
 
     async def _follow(self, request: Request, max_redirects: int) -> HttpAnswer:
         answer = await self._send_once(request)
@@ -97,17 +101,23 @@ class Outbound:
     ) -> HttpAnswer:
         # Deadlines are the caller's; only giving up on one address of several is ours.
         patience = httpx.Timeout(None, connect=_CONNECT_SECONDS)
-        async with (
-            httpx.AsyncClient(verify=self._tls, trust_env=False, timeout=patience) as client,
-            client.stream(
-                request.method,
-                url.copy_with(host=str(address)),
-                headers={**request.headers, "host": url.netloc.decode("ascii")},
-                content=request.body,
-                extensions={"sni_hostname": url.raw_host.decode("ascii")},
-            ) as response,
-        ):
-            return await self._answer(response, url)
+        sent = httpx.Request(
+            request.method,
+            url.copy_with(host=str(address)),
+            headers={**request.headers, "host": url.netloc.decode("ascii")},
+            content=request.body,
+            extensions={
+                "sni_hostname": url.raw_host.decode("ascii"),
+                "timeout": patience.as_dict(),
+            },
+        )
+        # Not through a client of httpx: that logs each URL with its query.
+        async with httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
+            response = await transport.handle_async_request(sent)
+            try:
+                return await self._answer(response, url)
+            finally:
+                await response.aclose()
 
     async def _answer(self, response: httpx.Response, url: httpx.URL) -> HttpAnswer:
         limit = self._settings.body_bytes
@@ -121,7 +131,7 @@ class Outbound:
             headers=_selected(response.headers),
             body=_decoded(bytes(kept[:limit]), response),
             is_truncated=len(kept) > limit,
-            url=str(url.copy_with(fragment=None)),
+            url=without_query(str(url)),
         )
 
 
@@ -140,7 +150,7 @@ def _checked(raw: str) -> httpx.URL:
 
 
 def _redirected(request: Request, answer: HttpAnswer) -> Request:
-    old = httpx.URL(answer.url)
+    old = httpx.URL(request.url)
     new = old.join(answer.headers["location"])
     if old.scheme == "https" and new.scheme != "https":
         raise BlockedTargetError(f"{old.host} redirected from https to {new.scheme}")

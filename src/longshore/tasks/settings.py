@@ -57,6 +57,10 @@ class SmtpSettings:
     """Sent only over an encrypted connection."""
     sender: str | None = None
     """From whom mail comes when the job does not say."""
+    allowed_senders: tuple[str, ...] = ()
+    """Whom jobs may name as the sender besides `smtp.sender`: addresses such as
+    `shop@example.org`, whole domains such as `@example.org`, or `*` for any. Empty: jobs of the
+    tenant `default` may name any sender, and jobs of other tenants none but `smtp.sender`."""
     timeout: timedelta = timedelta(seconds=30)
     """The longest wait for any one reply of the relay."""
     ca_file: str | None = None
@@ -65,12 +69,13 @@ class SmtpSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """How this worker brings messages to webhook endpoints."""
+    """Where webhook endpoints may be, and how this worker brings messages to them."""
 
     enabled: bool = True
     """Whether this worker does so at all; without it, they wait for another worker."""
     allowed_networks: tuple[str, ...] = ()
-    """Networks that are not public but may be called all the same, such as `10.1.0.0/16`."""
+    """Networks that are not public but may be called all the same, such as `10.1.0.0/16`;
+    also asked where an endpoint is made."""
     timeout: timedelta = timedelta(seconds=20)
     """Name lookup, connection, request and answer together never take longer."""
     max_running: int = 4

@@ -30,6 +30,7 @@ from longshore.running import current_job
 from longshore.runtime.acting import acting
 from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.http import HttpAnswer, Request, retry_after
+from longshore.tasks.redaction import without_secrets
 from longshore.tasks.settings import HttpTaskSettings, WebhookSettings
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class WebhookTask:
         answer = await self._inside(found, message, body)
         if answer.status == _GONE:
             await self._note(found, lambda seen: replace(seen, disabled="it answered 410"))
-            raise Dead(f"{found.url} answered 410, so it is disabled")
+            raise Dead("the endpoint answered 410, so it is disabled")
         if not _is_success(answer):
-            reason = f"answered {answer.status}: {answer.body or '':.200}"
+            words = without_secrets(answer.body or "", found.url)
+            reason = f"answered {answer.status}: {words:.200}"
             await self._failed(found, reason, answer)
         if found.failing_since is not None:
             await self._note(found, lambda seen: replace(seen, failing_since=None))

@@ -11,23 +11,24 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
-from longshore.engine import Engine
+from longshore.engine import Engine, JobStore
 from longshore.errors import ConfigError
 from longshore.tracing.settings import Relation, TracingSettings
 
 __all__ = ["Relation", "TracingSettings", "around", "exporting", "over"]
 
 H = TypeVar("H")
+S = TypeVar("S", bound=JobStore)
 
 
-def over(engine: Engine, settings: TracingSettings) -> Engine:
+def over(engine: S, settings: TracingSettings) -> S:
     """The engine, whose submits and exchanges are traced if the settings say so."""
     if not settings.enabled:
         return engine
     _check_installed()
     from longshore.tracing.engine import TracedEngine  # its library is optional
 
-    return cast("Engine", TracedEngine(engine))
+    return cast("S", TracedEngine(cast("Engine", engine)))
 
 
 def around(handlers: Iterable[H], settings: TracingSettings, worker: str | None) -> Iterator[H]:

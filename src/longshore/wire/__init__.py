@@ -1,1 +1,1 @@
-"""How the engine contract travels over HTTP: the documents that both ends read and write."""
+"""What both ends of HTTP read and write: a service's address, sessions, errors and streams."""

@@ -1,13 +1,14 @@
 """Read a stream of events to its end, over as many connections as that takes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from time import monotonic, sleep
 from typing import Any
 
 import httpx
+import msgspec
 
-from longshore.errors import LongshoreError
+from longshore.errors import EngineError, LongshoreError
 from longshore.streaming.telling import JobEvent
 from longshore.wire.streams import CONNECT_S, Trail
 
@@ -20,7 +21,7 @@ _STREAM, _NOTHING, _GONE = 200, 204, 410
 
 async def follow(
     http: httpx.AsyncClient, path: str, query: Mapping[str, str], trail: Trail, fail: Fail
-) -> AsyncIterator[JobEvent]:
+) -> AsyncGenerator[JobEvent]:
     """Events, without loss; a job's stream whose place has expired begins anew."""
     while True:
         outcome: httpx.Response | httpx.HTTPError | None = None
@@ -31,8 +32,9 @@ async def follow(
                     return
                 if answer.status_code == _STREAM:
                     trail.begin()
+                    _refuse_foreign(answer)
                     async for piece in answer.aiter_raw():
-                        for event in trail.read(piece, monotonic()):
+                        for event in _read(trail, piece, answer):
                             yield event
                         trail.refuse_late(monotonic())
                 else:
@@ -55,8 +57,9 @@ def follow_blocking(
                     return
                 if answer.status_code == _STREAM:
                     trail.begin()
+                    _refuse_foreign(answer)
                     for piece in answer.iter_raw():
-                        yield from trail.read(piece, monotonic())
+                        yield from _read(trail, piece, answer)
                         trail.refuse_late(monotonic())
                 else:
                     answer.read()
@@ -64,6 +67,29 @@ def follow_blocking(
         except httpx.HTTPError as error:
             outcome = error
         sleep(_pause(outcome, trail, fail))
+
+
+def _refuse_foreign(answer: httpx.Response) -> None:
+    """EngineError for an answer that is no stream: whoever sends it will not begin one."""
+    media = answer.headers.get("content-type", "")
+    if media.partition(";")[0].strip().lower() != "text/event-stream":
+        raise _unreadable(answer, f"it is {media or 'of no type'}, and no stream of events")
+
+
+def _read(trail: Trail, piece: bytes, answer: httpx.Response) -> Iterator[JobEvent]:
+    """The events that these bytes complete, or EngineError."""
+    try:
+        yield from trail.read(piece, monotonic())
+    except (ValueError, msgspec.DecodeError) as error:
+        raise _unreadable(answer, str(error)) from None
+
+
+def _unreadable(answer: httpx.Response, why: str) -> EngineError:
+    place = answer.request.url.copy_with(query=None, username=None, password=None)
+    return EngineError(
+        f"what {place} answers cannot be read ({why}); see whether it is a Longshore service,"
+        " and of this version"
+    )
 
 
 def _options(query: Mapping[str, str], trail: Trail) -> dict[str, Any]:

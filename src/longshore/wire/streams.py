@@ -33,6 +33,9 @@ class Trail:
     """On the clock of whoever asks."""
     heard_at: float | None = None
     last: str = ""
+    first_contact: float | None = None
+    """Seconds after which the first connection is given up; None: `patience`."""
+    _has_begun: bool = False
     _tries: int = 0
     _decode: Decoder = field(default_factory=Decoder)
 
@@ -48,6 +51,7 @@ class Trail:
 
     def begin(self) -> None:
         """A connection stands."""
+        self._has_begun = True
         self._decode = Decoder()
 
     def read(self, piece: bytes, now: float) -> Iterator[JobEvent]:
@@ -81,7 +85,10 @@ class Trail:
         self._tries += 1
         growing = min(_FIRST_PAUSE * 2**self._tries, _LONGEST_PAUSE)
         pause = max(growing * random.uniform(0.5, 1.0), _retry_after(headers))
-        return pause if now + pause - self.heard_at < self.patience else None
+        most = self.patience
+        if status is None and not self._has_begun and self.first_contact is not None:
+            most = min(most, self.first_contact)
+        return pause if now + pause - self.heard_at < most else None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

@@ -14,6 +14,7 @@ from longshore.engine import (
     Completion,
     Engine,
     Exchanged,
+    JobStore,
     Promoted,
     PromptSession,
     Reference,
@@ -82,7 +83,7 @@ class Standing:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: JobStore,
         identity: Identity,
         *,
         clock: Clock,
@@ -90,6 +91,9 @@ class Standing:
         rng: Random,
     ) -> None:
         self._engine = engine
+        # A service in front of a store has nothing for its workers but their sessions.
+        is_beside = engine.traits.maintenance
+        self._beside: Engine | None = cast("Engine", engine) if is_beside else None
         self._identity = identity
         self.worker = identity.worker
         self._lease = identity.lease
@@ -253,28 +257,22 @@ class Standing:
 
     async def promote(self, limit: int) -> Promoted:
         """Make due jobs ready, and learn when the next one is due."""
+        store = cast("Engine", self._engine)
         return await self._insist(
-            "promote", lambda: self._engine.promote(limit=limit), is_urgent=False
+            "promote", lambda: store.promote(limit=limit), is_urgent=False
         )
 
     async def history(self, job_id: JobId) -> list[Attempt]:
         """The ended deliveries of a job that is held, oldest first."""
-        standalone = self._standalone()
-        ask = self._engine.attempts if standalone is None else standalone.attempts
-        return await self._insist("attempts", lambda: ask(job_id), is_urgent=False)
+        store = self._beside or cast("StandaloneSession", self._require())
+        return await self._insist("attempts", lambda: store.attempts(job_id), is_urgent=False)
 
     async def has_waiting_jobs(self) -> bool:
         """Whether ready jobs of its queues and types wait longer than a claim takes."""
-        standalone, who = self._standalone(), self._identity
-        if standalone is not None:
-            return await standalone.has_waiting_jobs()
-        return await has_waiting_jobs(self._engine, who.queues, who.types)
-
-    def _standalone(self) -> StandaloneSession | None:
-        """The session, where it is all that this worker has of the engine."""
-        session = self._require()
-        is_all = not self._engine.traits.maintenance
-        return cast("StandaloneSession", session) if is_all else None
+        if self._beside is None:
+            return await cast("StandaloneSession", self._require()).has_waiting_jobs()
+        who = self._identity
+        return await has_waiting_jobs(self._beside, who.queues, who.types)
 
     async def wait(self, seconds: float) -> None:
         """Return when work may have arrived; a wait that fails lasts its whole time."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from longshore.engine import Engine
+from longshore.engine import JobStore
 from longshore.errors import LongshoreError
 from longshore.observe.engine import metrics_of
 from longshore.runtime.beat import Beat, Tick
@@ -55,7 +55,7 @@ class Worker:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: JobStore,
         registry: Registry,
         settings: WorkerSettings | None = None,
         *,

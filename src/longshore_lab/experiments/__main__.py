@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from longshore.errors import LongshoreError
+from longshore.errors import LongshoreError, NotOverHttpError
+from longshore.wire.address import refuse_service
 from longshore_lab import docs
 from longshore_lab.experiments.catalogue import EXPERIMENTS, of_the_day
 from longshore_lab.experiments.experiment import Experiment, ExperimentError
@@ -27,6 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     chosen = _chosen(options.names)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # there is much to put away
+    try:
+        refuse_service(options.url or "", "an experiment")
+    except NotOverHttpError as error:
+        _tell(f"error: {error}")
+        return 2
     try:
         if options.breaks:
             return _break(chosen, options, sys.argv[1:] if arguments is None else arguments)

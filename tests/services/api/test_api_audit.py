@@ -1,18 +1,19 @@
 """The audit log over HTTP: who did what, and who may know."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
+import msgspec
 import pytest
 from api_steps import asking
 
 from longshore import auditing
+from longshore.api import audit
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.auditing import Filter
-from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.core.audit import Kind
+from longshore.core.audit import Entry, Kind
 from longshore.engine import Engine
 from longshore.errors import EngineError
 from longshore.runtime.clock import ManualClock
@@ -87,22 +88,50 @@ async def test_pages_show_every_row_once(client: httpx.AsyncClient, engine: Engi
     assert seen == sorted(seen, key=lambda one: [int(n) for n in one.split(".")])[::-1]
 
 
+async def test_a_log_is_read_whole_page_by_page_with_an_admin_key_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    reader = await a_key(engine, Scope.READ, Scope.OPERATE, tenant=None)
+    admin = await a_key(engine, Scope.ADMIN, tenant=None)
+    for number in range(5):
+        await engine.pause(queue=f"q{number}")
+    await Chainer(engine, transitions=True).tick()
+    monkeypatch.setattr(audit, "_AT_ONCE", 2)
+    async with asking(Application(Service(engine), is_local=False)) as client:
+        refused = [
+            await client.get(path, headers=bearing(reader))
+            for path in ("/v1/audit/head", "/v1/audit/entries")
+        ]
+        head = await client.get("/v1/audit/head", headers=bearing(admin))
+        four = await client.get("/v1/audit/entries?limit=4", headers=bearing(admin))
+        monkeypatch.setattr(audit, "_MOST_BYTES", 1)
+        pages: list[Any] = []
+        query: dict[str, Any] = {"after": 1}
+        while query:
+            page = await client.get("/v1/audit/entries", params=query, headers=bearing(admin))
+            pages.append(page.json()["entries"])
+            cursor = page.json()["cursor"]
+            query = {"cursor": cursor} if cursor else {}
+
+    standing = await engine.audit_standing()
+    read = [msgspec.convert(one, Entry) for page in pages for one in page]
+    assert [one.status_code for one in refused] == [403] * 2
+    assert head.json() == {"head": standing.head.text, "anchor": standing.anchor.text}
+    assert read == await engine.audit_entries(after=1, limit=100)
+    assert [one["number"] for one in four.json()["entries"]] == [1, 2, 3, 4]
+    assert {len(page) for page in pages[:-1]} == {2}
+
+
 async def test_a_submitter_cannot_say_it_was_another(engine: Engine):
     async with asking(Application(Service(engine, tells_who=True))) as client:
-        job = {
-            "id": "AZqKbnwAcACAAAAAAAAAAA==",
-            "type": "a",
-            "payload": "e30=",
-            "by": "key of another",
-        }
-        answer = await client.post("/v1/engine/submit", json={"jobs": [job]})
+        job = {"id": "019a8a6e-7c00-7000-8000-000000000000", "type": "a"}
+        answer = await client.post("/v1/jobs", json=job)
+        refused = await client.post("/v1/jobs", json={"type": "a", "by": "key of another"})
     await Chainer(engine, transitions=True).tick()
 
     page = await auditing.find(engine, Filter(kind=Kind.TRANSITIONS), limit=10)
-    assert answer.status_code == 200, answer.text
-    assert [(one.actor, one.subject) for one in page.items] == [
-        ("loopback", ids.text(ids.JobId(bytes.fromhex("019a8a6e7c0070008000000000000000"))))
-    ]
+    assert (answer.status_code, refused.status_code) == (201, 422)
+    assert [(one.actor, one.subject) for one in page.items] == [("loopback", job["id"])]
 
 
 class Submitted(NamedTuple):

@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from api_steps import asking
 
-from longshore import tenancy
+from longshore import tenancy, webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core import webhook
 from longshore.core.account import Grant, Scope, Tenant
+from longshore.core.flow import Layer, QueueSettings
 from longshore.engine import Engine, JobFilter
-from longshore.testing.factories import a_job, a_schedule
+from longshore.testing.factories import a_job
 
 HOOK = {"url": "https://example.com/"}
 
@@ -59,11 +59,6 @@ async def test_a_tenant_has_jobs_in_no_more_queues_than_its_cap(
         json={"jobs": [{"type": "a", "queue": name} for name in ("d", "b")]},
         headers=key,
     )
-    own = await public.post(
-        "/v1/engine/submit",
-        json={"jobs": [msgspec.to_builtins(a_job(queue="e"))]},
-        headers=key,
-    )
     fired = await public.post(
         "/v1/schedules",
         json={"name": "s", "type": "a", "queue": "f", "every_seconds": 60},
@@ -74,7 +69,7 @@ async def test_a_tenant_has_jobs_in_no_more_queues_than_its_cap(
     assert refusal(third) == (409, "cap_reached", "max_queues", 2)
     assert "at most 2 queues with jobs in them (max_queues)" in third.json()["detail"]
     assert [one["status"] for one in batch.json()["results"]] == [409, 201]
-    assert refusal(own) == refusal(fired) == refusal(third)
+    assert refusal(fired) == refusal(third)
     found = (await engine.find(JobFilter(), limit=9)).jobs
     assert {one.queue for one in found} == {"a", "b"}
 
@@ -89,6 +84,52 @@ async def test_another_process_knows_the_queues_that_a_tenant_has(engine: Engine
     assert (mine.status_code, new.status_code) == (201, 409)
 
 
+async def test_queues_of_schedules_count_before_they_have_jobs(engine: Engine):
+    key = await capped(engine, max_queues=1)
+    schedule = {"name": "s", "type": "a", "queue": "a", "every_seconds": 60}
+    async with asking(Application(Service(engine), is_local=False)) as client:
+        made = await client.post("/v1/schedules", json=schedule, headers=key)
+    async with asking(Application(Service(engine), is_local=False)) as client:
+        another = {**schedule, "name": "t", "queue": "b"}
+        refused = await client.post("/v1/schedules", json=another, headers=key)
+
+    assert made.status_code == 201
+    assert refusal(refused) == (409, "cap_reached", "max_queues", 1)
+
+
+async def test_payloads_of_a_tenants_schedules_are_bounded_all_together(
+    public: httpx.AsyncClient, engine: Engine
+):
+    key = await capped(engine)
+    schedule = {"type": "a", "every_seconds": 60, "payload": {"text": "x" * 1_000_000}}
+
+    async def put(name: str, **changes: Any) -> httpx.Response:
+        body = {**schedule, **changes}
+        return await public.put(f"/v1/schedules/{name}", json=body, headers=key)
+
+    stored = [(await put(f"s{number}")).status_code for number in range(16)]
+    refused = await put("last")
+    again, small = await put("s0"), await put("last", payload={})
+
+    assert stored == [201] * 16
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/payload")
+    assert (again.status_code, small.status_code) == (200, 201)
+
+
+async def test_queues_that_only_have_settings_are_not_a_tenants(engine: Engine):
+    key = await capped(engine, max_queues=1)
+    for name in ("b", "c"):
+        await engine.put_queue(name, Layer.DECLARED, QueueSettings(max_depth=9))
+    async with asking(Application(Service(engine), is_local=False)) as client:
+        listed = await client.get("/v1/queues", headers=key)
+        shown = await client.get("/v1/queues/b", headers=key)
+        made = await client.post("/v1/jobs", json={"type": "a", "queue": "a"}, headers=key)
+
+    assert listed.json()["queues"] == []
+    assert shown.status_code == 404
+    assert made.status_code == 201
+
+
 async def test_a_tenant_has_no_more_schedules_than_its_cap(
     public: httpx.AsyncClient, engine: Engine
 ):
@@ -100,14 +141,12 @@ async def test_a_tenant_has_no_more_schedules_than_its_cap(
 
     first, second = await post("a"), await post("b")
     changed = await public.patch("/v1/schedules/a", json={"every_seconds": 30}, headers=key)
-    own = await public.post(
-        "/v1/engine/put_schedule",
-        json={"schedule": msgspec.to_builtins(a_schedule(name="c"))},
-        headers=key,
-    )
+    body = {"type": "a", "every_seconds": 60}
+    put = await public.put("/v1/schedules/c", json=body, headers=key)
+    put_again = await public.put("/v1/schedules/a", json=body, headers=key)
 
-    assert (first.status_code, changed.status_code) == (201, 200)
-    assert refusal(second) == refusal(own) == (409, "cap_reached", "max_schedules", 1)
+    assert (first.status_code, changed.status_code, put_again.status_code) == (201, 200, 200)
+    assert refusal(second) == refusal(put) == (409, "cap_reached", "max_schedules", 1)
 
 
 @pytest.mark.parametrize(
@@ -209,11 +248,7 @@ async def test_queues_that_longshore_itself_uses_are_refused_to_tenants(
         await public.post(
             "/v1/schedules", json=job | {"name": "s", "every_seconds": 60}, headers=key
         ),
-        await public.post(
-            "/v1/engine/submit",
-            json={"jobs": [msgspec.to_builtins(a_job(queue=webhook.QUEUE))]},
-            headers=key,
-        ),
+        await public.put("/v1/schedules/s", json=job | {"every_seconds": 60}, headers=key),
     ]
     batch = await public.post("/v1/jobs:batch", json={"jobs": [job]}, headers=key)
     allowed = await public.post("/v1/jobs", json=job, headers=operator)
@@ -222,3 +257,22 @@ async def test_queues_that_longshore_itself_uses_are_refused_to_tenants(
     assert [one["status"] for one in batch.json()["results"]] == [422]
     assert allowed.status_code == 201
     assert await engine.schedules() == []
+
+
+async def test_a_tenant_has_as_many_webhooks_as_its_cap_says_and_operators_make_more(
+    public: httpx.AsyncClient, engine: Engine
+):
+    key = await capped(engine)
+    operator = await a_header(engine, Scope.OPERATE, tenant=None)
+    most = Tenant(name="acme").max_webhooks
+    for n in range(most - 1):
+        await webhooks.create(engine, tenant="acme", url=f"https://1.1.1.1/{n}")
+
+    last = await public.post("/v1/webhooks", json=HOOK, headers=key)
+    over = await public.post("/v1/webhooks", json=HOOK, headers=key)
+    by_operator = await public.post(
+        "/v1/webhooks", json=HOOK, headers=operator | {"Longshore-Tenant": "acme"}
+    )
+
+    assert (last.status_code, by_operator.status_code) == (201, 201)
+    assert refusal(over) == (409, "cap_reached", "max_webhooks", most)

@@ -8,10 +8,10 @@ from api_steps import asking
 from hypothesis import HealthCheck, Phase, given, settings
 
 from longshore.api.application import Application
+from longshore.api.encoding import encode
 from longshore.api.openapi import document
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
-from longshore.api.views import encode
 from longshore.core.account import NewKey, Scope
 from longshore.engine import Engine
 from longshore.runtime.keys import mint
@@ -21,7 +21,7 @@ schemathesis = pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.slow
 
 # To make requests for all of them takes longer than the rest of this folder.
-SOME = {"submitJob", "submitJobs", "listJobs", "createSchedule", "replayDead", "createKey"}
+SOME = {"submitJob", "submitJobs", "listJobs", "createSchedule", "replayDeadJobs", "createKey"}
 
 
 def cases() -> list[Any]:

@@ -5,10 +5,8 @@ import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from api_steps import asking
 
@@ -17,10 +15,8 @@ from longshore.api.problems import CATALOGUE
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import ROUTES
-from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine, JobFilter
+from longshore.engine import Engine
 from longshore.engines import open_engine
-from longshore.testing.factories import a_job, a_schedule
 from longshore.testing.flaky import FlakyEngine
 
 
@@ -187,37 +183,39 @@ async def test_a_store_that_does_not_answer_costs_a_request_its_patience_and_no_
     assert well.status_code == 200
 
 
-DEEP = b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+DEEP = "[" * 5_000 + "]" * 5_000
+TOO_DEEP = '{"type": "a", "name": "s", "every_seconds": 60, "payload": {"a": ' + DEEP + "}}"
+NO_NAME = '{"type": "a", "name": "s", "every_seconds": 60, "queue": "no name"}'
 
 
-def _a_schedule(**changes: Any) -> dict[str, Any]:
-    return msgspec.to_builtins(a_schedule(**changes))
-
-
+@pytest.mark.parametrize("item", [TOO_DEEP, NO_NAME], ids=["deep", "queue"])
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("method", "path", "form"),
     [
-        ("submit", {"jobs": [msgspec.to_builtins(a_job(payload=DEEP))]}),
-        ("submit", {"jobs": [msgspec.to_builtins(a_job(queue="no name"))]}),
-        ("put_schedule", {"schedule": _a_schedule(payload=DEEP)}),
-        ("put_schedule", {"schedule": _a_schedule(next_due=2**61)}),
-        ("put_schedule", {"schedule": _a_schedule(next_due=-(2**61))}),
-        (
-            "fire",
-            {
-                "firing": msgspec.to_builtins(
-                    Firing("s", "default", 1, (Shot(1, a_job(payload=DEEP)),), 2)
-                )
-            },
-        ),
+        ("POST", "/v1/jobs", "%s"),
+        ("POST", "/v1/jobs:batch?independent=false", '{"jobs": [%s]}'),
+        ("POST", "/v1/schedules", "%s"),
+        ("PUT", "/v1/schedules/s", "%s"),
+        ("PUT", "/v1/declarations", '{"schedules": [%s]}'),
     ],
-    ids=["deep", "queue", "deep schedule", "late schedule", "early schedule", "fired"],
 )
-async def test_the_engines_own_routes_refuse_what_the_others_refuse(
-    here: httpx.AsyncClient, memory: Engine, path: str, body: dict[str, Any]
+async def test_every_route_refuses_the_same_payloads_and_names(
+    here: httpx.AsyncClient, memory: Engine, method: str, path: str, form: str, item: str
 ):
-    answer = await here.post(f"/v1/engine/{path}", json=body)
+    headers = {"Content-Type": "application/json"}
+    # Each route is given the fields that it knows.
+    if "schedules" not in path and "declarations" not in path:
+        item = item.replace('"name": "s", "every_seconds": 60, ', "")
+    elif path.endswith("/s"):
+        item = item.replace('"name": "s", ', "")
 
-    assert 400 <= answer.status_code < 500, answer.text
-    assert await memory.schedules() == []
-    assert (await memory.find(JobFilter(), limit=1)).jobs == []
+    answer = await here.request(method, path, content=form % item, headers=headers)
+    well = await here.request(
+        method,
+        path,
+        content=form % item.replace(DEEP, "[]").replace("no name", "name"),
+        headers=headers,
+    )
+
+    assert answer.status_code == 422, answer.text
+    assert well.status_code < 300, well.text

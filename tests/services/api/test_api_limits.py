@@ -1,8 +1,8 @@
 """How much one process of the service takes at once: bytes of bodies and connections."""
 
 import asyncio
+import gc
 import json
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -17,6 +17,7 @@ from longshore.api.settings import RESERVED, ApiSettings
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine
 from longshore.runtime.keys import mint
+from longshore.testing.factories import a_schedule
 from longshore.testing.harness import eventually
 
 HEAD = b"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -274,6 +275,9 @@ async def longest_stall() -> AsyncIterator[list[float]]:
             await asyncio.sleep(0.001)
             worst, before = max(worst, thread_time() - before), thread_time()
 
+    # A collection walks all that a thousand tests before this one have left, at one stretch.
+    gc.collect()
+    gc.disable()
     watching = asyncio.create_task(watch())
     await asyncio.sleep(0)
     began = thread_time()
@@ -282,25 +286,47 @@ async def longest_stall() -> AsyncIterator[list[float]]:
         await asyncio.sleep(0.002)
         measured.extend((thread_time() - began, worst))
     finally:
+        gc.enable()
         watching.cancel()
 
 
-@pytest.mark.parametrize("path", ["/v1/engine/submit", "/v1/jobs:batch"])
-async def test_a_request_with_many_jobs_does_not_hold_up_the_others(memory: Engine, path: str):
+async def test_a_request_with_many_jobs_does_not_hold_up_the_others(memory: Engine):
     settings = ApiSettings(max_batch_jobs=100_000)
     # All are looked at, and none reaches the store: it has threads of its own.
     jobs: list[dict[str, object]] = [{"type": "a", "priority": 10}] * 20_000
-    if path == "/v1/engine/submit":
-        one = {"id": b64encode(bytes(16)).decode(), "type": "a", "payload": ""}
-        jobs = [one] * 20_000 + [{**one, "type": ""}]
     body = json.dumps({"jobs": jobs}).encode()
     headers = {"Content-Type": "application/json"}
     async with (
         asking(Application(Service(memory, settings))) as client,
         longest_stall() as measured,
     ):
-        answer = await client.post(path, content=body, headers=headers)
+        answer = await client.post("/v1/jobs:batch", content=body, headers=headers)
 
-    assert answer.status_code == (422 if "engine" in path else 200)
+    assert answer.status_code == 200
+    total, stall = measured
+    assert stall < total / 2, (stall, total)
+
+
+async def test_the_rate_of_many_schedules_does_not_hold_up_the_others(memory: Engine):
+    await memory.put_tenant(Tenant(name="acme", rate=1.0))
+    minted = mint()
+    await memory.add_key(
+        NewKey(id=minted.id, digest=minted.digest, tenant="acme", scopes=(Scope.OPERATE,))
+    )
+    headers = {"Authorization": f"Bearer {minted.text}"}
+    for number in range(300):
+        await memory.put_schedule(
+            a_schedule(
+                name=f"s{number}", tenant="acme", every=None, cron=f"{number % 60} 2 * 3 *"
+            )
+        )
+    body = {"name": "last", "type": "a", "cron": "0 2 * 3 *"}
+    async with (
+        asking(Application(Service(memory), is_local=False)) as client,
+        longest_stall() as measured,
+    ):
+        answer = await client.post("/v1/schedules", json=body, headers=headers)
+
+    assert answer.status_code == 201
     total, stall = measured
     assert stall < total / 2, (stall, total)

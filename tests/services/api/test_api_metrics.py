@@ -12,9 +12,11 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.core import settle
 from longshore.core.account import Tenant
+from longshore.core.flow import Layer, QueueSettings
 from longshore.engine import Engine, QueueCounts
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
+from longshore.observe.overview import Overview
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.flaky import FlakyEngine
 
@@ -133,3 +135,23 @@ async def test_types_that_wait_are_told_from_types_that_run(
     assert mail == [both[1]]
     assert mail[0]["wait"] == {"p50": 5, "p95": 5, "p99": 5}
     assert mail[0]["run"] == {"p50": 1, "p95": 1, "p99": 1}
+
+
+async def test_a_tenant_that_invents_queues_takes_no_configured_one_out_of_the_metrics(
+    engine: Engine,
+):
+    service = Service(observed(engine, Metrics()))
+    await engine.put_queue("mail", Layer.DECLARED, QueueSettings(max_running=5))
+    await engine.open_session(worker="w", queues=["mail"], types=["send"], lease=60 * SECOND)
+    async with asking(Application(service)) as client:
+        jobs = [{"type": "t", "queue": f"invented-{number}"} for number in range(400)]
+        await client.post("/v1/jobs:batch", json={"jobs": jobs + jobs})
+        await service.prefer_labels()
+        await client.post("/v1/jobs", json={"type": "send", "queue": "mail"})
+        # The first look is a second old at the most.
+        service.overview = Overview(service.engine)
+        found = samples(await client.get("/metrics"))
+
+    assert found["jobs_submitted_total", "mail", "send"] == 1
+    assert found["queue_depth", "mail", "ready"] == 1
+    assert found["queue_depth", "other", "ready"] == 2 * 201

@@ -1,5 +1,7 @@
 """Dead jobs, queues, schedules, workers and stats over HTTP."""
 
+from urllib.parse import quote
+
 import httpx
 import pytest
 from api_steps import UNKNOWN
@@ -8,8 +10,9 @@ from longshore.core import ids
 from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter, Pause
+from longshore.engine import Engine, JobFilter, Pause, Retention
 from longshore.testing.factories import a_job, a_settlement
+from longshore.testing.manual import a_worker
 
 
 async def dead_jobs(engine: Engine, count: int, **options: object) -> list[JobId]:
@@ -242,7 +245,9 @@ async def test_a_schedule_is_created_looked_at_changed_and_deleted(
 
     assert (created.status_code, path) == (201, "/v1/schedules/night%2Fly")
     assert (again.status_code, again.json()["code"]) == (409, "name_taken")
-    assert shown.content == created.content
+    assert shown.json().items() >= created.json().items()
+    assert (shown.json()["last_job_state"], len(shown.json()["coming"])) == (None, 5)
+    assert shown.json()["coming"][0]["due"] == created.json()["next_due"]
     assert (changed.json()["cron"], changed.json()["every_seconds"]) == (None, 30)
     assert (stored.every, stored.priority, stored.payload) == (30_000_000, 1, b'{"n":1}')
     assert (deleted.status_code, gone.status_code) == (204, 404)
@@ -277,7 +282,43 @@ async def test_times_can_be_tried_before_they_are_stored(client: httpx.AsyncClie
 
     answer = await client.post("/v1/schedules:preview", json=asked)
 
-    assert answer.json()["due"] == [{"due": "2027-03-28T01:00:00Z", "quirk": "gap"}]
+    assert answer.json() == {
+        "timezone": "Europe/Berlin",
+        "due": [
+            {
+                "due": "2027-03-28T01:00:00Z",
+                "local": "2027-03-28T03:00:00+02:00",
+                "quirk": "gap",
+            }
+        ],
+    }
+
+
+async def test_a_schedule_is_put_as_a_whole_as_often_as_one_likes(client: httpx.AsyncClient):
+    body = {name: value for name, value in SCHEDULE.items() if name != "name"}
+    path = "/v1/schedules/night%2Fly"
+
+    made = await client.put(path, json=body | {"priority": 1})
+    again = await client.put(path, json=body | {"priority": 1})
+    await client.post(f"{path}:pause")
+    replaced = await client.put(path, json=body | {"tags": ["a"]})
+    named = await client.put(path, json=SCHEDULE)
+
+    assert (made.status_code, made.headers["location"]) == (201, path)
+    assert (again.status_code, again.content) == (200, made.content)
+    told = replaced.json()
+    assert (told["name"], told["priority"], told["tags"]) == ("night/ly", 5, ["a"])
+    assert told["is_paused"]
+    assert told["next_due"] == made.json()["next_due"]
+    assert (named.status_code, named.json()["errors"][0]["pointer"]) == (422, "/name")
+
+
+async def test_due_times_at_the_end_of_the_calendar_are_told(client: httpx.AsyncClient):
+    asked = {"every_seconds": 60, "timezone": "Asia/Tokyo", "after": "9999-12-31T23:57:30Z"}
+
+    answer = await client.post("/v1/schedules:preview", json=asked)
+
+    assert answer.json()["due"][0]["due"] == "9999-12-31T23:58:00Z"
 
 
 @pytest.mark.parametrize(
@@ -299,10 +340,14 @@ async def test_times_can_be_tried_before_they_are_stored(client: httpx.AsyncClie
 async def test_a_schedule_that_makes_no_sense_is_refused(
     client: httpx.AsyncClient, change: dict[str, object], pointer: str
 ):
-    answer = await client.post("/v1/schedules", json={**SCHEDULE, **change})
+    body = {**SCHEDULE, **change}
+    answer = await client.post("/v1/schedules", json=body)
+    name = quote(str(body.pop("name")), safe="")
+    put = await client.put(f"/v1/schedules/{name}", json=body)
 
-    assert answer.status_code == 422
+    assert (answer.status_code, put.status_code) == (422, 422)
     assert answer.json()["errors"][0]["pointer"] == pointer
+    assert put.json()["errors"][0]["pointer"] in (pointer, "name")
 
 
 async def test_workers_are_listed_and_asked_to_drain(client: httpx.AsyncClient, engine: Engine):
@@ -335,3 +380,64 @@ async def test_stats_tell_depth_and_age(client: httpx.AsyncClient, engine: Engin
     assert one["oldest_age_s"] >= 0
     assert one["throughput"] is None
     assert (await client.get(path)).json()["throughput"] == 0
+
+
+async def test_workers_that_crashed_with_jobs_are_counted(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    await worker.claim(2)
+    before = (await client.get("/v1/workers")).json()
+    await engine.bury(worker.session.token, [])
+
+    after = (await client.get("/v1/workers")).json()
+
+    assert before["crashes"] == {"workers": 0, "jobs": 0}
+    assert after == {"workers": [], "cursor": None, "crashes": {"workers": 1, "jobs": 2}}
+
+
+async def test_queues_tell_what_was_pruned(client: httpx.AsyncClient, engine: Engine):
+    await engine.submit([a_job(), a_job()])
+    worker = await a_worker(engine)
+    for claim in await worker.claim(1):
+        await worker.succeed(claim)
+    await engine.prune(Retention(succeeded=0), limit=9)
+
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+
+    assert (queue["ready"], queue["succeeded"], queue["pruned"]) == (1, 0, 1)
+
+
+async def test_queues_are_estimated_only_for_whoever_asks_for_it(
+    client: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"longshore.engines.{name}.counting._BOUND", 20)
+        monkeypatch.setattr(f"longshore.engines.{name}.counting._LEAST", 5)
+    for _ in range(60):
+        await engine.submit([a_job()])
+
+    (exact,) = (await client.get("/v1/queues")).json()["queues"]
+    query = {"may_estimate": "true", "limit": "1"}
+    (estimate,) = (await client.get("/v1/queues", params=query)).json()["queues"]
+
+    assert (exact["ready"], exact["is_estimate"]) == (60, False)
+    assert estimate["is_estimate"]
+
+
+async def test_pauses_are_listed_whether_anything_waits_or_not(client: httpx.AsyncClient):
+    await client.post("/v1/queues/mail:pause", json={"type": "mail.send"})
+    await client.post("/v1/queues/idle:pause")
+    await client.post("/v1/types/report:pause")
+
+    found = (await client.get("/v1/pauses")).json()
+
+    assert found == {
+        "pauses": [
+            {"queue": None, "type": "report"},
+            {"queue": "idle", "type": None},
+            {"queue": "mail", "type": "mail.send"},
+        ],
+        "cursor": None,
+    }

@@ -1,17 +1,22 @@
 """Every list over HTTP comes in pages."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args, get_origin
 
 import httpx
 import msgspec
 import pytest
+from api_steps import UNKNOWN
 
 from longshore import breakers as breaker_settings
 from longshore import overriding, tenancy, webhooks
+from longshore.api.listing import cursor_behind
 from longshore.api.table import ROUTES
 from longshore.core import ids
 from longshore.core.account import Grant, Scope, Tenant
+from longshore.core.consumer import Quarantined
+from longshore.core.event import Name
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
@@ -23,6 +28,7 @@ from longshore.testing.factories import a_job, a_settlement
 BOUNDED = {
     "explainJob": "as many reasons as there are rules",
     "previewSchedule": "`count`, at most 100",
+    "getDiagnosis": "one finding per check",
     "getSlowTypes": "`sample` jobs, at most 4,000",
 }
 """Answers with a list that cannot grow, and what bounds it."""
@@ -53,6 +59,14 @@ PAGED = {
 async def queues(engine: Engine) -> str:
     await engine.submit([a_job(queue=f"q{n}") for n in FIVE])
     return "/v1/queues"
+
+
+async def pauses(engine: Engine) -> str:
+    await engine.pause(type="a")
+    await engine.pause(queue="q")
+    for n in range(3):
+        await engine.pause(queue="q", type=f"t{n}")
+    return "/v1/pauses"
 
 
 async def jobs(engine: Engine) -> str:
@@ -122,6 +136,32 @@ async def deliveries(engine: Engine) -> str:
     return f"/v1/webhooks/{made.id}/deliveries"
 
 
+async def consumers(engine: Engine) -> str:
+    for n in FIVE:
+        await engine.take_cursor(f"c{n}", holder="h", lease=30_000_000)
+    return "/v1/consumers"
+
+
+async def quarantined(engine: Engine) -> str:
+    cursor = await engine.take_cursor("kafka", holder="h", lease=30_000_000)
+    assert cursor is not None
+    job_id = ids.parse(UNKNOWN)
+    for batch in ((1, 2, 3, 4), (5,)):
+        aside = [
+            Quarantined("kafka", f"1.{n}", Name.SUBMITTED, job_id, "too large", b"{}")
+            for n in batch
+        ]
+        await engine.advance(cursor, position=1, quarantined=aside)
+    return "/v1/quarantined"
+
+
+async def entries(engine: Engine) -> str:
+    for n in FIVE:
+        await engine.pause(queue=f"q{n}")
+    await engine.chain(limit=100)
+    return "/v1/audit/entries"
+
+
 async def killed(engine: Engine, wanted: list[NewJob]) -> None:
     await engine.submit(wanted)
     session = await engine.open_session(
@@ -135,9 +175,10 @@ async def killed(engine: Engine, wanted: list[NewJob]) -> None:
 
 FILLED: dict[str, Callable[[Engine], Awaitable[str]]] = {
     "listJobs": jobs,
-    "listDead": dead,
+    "listDeadJobs": dead,
     "listAttempts": attempts,
     "listQueues": queues,
+    "listPauses": pauses,
     "listWorkers": workers,
     "listBlockedLines": lines,
     "listBreakers": breakers,
@@ -145,8 +186,12 @@ FILLED: dict[str, Callable[[Engine], Awaitable[str]]] = {
     "listTenants": tenants,
     "listWebhooks": endpoints,
     "listDeliveries": deliveries,
+    "listConsumers": consumers,
+    "listQuarantinedEvents": quarantined,
+    "listAuditEntries": entries,
 }
-"""How each list comes to five items. Keys and the audit log have tests apart."""
+"""How each list comes to five items. Keys, the audit log and broken records have
+tests apart."""
 
 
 def test_every_list_has_a_limit_and_a_cursor():
@@ -154,7 +199,7 @@ def test_every_list_has_a_limit_and_a_cursor():
         assert {"limit", "cursor"} <= set(route.query.__struct_fields__), name
         assert "cursor" in route.answers[200].__struct_fields__, name
         assert "cursor" in route.problems, name
-    assert {*FILLED, "listKeys", "listAudit"} == set(PAGED)
+    assert {*FILLED, "listKeys", "listAudit", "listBrokenRecords"} == set(PAGED)
 
 
 @pytest.mark.parametrize("name", FILLED)
@@ -194,6 +239,33 @@ async def test_a_cursor_of_another_list_is_refused(
 
     assert [one.status_code for one in answers] == [400] * 3
     assert {one.json()["code"] for one in answers} == {"cursor"}
+
+
+@pytest.mark.parametrize(
+    "name", sorted(FILLED.keys() - {"listJobs", "listDeadJobs", "listDeliveries"})
+)
+async def test_a_cursor_that_was_made_up_is_refused(
+    client: httpx.AsyncClient, engine: Engine, name: str
+):
+    path = await FILLED[name](engine)
+    own = (await client.get(path, params={"limit": 1})).json()["cursor"]
+    of, place = msgspec.msgpack.decode(urlsafe_b64decode(own + "=="))
+    odd = tuple(1 if isinstance(one, str) else "1" for one in place)
+
+    answer = await client.get(path, params={"cursor": cursor_behind(odd, of=tuple(of))})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "cursor")
+
+
+@pytest.mark.parametrize(("path", "depth"), [("/v1/jobs", 1_400), ("/v1/audit", 5_900)])
+async def test_a_cursor_that_is_nested_deeply_is_refused(
+    client: httpx.AsyncClient, path: str, depth: int
+):
+    deep = urlsafe_b64encode(b"[1," + b"[" * depth).decode("ascii")
+
+    answer = await client.get(path, params={"cursor": deep})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "cursor")
 
 
 async def test_keys_come_in_pages_too(client: httpx.AsyncClient, engine: Engine):

@@ -10,12 +10,13 @@ from api_steps import UNKNOWN, asking
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.client import Client
+from longshore.client.connection import ServiceConnection
+from longshore.client.remote_store import RemoteStore
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine, StandaloneSession
 from longshore.engines import open_engine
-from longshore.engines.remote.engine import RemoteEngine
-from longshore.engines.remote.line import Line
 from longshore.errors import ConfigError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import mint
@@ -42,10 +43,13 @@ async def a_key(
     return made.text
 
 
-def with_key(application: Application, key: str) -> Engine:
-    """The engine as the holder of this key reaches it."""
+def with_key(application: Application, key: str) -> RemoteStore:
+    """The store as the holder of this key reaches it."""
     transport = httpx.ASGITransport(application, client=("127.0.0.1", 1))
-    return RemoteEngine(Line("http://localhost", key=key, transport=transport))
+    connection = ServiceConnection("http://localhost", key=key, transport=transport)
+    return RemoteStore(
+        connection, lambda: Client("http://localhost", key=key, transport=transport)
+    )
 
 
 VERBS = ("exchange", "renew", "wait", "keep", "held", "bury", "attempts", "waiting")
@@ -117,6 +121,21 @@ async def test_a_narrow_key_is_given_only_jobs_that_it_may_claim(engine: Engine)
     assert [one.status_code for one in others] == [403, 403, 403]
     assert "'default'" in others[0].json()["detail"]
     assert "email.*" in others[2].json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "offer", [{"queues": ["default", "longshore.webhooks"]}, {"types": ["longshore.webhook"]}]
+)
+async def test_deliveries_of_webhooks_are_handed_to_no_remote_worker(
+    engine: Engine, offer: dict[str, list[str]]
+) -> None:
+    key = await a_key(engine, Scope.WORK)
+    headers = {"authorization": f"Bearer {key}"}
+
+    async with asking(Application(Service(engine)), headers=headers) as client:
+        answer = await client.post("/v1/sessions", json={**OFFER, **offer})
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
 async def test_a_session_tells_the_history_of_what_it_holds_and_of_nothing_else(
@@ -191,9 +210,9 @@ async def test_a_tenants_key_reaches_its_own_jobs_only(engine: Engine) -> None:
     (own,) = await acme.submit([a_job()])
 
     assert (await engine.get(own.id)).tenant == "acme"
-    assert (await acme.get(own.id)).tenant == "acme"
+    assert (await acme.client.get(ids.text(own.id))).tenant == "acme"
     with pytest.raises(JobNotFoundError):
-        await acme.get(foreign.id)
+        await acme.client.get(ids.text(foreign.id))
 
 
 async def test_an_empty_answer_is_held_back_until_work_arrives(engine: Engine) -> None:
@@ -274,17 +293,6 @@ async def test_a_result_of_many_digits_is_a_result(memory: Engine) -> None:
     assert answer.json()["stale"] == ["1.1"]
 
 
-async def test_a_call_of_the_contract_passes_the_same_gates_as_a_job(memory: Engine) -> None:
-    async with asking(Application(Service(memory)), headers=JSON) as client:
-        twice = await client.post("/v1/engine/counts", content=b'{"tenant":"a","tenant":null}')
-        many = await client.post(
-            "/v1/engine/cancel", content=b'{"job_ids":[' + b'"",' * 900_000 + b'""]}'
-        )
-
-    assert (twice.status_code, many.status_code) == (422, 422)
-    assert "values" in many.json()["errors"][0]["detail"]
-
-
 async def test_a_queue_that_the_session_did_not_open_is_refused_and_the_number_stays_free(
     engine: Engine, client: httpx.AsyncClient
 ) -> None:
@@ -299,42 +307,19 @@ async def test_a_queue_that_the_session_did_not_open_is_refused_and_the_number_s
     assert [one["queue"] for one in claimed.json()["claims"]] == ["default"]
 
 
-GONE = (
-    "promote",
-    "lapsed",
-    "reclaim",
-    "due_schedules",
-    "fire",
-    "prune",
-    "chain",
-    "take_cursor",
-    "unread",
-    "advance",
-    "leave_cursor",
-    "mute",
-    "owner_of",
-    "get_webhook",
-    "webhooks",
-    "put_webhook",
-    "enter_webhook",
-    "find_access",
-    "note_submits",
-    "note_use",
-    "borrow",
-)
-
-
-async def test_no_key_reaches_what_is_done_beside_the_store(engine: Engine) -> None:
+async def test_the_contract_of_engines_has_no_route(engine: Engine) -> None:
     key = await a_key(engine, *Scope)
     headers = {"authorization": f"Bearer {key}"}
+    names = [name for name in dir(Engine) if not name.startswith("_")]
 
     async with asking(Application(Service(engine)), headers=headers) as client:
         answers = {
             name: (await client.post(f"/v1/engine/{name}", json={})).status_code
-            for name in GONE
+            for name in names
         }
 
-    assert answers == dict.fromkeys(GONE, 404)
+    assert len(names) > 60
+    assert answers == dict.fromkeys(names, 404)
 
 
 async def test_a_workers_key_reaches_its_sessions_and_nothing_else(engine: Engine) -> None:
@@ -359,7 +344,7 @@ async def test_a_workers_key_reaches_its_sessions_and_nothing_else(engine: Engin
 async def test_when_a_schedule_is_due_is_not_for_its_caller_to_say(engine: Engine) -> None:
     remote = with_key(Application(Service(engine)), await a_key(engine, *Scope))
 
-    await remote.put_schedule(a_schedule(next_due=1))
+    await remote.client.put_schedule(a_schedule(next_due=1))
 
     (stored,) = await engine.schedules()
     assert stored.next_due is not None

@@ -1,11 +1,15 @@
 """Streams of events end soon after the key that opened them."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 from api_steps import served
 
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engine import Engine
+from longshore.engines import open_engine
 from longshore.runtime.clock import SECOND
 from longshore.runtime.keys import MintedKey, mint
 
@@ -76,6 +80,27 @@ async def test_a_stream_ends_within_ten_seconds_of_its_key(engine: Engine):
         assert is_good_open
         for _, writer in (*streams.values(), good):
             writer.close()
+
+
+async def test_a_tenant_that_cannot_be_decoded_keeps_no_stream_of_another_open(tmp_path: Path):
+    engine = open_engine(f"sqlite:///{tmp_path}/jobs.db")
+    await engine.migrate()
+    for name in ("broken", "other"):
+        await engine.put_tenant(Tenant(name=name))
+    broken, revoked = await a_key(engine, "broken"), await a_key(engine, "other")
+    async with served(engine) as address:
+        _, first = await follow(address, broken)
+        reader, second = await follow(address, revoked)
+        with closing(sqlite3.connect(tmp_path / "jobs.db", timeout=30)) as db, db:
+            words = "update longshore_tenant set definition = '[]' where name = 'broken'"
+            assert db.execute(words).rowcount
+        await engine.revoke_key(revoked.id)
+
+        await asyncio.wait_for(reader.read(), WITHIN)
+
+        first.close()
+        second.close()
+    await engine.close()
 
 
 async def test_a_stream_without_a_key_ends_when_the_store_gets_its_first_key(memory: Engine):

@@ -161,6 +161,44 @@ async def test_a_reader_that_comes_back_loses_nothing(engine: Engine):
     assert told[2:] == [ids.text(job.id) for job in [*jobs, live]]
 
 
+async def test_what_is_kept_is_told_from_the_start_to_its_end(engine: Engine):
+    await engine.submit([a_job()])
+    await engine.prune(Retention(outbox=0), limit=1_000)
+    await engine.put_tenant(Tenant(name="rival"))
+    jobs = [a_job(tenant=tenant) for tenant in ("acme", "rival", "acme")]
+    await engine.submit(jobs)
+    await engine.cancel([jobs[0].id], reason="no")
+    path = "/v1/events?from_start=true&follow=false"
+    async with served(engine) as address:
+        async with reading(address, path) as reader:
+            names = await reader.rest()
+        async with reading(address, path, after=reader.last) as over:
+            nothing = over.answer.status_code
+        async with reading(address, f"{path}&job_id={ids.text(jobs[0].id)}") as narrow:
+            of_job = await narrow.rest()
+        async with reading(address, path, **{"Longshore-Tenant": "rival"}) as theirs:
+            of_tenant = await theirs.rest()
+        async with reading(address, "/v1/events?follow=false") as none:
+            no_place = none.answer.status_code
+
+    submitted = ["job.submitted"]
+    assert names == [*submitted * 3, "job.cancelled"]
+    assert of_job == [*submitted, "job.cancelled"]
+    assert of_tenant == submitted
+    assert nothing == no_place == 204
+
+
+async def test_what_is_kept_is_told_before_what_happens(engine: Engine):
+    await engine.submit([first := a_job()])
+    path = "/v1/events?from_start=true"
+    async with served(engine) as address, reading(address, path) as reader:
+        told = [await reader.next()]
+        await engine.submit([second := a_job()])
+        told.append(await reader.next())
+
+    assert [one["job_id"] for one in told if one] == [ids.text(first.id), ids.text(second.id)]
+
+
 async def test_what_was_pruned_cannot_be_gone_on_from(engine: Engine):
     await engine.submit([a_job()])
     await engine.submit([a_job()])

@@ -15,15 +15,16 @@ import pytest
 from api_steps import asking
 
 from longshore.api.application import Application
-from longshore.api.fields import instant
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.core import ids
-from longshore.core.job import Verdict
+from longshore.core.account import Tenant
+from longshore.core.job import JobId, Verdict
 from longshore.core.state import State
 from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
+from longshore.operations.fields import instant
 from longshore.options import Template
 from longshore.runtime.ids import IdSource
 from longshore.testing.factories import a_job
@@ -33,6 +34,37 @@ BRIEF = ApiSettings(key_timeout=timedelta(seconds=0.3))
 
 async def stored(engine: Engine) -> int:
     return len((await engine.find(JobFilter(), limit=100)).jobs)
+
+
+class SameId(IdSource):
+    """Makes the one id that a client has chosen."""
+
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__()
+        self._chosen = job_id
+
+    def make(self) -> JobId:
+        return self._chosen
+
+
+async def test_nothing_is_told_of_another_tenants_job_whose_id_is_submitted(engine: Engine):
+    theirs = a_job(tenant="theirs", run_at=2_000_000_000_000_000)
+    await engine.submit([theirs])
+    await engine.put_tenant(Tenant(name="mine"))
+    service = Service(engine)
+    service.ids = SameId(theirs.id)
+    headers = {"Longshore-Tenant": "mine"}
+    async with asking(Application(service), headers=headers) as client:
+        one = await client.post("/v1/jobs", json={"type": "a"})
+        batch = await client.post("/v1/jobs:batch", json={"jobs": [{"type": "a"}]})
+
+    assert (one.status_code, one.json()["code"]) == (409, "id_taken")
+    assert "location" not in one.headers
+    (result,) = batch.json()["results"]
+    assert (result["status"], result["problem"]["code"]) == (409, "id_taken")
+    assert "2033" not in one.text + batch.text
+    assert "theirs" not in one.text + batch.text
+    assert await stored(engine) == 1
 
 
 async def test_a_submitted_job_is_stored_and_its_place_is_told(
@@ -397,7 +429,7 @@ BAD_BODIES = {
     "a number in quotes": b'{"type":"a","priority":"5"}',
     "a priority of ten": b'{"type":"a","priority":10}',
     "a time without zone": b'{"type":"a","run_at":"2030-01-01T00:00:00"}',
-    "a far future": b'{"type":"a","run_at":"9999-12-31T23:59:59Z"}',
+    "a distant past": b'{"type":"a","run_at":"1969-12-31T23:59:59Z"}',
     "a negative delay": b'{"type":"a","delay_seconds":-1}',
     "a delay and a time": b'{"type":"a","delay_seconds":1,"run_at":"2030-01-01T00:00:00Z"}',
     "no time at all": b'{"type":"a","timeout_seconds":0}',
@@ -477,3 +509,19 @@ async def test_a_body_that_is_too_large_is_refused(client: httpx.AsyncClient, en
 
     assert (declared.status_code, undeclared.status_code) == (413, 413)
     assert await stored(engine) == 0
+
+
+async def test_an_id_that_is_sent_again_is_answered_with_what_was_stored(
+    client: httpx.AsyncClient, engine: Engine
+):
+    job_id = "019a8a6e-7c00-7000-8000-000000000000"
+
+    first = await client.post("/v1/jobs", json={"id": job_id, "type": "a", "queue": "mail"})
+    again = await client.post("/v1/jobs", json={"id": job_id, "type": "b", "queue": "web"})
+    batch = await client.post("/v1/jobs:batch", json={"jobs": [{"id": job_id, "type": "c"}]})
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert (again.json()["type"], again.json()["queue"]) == ("a", "mail")
+    assert [one["status"] for one in batch.json()["results"]] == [200]
+    assert len((await engine.find(JobFilter(), limit=9)).jobs) == 1

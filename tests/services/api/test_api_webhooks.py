@@ -3,12 +3,14 @@
 import httpx
 from api_steps import asking, shown
 
+from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.openapi import document
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.core.account import Tenant
 from longshore.engine import Engine, JobFilter
+from longshore.tasks.settings import WebhookSettings
 from longshore.testing.manual import a_worker
 
 URL = "https://example.com/hook"
@@ -38,6 +40,20 @@ async def test_an_endpoint_from_its_making_to_its_end(client: httpx.AsyncClient)
     assert again.json()["disabled_reason"] is None
     assert len(listed.json()["webhooks"]) == 1
     assert (deleted.status_code, gone.status_code) == (204, 404)
+
+
+async def test_why_an_endpoint_is_disabled_is_told(client: httpx.AsyncClient):
+    path = (await client.post("/v1/webhooks", json={"url": URL})).headers["location"]
+
+    unsaid = await client.patch(path, json={"is_disabled": True})
+    said = await client.patch(path, json={"is_disabled": True, "disabled_reason": "moved"})
+    alone = await client.patch(path, json={"disabled_reason": "moved"})
+    opposite = await client.patch(path, json={"is_disabled": False, "disabled_reason": "x"})
+
+    assert unsaid.json()["disabled_reason"] == "by hand"
+    assert said.json()["disabled_reason"] == "moved"
+    assert [one.status_code for one in (alone, opposite)] == [422, 422]
+    assert (await client.get(path)).json() == said.json()
 
 
 async def test_deliveries_are_looked_at_and_replayed(engine: Engine, client: httpx.AsyncClient):
@@ -92,6 +108,26 @@ async def test_another_tenants_endpoint_is_as_if_it_were_not_there(memory: Engin
         assert (one.content, shown(one)) == (other.content, shown(other))
     assert refused == [422] * 4
     assert (await memory.find(JobFilter(), limit=10)).jobs == []
+
+
+async def test_a_url_that_leads_inward_is_refused_unless_the_settings_allow_its_network(
+    memory: Engine,
+):
+    inward = ("http://127.0.0.1:9/", "http://10.1.2.3/", "http://169.254.169.254/latest")
+    async with asking(Application(Service(memory))) as client:
+        made = await client.post("/v1/webhooks", json={"url": "https://1.1.1.1/"})
+        refused = [await client.post("/v1/webhooks", json={"url": url}) for url in inward]
+        changed = [
+            await client.patch(made.headers["location"], json={"url": url}) for url in inward
+        ]
+    guard = webhooks.guard_of(WebhookSettings(allowed_networks=("10.1.0.0/16",)))
+    async with asking(Application(Service(memory, webhook_guard=guard))) as client:
+        allowed = [await client.post("/v1/webhooks", json={"url": url}) for url in inward]
+
+    assert [one.status_code for one in refused + changed] == [422] * 6
+    assert "public address" in refused[0].json()["errors"][0]["detail"]
+    assert [one.status_code for one in allowed] == [422, 201, 422]
+    assert [one.url for one in await memory.webhooks()] == ["https://1.1.1.1/", inward[1]]
 
 
 async def test_an_endpoint_of_a_tenant_that_is_not_there_is_refused_as_the_document_says(

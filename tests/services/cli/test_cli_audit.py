@@ -38,7 +38,7 @@ def test_the_log_is_listed_exported_and_verified(
     file.write_text(file.read_text().replace("reports", "rep0rts"))
     forged = shell("audit", "verify", "--file", str(file), "--json")
 
-    assert [one["number"] for one in listed] == [3, 1]
+    assert [one["id"] for one in listed] == ["3.0", "1.0"]
     assert listed[0]["actor"].startswith("cli ")
     assert "only the newest 1" in table.stderr
     assert whole.stdout == f"3 entries are whole, up to {noted}\n"

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from cli_steps import Queue, Shell
 
-from longshore.cli import checks
-from longshore.cli.checks import Facts, Health
 from longshore.core.account import Tenant
 from longshore.core.event import EventBatch
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
@@ -17,6 +15,9 @@ from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.engine import Engine, Lapsed, Pause, QueueCounts, SessionView
+from longshore.operations import doctor
+from longshore.operations.doctor import Facts
+from longshore.operations.findings import Severity
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_held_job, a_schedule, an_id
 
 NOW = 1_767_225_600_000_000
@@ -68,21 +69,29 @@ WAITING = QueueCounts(queue="default", ready=3)
 @pytest.mark.parametrize(
     ("check", "health", "ill"),
     [
-        ("clock", Health.WARNING, facts(local_now=NOW + MINUTE)),
-        ("workers", Health.PROBLEM, facts(counts=[WAITING])),
-        ("workers", Health.WARNING, facts()),
-        ("queues", Health.PROBLEM, facts(counts=[WAITING], sessions=[a_worker(queues=("x",))])),
-        ("types", Health.PROBLEM, facts(ready=[a_stored_job(type="y")], sessions=[a_worker()])),
-        ("pauses", Health.WARNING, facts(pauses=[Pause(None, "noop")])),
-        ("reclaiming", Health.PROBLEM, facts(lapsed=[Lapsed(1, "w", [a_held_job()])])),
-        ("promoting", Health.PROBLEM, facts(scheduled=[a_stored_job(run_at=NOW - HOUR)])),
-        ("firing", Health.PROBLEM, facts(schedules=[a_schedule(next_due=NOW - HOUR)])),
-        ("dead", Health.WARNING, facts(counts=[QueueCounts(queue="q", dead=1_000)])),
-        ("pruning", Health.WARNING, facts(oldest_event=EventBatch(1, NOW - 5 * HOUR, []))),
+        ("clock", Severity.WARNING, facts(local_now=NOW + MINUTE)),
+        ("workers", Severity.PROBLEM, facts(counts=[WAITING])),
+        ("workers", Severity.WARNING, facts()),
+        (
+            "queues",
+            Severity.PROBLEM,
+            facts(counts=[WAITING], sessions=[a_worker(queues=("x",))]),
+        ),
+        (
+            "types",
+            Severity.PROBLEM,
+            facts(ready=[a_stored_job(type="y")], sessions=[a_worker()]),
+        ),
+        ("pauses", Severity.WARNING, facts(pauses=[Pause(None, "noop")])),
+        ("reclaiming", Severity.PROBLEM, facts(lapsed=[Lapsed(1, "w", [a_held_job()])])),
+        ("promoting", Severity.PROBLEM, facts(scheduled=[a_stored_job(run_at=NOW - HOUR)])),
+        ("firing", Severity.PROBLEM, facts(schedules=[a_schedule(next_due=NOW - HOUR)])),
+        ("dead", Severity.WARNING, facts(counts=[QueueCounts(queue="q", dead=1_000)])),
+        ("pruning", Severity.WARNING, facts(oldest_event=EventBatch(1, NOW - 5 * HOUR, []))),
     ],
 )
-def test_each_ailment_is_found_and_comes_with_advice(check: str, health: Health, ill: Facts):
-    (finding,) = [one for one in checks.diagnose(ill) if one.check == check]
+def test_each_ailment_is_found_and_comes_with_advice(check: str, health: Severity, ill: Facts):
+    (finding,) = [one for one in doctor.diagnose(ill) if one.check == check]
 
     assert finding.health is health
     assert finding.advice
@@ -91,10 +100,10 @@ def test_each_ailment_is_found_and_comes_with_advice(check: str, health: Health,
 def test_a_type_served_on_another_queue_alone_is_found():
     workers = [a_worker(types=("other",)), a_worker(queues=("bulk",))]
 
-    found = checks.diagnose(facts(counts=[WAITING], sessions=workers, ready=[a_stored_job()]))
+    found = doctor.diagnose(facts(counts=[WAITING], sessions=workers, ready=[a_stored_job()]))
 
     (types,) = [one for one in found if one.check == "types"]
-    assert types.health is Health.PROBLEM
+    assert types.health is Severity.PROBLEM
     assert "noop on default" in types.text
 
 
@@ -120,7 +129,7 @@ def test_a_queue_in_order_has_no_ailment():
         oldest_event=EventBatch(1, NOW - MINUTE, []),
     )
 
-    assert {finding.health for finding in checks.diagnose(well)} == {Health.FINE}
+    assert {finding.health for finding in doctor.diagnose(well)} == {Severity.FINE}
 
 
 def test_the_doctor_sees_a_fresh_queue_as_fine_but_for_a_missing_worker(

@@ -2,7 +2,12 @@
 
 from cli_steps import Queue, Shell
 
+from longshore.cli import happenings
+from longshore.core import cloudevent
+from longshore.core.event import Event, Name
 from longshore.engine import Engine
+from longshore.streaming.telling import Told
+from longshore.testing.factories import an_id
 
 
 def test_events_are_shown_from_the_start_by_queue_job_and_state(shell: Shell, queue: Queue):
@@ -16,14 +21,54 @@ def test_events_are_shown_from_the_start_by_queue_job_and_state(shell: Shell, qu
     line = shell(*tail, 1, "--event", "job.started").stdout
 
     assert [one["name"] for one in ours] == ["job.submitted", "job.started", "job.succeeded"]
-    assert {one["job"] for one in ours} == {mail}
-    assert (done["job"], done["queue"]) == (mail, "mail")
+    assert {one["job_id"] for one in ours} == {mail}
+    assert (done["job_id"], done["queue"]) == (mail, "mail")
     first, second = (one["id"].partition(".") for one in (ours[0], theirs))
     assert theirs["name"] == "job.submitted"
     assert (int(first[0]) < int(second[0]), second[2]) == (True, "0")
     assert "job.started" in line
     assert mail in line
     assert shell("events", "tail", "--kafka").exit_code == 2
+
+
+def test_an_event_that_leads_to_another_state_is_a_mistake(shell: Shell, queue: Queue):
+    refused = shell("events", "tail", "--state", "dead", "--event", "job.started")
+
+    assert refused.exit_code == 2
+    assert "job.started does not lead to the state dead" in refused.stderr
+
+
+def test_a_record_of_kafka_is_shown_as_the_event_that_it_is():
+    event = Event(
+        id="7.1",
+        name=Name.RETRYING,
+        at=1_767_225_600_000_001,
+        job_id=an_id(),
+        queue="mail",
+        type="mail.send",
+        tenant="acme",
+        details={"delivery": 1},
+        trace="00-1-2-01",
+    )
+    headers = [
+        ("ce_id", event.id.encode()),
+        ("ce_type", cloudevent.kind(event).encode()),
+        ("ce_time", cloudevent.time(event.at).encode()),
+        ("ce_traceparent", b"00-1-2-01"),
+    ]
+    body = cloudevent.data(event)
+
+    told = happenings.of_record(headers, body)
+    foreign = [
+        happenings.of_record([], body),
+        happenings.of_record(None, None),
+        happenings.of_record(headers, b"[]"),
+        happenings.of_record(headers, b"no JSON"),
+        happenings.of_record([*headers, ("odd", b"\xff")], body),
+    ]
+
+    assert told == Told.of(event).event
+    assert foreign == [None] * len(foreign)
 
 
 def test_consumers_are_listed_and_forgotten(shell: Shell, queue: Queue):

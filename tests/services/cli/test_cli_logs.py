@@ -36,15 +36,19 @@ def test_what_looks_like_a_secret_is_not_written(
     capsys: pytest.CaptureFixture[str], format: LogFormat
 ):
     logs.configure(LogSettings(format=format))
-    said = 'at "postgresql://me:hunter2@db/x" with ls_abc123_s3cr3tpart_99 and Bearer eyJh.b.c'
+    said = (
+        'at "postgresql://me:hunter2@db/x" with ls_abc123_s3cr3tpart_99 and Bearer eyJh.b.c '
+        'to "https://me:hunter2@example.com/hook?token=t0k3n&x=1" by whsec_c2lnbmVk+/dpdGg='
+    )
 
     log = logging.getLogger("x")
     log.error("call failed", extra={"error": said}, exc_info=ValueError(said))
 
     line = capsys.readouterr().err
-    for secret in ("hunter2", "s3cr3t", "eyJh"):
+    for secret in ("hunter2", "s3cr3t", "eyJh", "t0k3n", "c2lnbmVk", "dpdGg"):
         assert secret not in line
     assert "postgresql://me:***@db/x" in line
+    assert "https://me:***@example.com/hook?***" in line
     assert line.startswith("{") is (format is LogFormat.AUTO)
 
 

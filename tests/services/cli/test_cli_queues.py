@@ -132,8 +132,8 @@ def test_settings_of_a_queue_are_overridden_shown_and_given_back(shell: Shell, q
     (given_back,) = shell.lines("queues", "unset", "mail", "--max-running", "--burst")
 
     assert changed["settings"] == {**NOTHING, "max_running": 2, "rate": 0.5, "burst": 4}
-    assert changed["declared"] == {"max_running": 10, "rate": 5.0}
-    assert changed["overridden"] == {"max_running": 2, "rate": 0.5, "burst": 4}
+    assert changed["declared"] == {**NOTHING, "max_running": 10, "rate": 5.0}
+    assert changed["overridden"] == {**NOTHING, "max_running": 2, "rate": 0.5, "burst": 4}
     rows = [line.split() for line in shown.splitlines()]
     assert ["max", "running", "2", "override", "10"] in rows
     assert ["rate", "0.5/s", "override", "5/s"] in rows
@@ -172,6 +172,6 @@ def test_the_order_of_a_queue_and_the_weights_of_tenants_are_set(shell: Shell, q
 
     assert (aging["settings"]["order"], aging["settings"]["aging_seconds"]) == ("aging", 90)
     assert ["aging", "1m30s", "override", "-"] in [line.split() for line in shown.splitlines()]
-    assert fair["overridden"] == {"order": "fair", "aging_seconds": 90}
+    assert fair["overridden"] == {**NOTHING, "order": "fair", "aging_seconds": 90}
     assert acme["weight"] == 3
     assert (refused.exit_code, "1<=x<=1000" in refused.stderr) == (2, True)

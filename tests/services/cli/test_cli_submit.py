@@ -186,7 +186,7 @@ def test_waiting_prints_the_result_once_the_job_has_succeeded(shell: Shell, queu
 
     result = shell("submit", "t", "--key", "k", "--wait")
 
-    assert result.stdout == '{"sum": 3}\n'
+    assert result.stdout == '{"sum":3}\n'
     assert f"{first} succeeded" in result.stderr
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,7 @@ from transaction_steps import (
 
 from longshore import Longshore
 from longshore.core.state import State
-from longshore.errors import (
-    EngineUnavailableError,
-)
+from longshore.errors import EngineUnavailableError, LeaseLostError
 from longshore.testing.harness import eventually
 
 SCRIPT = str(Path(__file__).with_name("transaction_process.py"))
@@ -102,8 +101,11 @@ async def test_a_keeper_that_reports_a_death_after_the_commit_frees_no_job(
 class Line:
     """A line to the server that is cut when the handler's transaction commits."""
 
-    def __init__(self, target: str, cut: str) -> None:
-        self._target, self._cut = target, cut
+    def __init__(
+        self, target: str, cut: str, *, meanwhile: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        """`meanwhile` is done when the server has given up, and before the client knows."""
+        self._target, self._cut, self._meanwhile = target, cut, meanwhile
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,6 +123,9 @@ class Line:
         self, back: asyncio.Task[None], here: Any, away: asyncio.StreamWriter, commit: bytes
     ) -> None:
         back.cancel()
+        if self._meanwhile is not None:
+            away.close()
+            await self._meanwhile()
         here.close()
         if self._cut == "after a while":
             await asyncio.sleep(0.3)
@@ -162,4 +167,33 @@ async def test_the_truth_about_a_commit_without_answer_is_learned(
         type(None) if is_done else EngineUnavailableError
     ]
     assert await written(db) == ([1] if is_done else [])
+    await assert_in_order(db)
+
+
+async def test_a_commit_without_answer_of_a_session_that_was_buried_is_a_lost_lease(
+    url: str, db: Any
+) -> None:
+    (host, port) = re.search(r"host=([^&]+)&port=(\d+)", url).groups()  # pyright: ignore
+    with tempfile.TemporaryDirectory(prefix="ls-") as folder:
+        near = Longshore(url)
+        line = Line(
+            f"{host}/.s.PGSQL.{port}",
+            "before",
+            meanwhile=lambda: near.engine.bury(session.token, []),
+        )
+        server = await asyncio.start_unix_server(line.serve, f"{folder}/.s.PGSQL.{port}")
+        app = Longshore(url.replace(host, folder))
+        async with server, near, app:
+            (handle,) = await submitted(app)
+            session, (claim,) = await claimed(app)
+            other, _ = await claimed(near)
+
+            outcome = await asyncio.gather(complete(session, claim), return_exceptions=True)
+
+            state = await state_of(handle)
+            await other.close()
+
+    assert [type(error) for error in outcome] == [LeaseLostError]
+    assert state is State.READY
+    assert await written(db) == []
     await assert_in_order(db)

@@ -52,6 +52,7 @@ def command(
     shared = context.ensure_object(Shared)
     flags = {f"api.{name}": value for name, value in options.items()}
     with wiring.service(shared, flags) as (app, settings):
+        wiring.refuse_remote(app, "the HTTP service")
         listening = socket.socket(fileno=fd) if fd is not None else api.listen(settings)
         if supervised is not None:
             leave_with_parent(supervised)

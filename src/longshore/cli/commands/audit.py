@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from longshore import auditing
-from longshore.api.fields import micros
-from longshore.auditing import Filter, Item
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import render, tables, wiring
 from longshore.cli.documents import Document
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, time
@@ -18,8 +17,10 @@ from longshore.cli.render import Table
 from longshore.cli.shared import Group, Shared
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
 from longshore.core.quantity import microseconds
-from longshore.engine import Engine
 from longshore.errors import ConfigError
+from longshore.operations.audit import AuditItem, AuditWhich, audit_head
+from longshore.operations.backend import Backend
+from longshore.operations.fields import MOST_LISTED
 
 _line = msgspec.json.Decoder(Entry)
 _standing = msgspec.json.Decoder(Standing)
@@ -54,23 +55,21 @@ def list_items(
     **wanted: str | None,
 ) -> None:
     """Who did what, newest first."""
-    which = Filter(
-        kind=None if transitions else Kind.ACTION,
-        since=None if since is None else micros(since),
-        until=None if until is None else micros(until),
-        **wanted,
-    )
+    asked = {**wanted, "since": since, "until": until}
+    which: Any = {name: value for name, value in asked.items() if value is not None}
+    if not transitions:
+        which["kind"] = Kind.ACTION
 
-    async def look(engine: Engine) -> None:
-        found, cursor = await _found(engine, which, limit)
+    async def look(backend: Backend) -> None:
+        found, is_all = await _found(backend, which, limit)
         if shared.as_json:
-            render.lines(map(_document, found))
+            render.lines(found)
         else:
-            render.table(_table(found, await engine.now()))
-        if cursor is not None:
+            render.table(_table(found, await backend.now()))
+        if not is_all:
             render.note(f"only the newest {limit}; --limit shows more")
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -108,21 +107,21 @@ def verify(
         return
     kept = microseconds(wiring.settings(shared).audit.keep if keep is None else keep)
 
-    async def look(engine: Engine) -> tuple[Verifier, Fault | None]:
-        return await auditing.verify(engine, known=known, keep=kept)
+    async def look(backend: Backend) -> tuple[Verifier, Fault | None]:
+        return await auditing.verify(backend, known=known, keep=kept)
 
-    _tell(shared, *wiring.ask(shared, look))
+    _tell(shared, *wiring.run(shared, look))
 
 
 @command.command()
 @click.pass_obj
 def head(shared: Shared) -> None:
     """Print how far the log goes and its hash, to be kept where nobody can change it."""
-    standing = wiring.ask(shared, lambda engine: engine.audit_standing())
+    told = audit_head(wiring.run(shared, lambda backend: backend.audit_standing()))
     if shared.as_json:
-        render.document({"head": standing.head.text, "anchor": standing.anchor.text})
+        render.document(told)
     else:
-        click.echo(standing.head.text)
+        click.echo(told.head)
 
 
 @command.command()
@@ -134,27 +133,30 @@ def export(shared: Shared) -> None:
     stored, its body in base64.
     """
 
-    async def write(engine: Engine) -> None:
-        standing = await engine.audit_standing()
+    async def write(backend: Backend) -> None:
+        standing = await backend.audit_standing()
         click.echo(_encode(standing))
-        async for page in auditing.entries(engine, standing):
+        async for page in auditing.entries(backend, standing):
             for entry in page:
                 click.echo(_encode(entry))
 
-    wiring.ask(shared, write)
+    wiring.run(shared, write)
 
 
-async def _found(engine: Engine, which: Filter, limit: int) -> tuple[list[Item], str | None]:
-    found: list[Item] = []
+async def _found(
+    backend: Backend, which: AuditWhich, limit: int
+) -> tuple[list[AuditItem], bool]:
+    """The newest rows, and whether these are all."""
+    found: list[AuditItem] = []
     cursor: str | None = None
     while len(found) < limit:
-        want = limit - len(found)
-        page = await auditing.find(engine, which, limit=want, cursor=cursor)
+        want = min(limit - len(found), MOST_LISTED)
+        page = await backend.audit(limit=want, cursor=cursor, **which)
         found += page.items
         cursor = page.cursor
         if cursor is None:
-            break
-    return found, cursor
+            return found, True
+    return found, False
 
 
 def _verify_file(
@@ -208,15 +210,11 @@ def _say(verifier: Verifier, fault: Fault | None, older: list[Mark]) -> None:
         click.echo(f"{verifier.count} entries are whole, up to {verifier.last.text}")
 
 
-def _document(it: Item) -> Document:
-    return {**msgspec.structs.asdict(it), "at": documents.instant(it.at)}
-
-
-def _table(found: list[Item], now: int) -> Table:
+def _table(found: list[AuditItem], now: datetime) -> Table:
     return Table(
         columns=("when", "who", "did", "to", "tenant"),
         rows=[
-            (tables.when(it.at, now), it.actor or "-", it.action, it.subject, it.tenant or "-")
+            (tables.ago(it.at, now), it.actor or "-", it.action, it.subject, it.tenant or "-")
             for it in found
         ],
         empty="nothing matches",

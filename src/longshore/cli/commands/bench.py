@@ -15,9 +15,8 @@ import msgspec
 
 from longshore.bench.plan import Mode, Plan, Profile
 from longshore.bench.run import Figures, run
-from longshore.cli import wiring
 from longshore.cli.shared import Command, Shared
-from longshore.wire.address import is_service
+from longshore.wire.address import refuse_service
 
 _MIX_CONCURRENCY = 4_000
 """Slots for the mixed profile: its jobs take 0.22 s on average, so 64 slots would be the limit
@@ -78,8 +77,9 @@ def command(shared: Shared, profile: str, repeat: int, **asked: Any) -> None:
     `sqlite:normal` with synchronous=normal. Any other URL is used as it is, on a queue of its
     own. The last line is JSON.
     """
+    refuse_service(shared.url or "", "a benchmark")
     with ExitStack() as stack:
-        where = _where(wiring.address(shared), stack)
+        where = _where(shared.url, stack)
         names = [Profile.NOOP, Profile.REAL] if profile == "both" else [Profile(profile)]
         if asked["mode"] == Mode.LATENCY:
             names = [Profile.NOOP]
@@ -156,7 +156,7 @@ def _shown(where: _Where) -> str:
     address = urlsplit(where.url)
     if "@" not in address.netloc:
         return where.url
-    if address.password is None and not is_service(where.url):
+    if address.password is None:
         return where.url
     return urlunsplit(address._replace(netloc=address.netloc.rpartition("@")[2]))
 

@@ -22,6 +22,7 @@ from longshore.runtime.ids import IdSource
 
 _WORDS = "fails on purpose, for `longshore chaos poison`"
 _GLANCE = 0.2
+_WHAT = "chaos"
 
 
 @click.group("chaos", cls=Group)
@@ -61,7 +62,7 @@ def kill(shared: Shared, worker: str | None, seed: int | None, is_meant: bool) -
     async def strike(engine: Engine) -> None:
         await _strike(shared, engine, _Aim(worker, seed), signal.SIGKILL, is_meant)
 
-    wiring.ask(shared, strike)
+    wiring.ask_store(shared, _WHAT, strike)
 
 
 @command.command(short_help="Stop a worker with SIGSTOP, then let it go on.")
@@ -95,7 +96,7 @@ def stop(
             victims.hit(victim, signal.SIGCONT, since=aim.since)
             _tell(shared, "SIGCONT", victim, is_meant)
 
-    wiring.ask(shared, freeze)
+    wiring.ask_store(shared, _WHAT, freeze)
 
 
 @command.command(short_help="Kill one worker after another with -9.")
@@ -144,7 +145,7 @@ def flap(
             if not is_meant:
                 return
 
-    wiring.ask(shared, strike)
+    wiring.ask_store(shared, _WHAT, strike)
 
 
 @command.command(short_help="Submit jobs that fail every time.")
@@ -201,7 +202,7 @@ def poison(shared: Shared, count: int, queue: str, max_attempts: int, is_meant: 
             f" to {queue}" + ("" if is_meant else "; --yes does it"),
         )
 
-    wiring.ask(shared, submit)
+    wiring.ask_store(shared, _WHAT, submit)
 
 
 class _Aim:

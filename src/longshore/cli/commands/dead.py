@@ -1,20 +1,15 @@
 """`longshore dead`: jobs that failed for good, and what to do about them."""
 
-from collections.abc import Sequence
-from functools import partial
-
 import click
 import msgspec
 
-from longshore import bulk
 from longshore.cli import listing, tables
-from longshore.cli.bulk import Care, Deed, Selection, carefully, give, selecting
+from longshore.cli.bulk import Care, Selection, carefully, give, selecting
 from longshore.cli.parameters import filtered, one_job_id
 from longshore.cli.shared import Group, Shared
 from longshore.core.job import JobId
-from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
-from longshore.errors import IllegalTransitionError
+from longshore.core.state import State
+from longshore.engine import JobFilter
 
 
 @click.group("dead", cls=Group)
@@ -49,8 +44,7 @@ def replay(shared: Shared, chosen: Selection, care: Care) -> None:
 
     By id also cancelled jobs; ids are all or none.
     """
-    order = partial(bulk.replaying, tenant=chosen.which.tenant)
-    give(shared, chosen, care, Deed("replayed", order, (Verb.REPLAY,)))
+    give(shared, chosen, care, "replay", "replayed")
 
 
 @command.command()
@@ -59,13 +53,4 @@ def replay(shared: Shared, chosen: Selection, care: Care) -> None:
 @click.pass_obj
 def purge(shared: Shared, chosen: Selection, care: Care) -> None:
     """Delete dead jobs. A `job.purged` event keeps what they were."""
-    deed = Deed("purged", lambda engine: partial(_purge, engine), (Verb.REPLAY,))
-    give(shared, chosen, care, deed)
-
-
-async def _purge(engine: Engine, job_ids: Sequence[JobId]) -> None:
-    for job_id in job_ids:
-        state = (await engine.get(job_id)).state
-        if state is not State.DEAD:
-            raise IllegalTransitionError(state, "purge")
-    await engine.purge(job_ids)
+    give(shared, chosen, care, "purge", "purged")

@@ -11,6 +11,7 @@ from longshore.cli import api, render, service, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import setting
 from longshore.cli.shared import Command, Shared
+from longshore.engines import open_store
 from longshore.settings import Settings
 from longshore.worker.departure import Ending
 from longshore.worker.signals import begin_again, leave
@@ -38,6 +39,7 @@ def command(
     }
     folder = os.getcwd()
     with wiring.service(shared, flags) as (app, settings):
+        wiring.refuse_remote(app, "dev")
         listening = api.listen_if_possible(settings, is_wanted=port is not None)
         if not shared.as_json:
             _greet(shared, app, settings, listening)
@@ -52,7 +54,8 @@ def _greet(
     shared: Shared, app: Longshore, settings: Settings, listening: socket.socket | None
 ) -> None:
     names = [name.partition("=")[0] for name in settings.worker.queues]
-    render.note(f"engine  {app.url}")
+    # The engine's own address leaves out the password that the application's may hold.
+    render.note(f"engine  {open_store(app.url).url}")
     render.note(f"queues  {', '.join(names)}")
     render.note(f"tasks   {', '.join(sorted(app.tasks))}")
     if app.schedules:

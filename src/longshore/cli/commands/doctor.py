@@ -4,18 +4,25 @@ import asyncio
 
 import click
 
-from longshore.cli import checks, render, storage, wiring
-from longshore.cli.checks import Finding, Health
+from longshore.cli import render, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.shared import Command, Shared
-from longshore.engine import Engine, Retention
-from longshore.errors import LongshoreError
+from longshore.core.instant import micros
+from longshore.errors import ConfigError, LongshoreError
+from longshore.operations import doctor
+from longshore.operations.findings import Diagnosis, Finding, Severity
+from longshore.wire.address import is_service, read_address
 
 _MARKS = {
-    Health.FINE: ("ok", "green"),
-    Health.WARNING: ("!!", "yellow"),
-    Health.PROBLEM: ("XX", "red"),
+    Severity.FINE: ("ok", "green"),
+    Severity.WARNING: ("!!", "yellow"),
+    Severity.PROBLEM: ("XX", "red"),
 }
+_FOR_OPERATORS = (
+    "what a service finds of its store it tells those with an operator's key and the scope read"
+)
+PATIENCE_S = 15.0
+"""How long a service may take to answer, its store included."""
 
 
 @click.command("doctor", cls=Command)
@@ -23,47 +30,43 @@ _MARKS = {
 def command(context: click.Context) -> None:
     """Check everything that is usually wrong. Exit code 1 if there is a problem.
 
-    Changes nothing. Warnings do not count as problems.
+    Changes nothing. Warnings do not count as problems. With the URL of a service it checks the
+    service, and prints what the service finds of its store, which needs a key of an operator.
     """
     shared = context.ensure_object(Shared)
-    findings = asyncio.run(_examine(shared))
-    worst = max((one.health for one in findings), key=list(Health).index)
-    if shared.as_json:
-        render.document({"health": worst, "findings": findings})
+    url = wiring.address_of(shared)
+    if is_service(url):
+        diagnosis = asyncio.run(_examine_service(url))
     else:
-        for finding in findings:
+        diagnosis = asyncio.run(_examine_store(shared))
+    if shared.as_json:
+        render.document(diagnosis)
+    else:
+        for finding in diagnosis.findings:
             _print(finding)
-    context.exit(Exit.PROBLEM if worst is Health.PROBLEM else Exit.DONE)
+    context.exit(Exit.PROBLEM if diagnosis.health is Severity.PROBLEM else Exit.DONE)
 
 
-async def _examine(shared: Shared) -> list[Finding]:
-    settings = wiring.settings(shared)
-    async with wiring.opened(shared) as engine:
-        store = await _store(engine)
-        findings = [Finding("engine", Health.FINE, engine.url), store]
-        file = wiring.file_of(engine)
-        if file is not None and file.exists():
-            findings += storage.examine(file)
-        if store.health is not Health.PROBLEM:
-            findings += await _queue(engine, settings.scheduler.retention)
-    return findings
+async def _examine_store(shared: Shared) -> Diagnosis:
+    retention = wiring.settings(shared).scheduler.retention
+    async with wiring.opened(shared, "this look at the store") as engine:
+        return await doctor.examine(engine, retention, local_now=wiring.CLOCK.now())
 
 
-async def _store(engine: Engine) -> Finding:
-    try:
-        wiring.refuse_absent(engine)
-        await engine.ping()
-    except LongshoreError as error:
-        return Finding("store", Health.PROBLEM, str(error))
-    if not engine.traits.survives_power_loss:
-        advice = "jobs accepted in the last moment may be lost with the power"
-        return Finding("store", Health.WARNING, "writable, but not durable at once", advice)
-    return Finding("store", Health.FINE, "writable, durable, and its schema is current")
-
-
-async def _queue(engine: Engine, retention: Retention) -> list[Finding]:
-    facts = await checks.gather(engine, retention, local_now=wiring.CLOCK.now())
-    return checks.diagnose(facts)
+async def _examine_service(url: str) -> Diagnosis:
+    """What can be seen of the service from here, and what it finds of its store."""
+    place = read_address(url).base
+    findings: list[Finding] = []
+    async with wiring.client(url, timeout=PATIENCE_S) as client:
+        try:
+            now = micros(await client.now())
+            findings.append(Finding("service", Severity.FINE, f"{place} is ready"))
+            findings.append(doctor.clock(now, wiring.CLOCK.now(), "this machine"))
+            findings += (await client.doctor()).findings
+        except LongshoreError as error:
+            advice = _FOR_OPERATORS if isinstance(error, ConfigError) else ""
+            findings.append(Finding("service", Severity.PROBLEM, str(error), advice))
+    return Diagnosis.of(findings)
 
 
 def _print(finding: Finding) -> None:

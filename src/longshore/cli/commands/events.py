@@ -1,18 +1,22 @@
 """`longshore events`: what happens, as it happens."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
 
 import click
 
 from longshore.cli import happenings, render, wiring
-from longshore.cli.happenings import Happening, Wanted
 from longshore.cli.parameters import setting
 from longshore.cli.shared import Group, Shared
 from longshore.core import ids
 from longshore.core.event import Name
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.events import Heard
+from longshore.streaming.telling import JobEvent
 
 
 @click.group("events", cls=Group)
@@ -34,49 +38,71 @@ def command() -> None:
 )
 @click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
 @click.option("--limit", type=click.IntRange(1), help="End after so many.")
+@click.option(
+    "--no-follow", is_flag=True, help="Print the events that are kept, oldest first, and end."
+)
 @click.option("--kafka", is_flag=True, help="Read Kafka's topic and not the outbox.")
 @setting("kafka.servers")
 @setting("kafka.topic")
 @click.pass_obj
-def tail(shared: Shared, **options: str | None) -> None:
+def tail(shared: Shared, limit: int | None, **options: Any) -> None:
     """Print events until Ctrl-C. Nothing is kept back for this: relays still get them all."""
     servers, topic = options["servers"], options["topic"]
     flags = {"kafka.servers": servers, "kafka.topic": topic}
     settings = wiring.settings(shared, flags)
-    job = options["job"]
-    wanted = Wanted(
-        queue=options["queue"],
-        type=options["type_"],
-        job=ids.text(ids.parse(job)) if job else None,
-        state=State(options["state"]) if options["state"] else None,
-        name=Name(options["event"]) if options["event"] else None,
-    )
-    limit = int(options["limit"] or 0)
-    from_start = bool(options["from_start"])
+    which = _which(**options)
+    from_start, is_endless = bool(options["from_start"]), not options["no_follow"]
+    if options["kafka"] or servers:
+        if not settings.kafka.servers:
+            raise ConfigError("which Kafka? name it with --servers or kafka.servers")
+        if not is_endless:
+            raise ConfigError("--no-follow reads the outbox; a topic of Kafka has no end")
+        found = happenings.of_kafka(settings.kafka, from_start=from_start)
+        asyncio.run(_show(shared, found, which, limit))
+        return
 
-    async def show(found: AsyncIterator[Happening]) -> None:
-        count = 0
+    async def look(backend: Backend) -> None:
+        if is_endless:
+            found = backend.follow(from_start=from_start, **which)
+        else:
+            found = backend.kept_events(**which)
+        await _show(shared, found, which, limit)
+
+    wiring.run(shared, look)
+
+
+async def _show(
+    shared: Shared, found: AsyncGenerator[JobEvent], which: Heard, limit: int | None
+) -> None:
+    """Print the events that are meant, at most so many."""
+    count = 0
+    async with aclosing(found):
         async for one in found:
-            if wanted.fits(one):
+            if happenings.fits(one, which):
                 _print(one, as_json=shared.as_json)
                 count += 1
                 if count == limit:
                     return
 
-    if options["kafka"] or servers:
-        if not settings.kafka.servers:
-            raise ConfigError("which Kafka? name it with --servers or kafka.servers")
-        happenings.run(show(happenings.of_kafka(settings.kafka, from_start=from_start)))
-        return
 
-    async def look(engine: Engine) -> None:
-        await show(happenings.of_outbox(engine, from_start=from_start))
+def _which(**options: Any) -> Heard:
+    """The events that are meant."""
+    which = Heard()
+    name, state = options["event"], options["state"]
+    names = happenings.names_of(Name(name) if name else None, State(state) if state else None)
+    if names:
+        which["names"] = names
+    if options["queue"]:
+        which["queue"] = options["queue"]
+    if options["type_"]:
+        which["type"] = options["type_"]
+    if options["job"]:
+        which["job_id"] = ids.text(ids.parse(options["job"]))
+    return which
 
-    wiring.ask(shared, look)
 
-
-def _print(one: Happening, *, as_json: bool) -> None:
+def _print(one: JobEvent, *, as_json: bool) -> None:
     if as_json:
-        render.document(one.document())
+        render.document(one)
     else:
-        click.echo(render.plain(one.line()))
+        click.echo(render.plain(happenings.line(one)))

@@ -2,13 +2,11 @@
 
 import click
 
-from longshore import explaining
-from longshore.cli import documents, render, wiring
+from longshore.cli import render, wiring
 from longshore.cli.parameters import one_job_id
 from longshore.cli.shared import Command, Shared
-from longshore.core.explain import explain
+from longshore.core import ids
 from longshore.core.job import JobId
-from longshore.engine import Engine
 
 
 @click.command("explain", cls=Command)
@@ -20,14 +18,9 @@ def command(shared: Shared, job_id: JobId) -> None:
     What somebody has to change comes first: a pause, a worker that is missing. Then what
     passes by itself: a retry, a limit, the jobs before it.
     """
-
-    async def look(engine: Engine) -> None:
-        facts = await explaining.gather(engine, job_id)
-        reasons = explain(facts)
-        if shared.as_json:
-            render.document(documents.reasons(facts.job, reasons))
-            return
-        for reason in reasons:
-            click.echo(render.plain(reason.text))
-
-    wiring.ask(shared, look)
+    told = wiring.run(shared, lambda backend: backend.explain(ids.text(job_id)))
+    if shared.as_json:
+        render.document(told)
+        return
+    for reason in told.reasons:
+        click.echo(render.plain(reason.text))

@@ -1,20 +1,21 @@
 """`longshore jobs`: look at jobs and order them about."""
 
 from datetime import timedelta
-from functools import partial
 
 import click
 import msgspec
 
-from longshore import bulk
 from longshore.cli import listing, render, tables, waiting, wiring
-from longshore.cli.bulk import Care, Deed, Selection, carefully, give, selecting
+from longshore.cli.bulk import Care, Selection, carefully, give, selecting
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
 from longshore.cli.shared import Group, Shared
+from longshore.core import ids
 from longshore.core.job import JobId
-from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
-from longshore.slow import slowness
+from longshore.core.latency import Slowness
+from longshore.core.state import State
+from longshore.engine import JobFilter
+from longshore.operations.backend import Backend
+from longshore.operations.jobs import JobChange
 
 
 @click.group("jobs", cls=Group)
@@ -49,14 +50,16 @@ def slow(shared: Shared, which: JobFilter, sample: int) -> None:
     The slowest come first: p50, p95 and p99 of what half, 95 and 99 in 100 took at most.
     """
 
-    async def look(engine: Engine) -> None:
-        found = await slowness(engine, which, sample=sample)
-        if shared.as_json:
-            render.lines(msgspec.to_builtins(one) for one in found)
-        else:
-            render.table(tables.slow(found))
+    async def look(backend: Backend) -> list[Slowness]:
+        return await backend.slow_types(
+            queue=which.queue, type=which.type, tag=which.tag, sample=sample
+        )
 
-    wiring.ask(shared, look)
+    found = wiring.run(shared, look, tenant=which.tenant)
+    if shared.as_json:
+        render.lines(found)
+    else:
+        render.table(tables.slow(found))
 
 
 @command.command()
@@ -78,12 +81,7 @@ def cancel(shared: Shared, chosen: Selection, care: Care, reason: str) -> None:
     What waits is cancelled at once; the worker of what runs is asked to stop it. Ids are all
     or none. Without --state a filter means jobs that wait or run.
     """
-    if chosen.job_ids and not care.is_dry:
-        listing.order(shared, lambda engine: engine.cancel(chosen.job_ids, reason=reason))
-        return
-    tenant = chosen.which.tenant
-    order = partial(bulk.cancelling, reason=reason, tenant=tenant)
-    give(shared, chosen, care, Deed("cancelled", order, (Verb.CANCEL,)))
+    _change(shared, chosen, care, "cancel", "cancelled", reason)
 
 
 @command.command()
@@ -96,15 +94,7 @@ def retry(shared: Shared, chosen: Selection, care: Care) -> None:
     Ids are all or none. With --state dead or cancelled a filter means those, which run as if
     they were new.
     """
-    if chosen.job_ids and not care.is_dry:
-        listing.order(shared, lambda engine: engine.retry_now(chosen.job_ids))
-        return
-    tenant = chosen.which.tenant
-    if chosen.which.state in (State.DEAD, State.CANCELLED):
-        deed = Deed("retried", partial(bulk.replaying, tenant=tenant), (Verb.REPLAY,))
-    else:
-        deed = Deed("retried", partial(bulk.retrying, tenant=tenant), (Verb.RETRY_NOW,))
-    give(shared, chosen, care, deed)
+    _change(shared, chosen, care, "retry", "retried")
 
 
 @command.command()
@@ -116,7 +106,23 @@ def wait(shared: Shared, job_ids: list[JobId], timeout: timedelta | None) -> Non
 
     Exit code 5 if one ended dead or cancelled, 6 if the time is over.
     """
-    finished = listing.order(
-        shared, lambda engine: waiting.finished(engine, job_ids, within=timeout)
+    named = [ids.text(one) for one in job_ids]
+    finished = listing.change(
+        shared, lambda backend: waiting.finished(backend, named, within=timeout)
     )
     waiting.refuse_failed(finished)
+
+
+def _change(
+    shared: Shared,
+    chosen: Selection,
+    care: Care,
+    change: JobChange,
+    done: str,
+    reason: str = "",
+) -> None:
+    if not chosen.job_ids or care.is_dry:
+        give(shared, chosen, care, change, done, reason=reason)
+        return
+    named = [ids.text(one) for one in chosen.job_ids]
+    listing.change(shared, lambda backend: backend.change_jobs(change, named, reason=reason))

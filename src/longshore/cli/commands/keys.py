@@ -4,15 +4,13 @@ from datetime import timedelta
 
 import click
 
-from longshore import tenancy
 from longshore.cli import accounts, render, wiring
 from longshore.cli.parameters import duration
 from longshore.cli.shared import Group, Shared
 from longshore.core import account
-from longshore.core.account import DEFAULT_TENANT, ApiKey, Grant, Scope
-from longshore.core.quantity import microseconds
-from longshore.engine import Engine
-from longshore.runtime.keys import MintedKey
+from longshore.core.account import DEFAULT_TENANT, Grant, Scope
+from longshore.operations.backend import Backend
+from longshore.operations.keys import MintedView
 
 _DAY = "1d"
 
@@ -67,17 +65,15 @@ def create(
     # Whoever works is given jobs of every tenant: there is nothing to choose.
     is_operators = all_tenants or (tenant is None and set(scopes) == {Scope.WORK})
 
-    async def store(engine: Engine) -> None:
-        minted, key = await tenancy.make_key(
-            engine,
+    async def store(backend: Backend) -> MintedView:
+        return await backend.create_key(
+            grant,
             tenant=None if is_operators else tenant or DEFAULT_TENANT,
-            grant=grant,
             label=label,
-            lifetime=None if expires is None else microseconds(expires),
+            lifetime=expires,
         )
-        await _tell(shared, engine, minted, key)
 
-    wiring.ask(shared, store, creates=True)
+    _tell(shared, wiring.run(shared, store, creates=True))
 
 
 @command.command("list")
@@ -86,14 +82,14 @@ def create(
 def list_keys(shared: Shared, tenant: str | None) -> None:
     """Every key, whose it is, what it may be used for and when it was."""
 
-    async def look(engine: Engine) -> None:
-        found, now = await engine.keys(tenant=tenant), await engine.now()
+    async def look(backend: Backend) -> None:
+        found = await backend.keys(tenant=tenant)
         if shared.as_json:
-            render.lines(accounts.key_document(one, now) for one in found)
+            render.lines(found)
         else:
-            render.table(accounts.key_table(found, now))
+            render.table(accounts.key_table(found, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -111,12 +107,7 @@ def rotate(shared: Shared, key_id: str, grace: timedelta) -> None:
 
     The secret before the last is refused at once, whatever grace it had left.
     """
-
-    async def store(engine: Engine) -> None:
-        minted, key = await tenancy.rotate_key(engine, key_id, grace=microseconds(grace))
-        await _tell(shared, engine, minted, key)
-
-    wiring.ask(shared, store)
+    _tell(shared, wiring.run(shared, lambda backend: backend.rotate_key(key_id, grace=grace)))
 
 
 @command.command()
@@ -124,24 +115,20 @@ def rotate(shared: Shared, key_id: str, grace: timedelta) -> None:
 @click.pass_obj
 def revoke(shared: Shared, key_id: str) -> None:
     """End a key for good. API processes refuse it within seconds."""
-
-    async def store(engine: Engine) -> None:
-        key = await engine.revoke_key(key_id)
-        if shared.as_json:
-            render.document(accounts.key_document(key, await engine.now()))
-        else:
-            click.echo(f"revoked {key.id}")
-
-    wiring.ask(shared, store)
+    key = wiring.run(shared, lambda backend: backend.revoke_key(key_id))
+    if shared.as_json:
+        render.document(key)
+    else:
+        click.echo(f"revoked {key.id}")
 
 
-async def _tell(shared: Shared, engine: Engine, minted: MintedKey, key: ApiKey) -> None:
+def _tell(shared: Shared, made: MintedView) -> None:
     """The secret goes to standard output alone, so that it can be piped to where it belongs."""
     if shared.as_json:
-        known = accounts.key_document(key, await engine.now())
-        render.document({"key": minted.text, **known})
+        render.document(made)
         return
-    click.echo(minted.text)
+    click.echo(made.key)
+    key = made.about
     whose = "every tenant" if key.tenant is None else f"tenant {key.tenant}"
     use = accounts.grant_words(key)
     render.note(f"key {key.id} of {whose}, for {use}; it is not shown again")

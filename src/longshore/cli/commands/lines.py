@@ -1,18 +1,17 @@
 """`longshore lines`: which ordering keys wait behind a dead job, and letting them go on."""
 
+from collections.abc import Sequence
+
 import click
 
 from longshore.cli import render, wiring
-from longshore.cli.documents import Document
 from longshore.cli.render import Table
 from longshore.cli.shared import Group, Shared
-from longshore.core import ids
-from longshore.core.account import DEFAULT_TENANT
-from longshore.core.line import Line
-from longshore.engine import Engine
+from longshore.operations.backend import Backend
+from longshore.operations.lines import LineView
 
 tenant_option = click.option(
-    "--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose line."
+    "--tenant", help="Whose line; unless given the API key's own, or default."
 )
 
 
@@ -28,14 +27,14 @@ def command() -> None:
 def blocked(shared: Shared, tenant: str | None, limit: int) -> None:
     """Lines that dead jobs block, in queues with `--on-dead block`."""
 
-    async def look(engine: Engine) -> None:
-        found = await engine.blocked_lines(limit=limit, tenant=tenant)
-        if shared.as_json:
-            render.lines(_document(one) for one in found)
-        else:
-            render.table(_table(found, empty="no line is blocked"))
+    async def look(backend: Backend) -> list[LineView]:
+        return await backend.blocked_lines(limit=limit)
 
-    wiring.ask(shared, look)
+    found = wiring.run(shared, look, tenant=tenant)
+    if shared.as_json:
+        render.lines(found)
+    else:
+        render.table(_table(found, empty="no line is blocked"))
 
 
 @command.command()
@@ -43,18 +42,13 @@ def blocked(shared: Shared, tenant: str | None, limit: int) -> None:
 @click.argument("key")
 @tenant_option
 @click.pass_obj
-def show(shared: Shared, queue: str, key: str, tenant: str) -> None:
+def show(shared: Shared, queue: str, key: str, tenant: str | None) -> None:
     """How many jobs of an ordering key run and wait."""
-
-    async def look(engine: Engine) -> None:
-        found = await engine.line(queue, key, tenant=tenant)
-        it = found or Line(queue=queue, key=key, tenant=tenant, inside=0, parked=0)
-        if shared.as_json:
-            render.document(_document(it))
-        else:
-            render.table(_table([it], empty=""))
-
-    wiring.ask(shared, look)
+    it = wiring.run(shared, lambda backend: backend.line(queue, key), tenant=tenant)
+    if shared.as_json:
+        render.document(it)
+    else:
+        render.table(_table([it], empty=""))
 
 
 @command.command()
@@ -62,32 +56,16 @@ def show(shared: Shared, queue: str, key: str, tenant: str) -> None:
 @click.argument("key")
 @tenant_option
 @click.pass_obj
-def release(shared: Shared, queue: str, key: str, tenant: str) -> None:
+def release(shared: Shared, queue: str, key: str, tenant: str | None) -> None:
     """Let a blocked line go on without its dead jobs, which stay dead."""
-
-    async def let_go(engine: Engine) -> None:
-        done = await engine.release_line(queue, key, tenant=tenant)
-        if shared.as_json:
-            render.document({"queue": queue, "key": key, "tenant": tenant, "is_released": done})
-        else:
-            click.echo("released" if done else "no dead job blocks it")
-
-    wiring.ask(shared, let_go)
+    done = wiring.run(shared, lambda backend: backend.release_line(queue, key), tenant=tenant)
+    if shared.as_json:
+        render.document(done)
+    else:
+        click.echo("released" if done.is_released else "no dead job blocks it")
 
 
-def _document(it: Line) -> Document:
-    return {
-        "queue": it.queue,
-        "key": it.key,
-        "tenant": it.tenant,
-        "inside": it.inside,
-        "parked": it.parked,
-        "last": None if it.last is None else ids.text(it.last),
-        "dead": [ids.text(one) for one in it.dead],
-    }
-
-
-def _table(found: list[Line], *, empty: str) -> Table:
+def _table(found: Sequence[LineView], *, empty: str) -> Table:
     return Table(
         columns=("queue", "key", "tenant", "inside", "parked", "blocked by"),
         rows=[
@@ -97,7 +75,7 @@ def _table(found: list[Line], *, empty: str) -> Table:
                 it.tenant,
                 f"{it.inside}",
                 f"{it.parked}",
-                ", ".join(map(ids.text, it.dead)) or "-",
+                ", ".join(it.dead) or "-",
             )
             for it in found
         ],

@@ -39,13 +39,12 @@ def command(shared: Shared, check: bool, patience: timedelta) -> None:
 
 
 async def _migrate(shared: Shared, patience: timedelta) -> list[str]:
-    async with wiring.opened(shared) as engine:
-        wiring.refuse_remote(engine, "a migration")
+    async with wiring.opened(shared, "a migration") as engine:
         return await engine.migrate(patience=patience.total_seconds())
 
 
 async def _check(shared: Shared) -> list[str]:
-    async with wiring.opened(shared) as engine:
+    async with wiring.opened(shared, "a migration") as engine:
         wiring.refuse_absent(engine)
         await engine.ping()
     return []

@@ -4,8 +4,7 @@ import click
 
 from longshore.cli import consumers, render, wiring
 from longshore.cli.shared import Group, Shared
-from longshore.engine import Engine
-from longshore.errors import NotFoundError
+from longshore.operations.backend import Backend
 
 
 @click.group("outbox", cls=Group)
@@ -18,14 +17,14 @@ def command() -> None:
 def list_consumers(shared: Shared) -> None:
     """Every consumer: how far it has come, and who reads for it."""
 
-    async def look(engine: Engine) -> None:
-        found, now = await engine.consumers(), await engine.now()
+    async def look(backend: Backend) -> None:
+        found = await backend.consumers()
         if shared.as_json:
-            render.lines(consumers.document(one, now) for one in found)
+            render.lines(found)
         else:
-            render.table(consumers.table(found, now))
+            render.table(consumers.table(found, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -34,14 +33,14 @@ def list_consumers(shared: Shared) -> None:
 def quarantined(shared: Shared, limit: int) -> None:
     """Events that could not be handed on, newest first."""
 
-    async def look(engine: Engine) -> None:
-        found, now = await engine.quarantined(limit=limit), await engine.now()
+    async def look(backend: Backend) -> None:
+        found = await backend.quarantined(limit=limit)
         if shared.as_json:
-            render.lines(map(consumers.aside_document, found))
+            render.lines(found)
         else:
-            render.table(consumers.aside_table(found, now))
+            render.table(consumers.quarantined_table(found, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -49,12 +48,7 @@ def quarantined(shared: Shared, limit: int) -> None:
 @click.pass_obj
 def forget(shared: Shared, name: str) -> None:
     """Forget a consumer, so that no events are kept for it."""
-
-    async def order(engine: Engine) -> None:
-        if not await engine.delete_consumer(name):
-            raise NotFoundError(f"no consumer is named {name!r}")
-
-    wiring.ask(shared, order)
+    wiring.run(shared, lambda backend: backend.forget_consumer(name))
     if shared.as_json:
         render.document({"consumer": name, "is_forgotten": True})
     else:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from longshore.cli import render, wiring
+from longshore.cli import render
 from longshore.cli.exits import Exit
 from longshore.cli.shared import Command, Shared
 from longshore.errors import ConfigError
+from longshore.wire.address import refuse_service
 
 _LAB = "longshore_lab"
 _BREAKS = ("fence", "loss", "effects")
@@ -88,10 +89,11 @@ def command(context: click.Context, keep: Path | None, **asked: Any) -> None:
     kept, unless you planted the fault, and the report says where.
     """
     shared = context.ensure_object(Shared)
+    refuse_service(shared.url or "", "a proof")
     if sys.platform == "win32":
         raise ConfigError("a proof needs signals, which Windows does not have")
     plan_kind, run, report = (_part(name) for name in ("plan", "run", "report"))
-    plan = plan_kind.Plan(url=wiring.address(shared), **asked)
+    plan = plan_kind.Plan(url=shared.url, **asked)
     from rich.console import Console  # rich only where it prints
 
     console = Console(stderr=shared.as_json, no_color=context.color is False)

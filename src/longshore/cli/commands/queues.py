@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from longshore import overriding
-from longshore.cli import documents, flow, layers, render, tables, waits, wiring
+from longshore.cli import flow, layers, render, tables, waits, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
-from longshore.core.flow import QueueFlow
-from longshore.engine import Engine, Pause, QueueCounts
+from longshore.engine import Pause
+from longshore.operations.backend import Backend
+from longshore.operations.queues import QueueView
 
 type_option = click.option(
     "--type", "type_name", metavar="TYPE", help="Only jobs of this type."
@@ -28,20 +28,15 @@ def command() -> None:
 def list_queues(shared: Shared, tenant: str | None) -> None:
     """Every queue that has jobs, how many in each state, and what is paused."""
 
-    async def look(engine: Engine) -> None:
-        pauses = await engine.pauses()
-        known = {one.queue: one for one in await engine.counts(tenant=tenant)}
-        named = {pause.queue for pause in pauses if pause.queue is not None}
-        counts = [
-            known.get(queue) or QueueCounts(queue=queue) for queue in sorted({*known, *named})
-        ]
+    async def look(backend: Backend) -> None:
+        found = await backend.queues()
         if shared.as_json:
-            render.lines(documents.queue(one, pauses) for one in counts)
+            render.lines(found)
         else:
-            render.table(tables.queues(counts, pauses, await engine.now()))
-        await warn_of_broken(engine, "queue")
+            render.table(tables.queues(found, await backend.now()))
+        await warn_of_broken(backend, "queue")
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look, tenant=tenant)
 
 
 @command.command()
@@ -53,9 +48,7 @@ def pause(shared: Shared, queue: str | None, type_name: str | None) -> None:
 
     Of a queue, of a type, or of a type in one queue. What runs goes on; submitting works.
     """
-    _refuse_nothing(queue, type_name)
-    wiring.ask(shared, lambda engine: engine.pause(queue=queue, type=type_name))
-    _confirm(shared, queue, type_name, is_paused=True)
+    _set_paused(shared, queue, type_name, is_paused=True)
 
 
 @command.command()
@@ -64,9 +57,7 @@ def pause(shared: Shared, queue: str | None, type_name: str | None) -> None:
 @click.pass_obj
 def resume(shared: Shared, queue: str | None, type_name: str | None) -> None:
     """Undo the pause that was made with the same arguments."""
-    _refuse_nothing(queue, type_name)
-    wiring.ask(shared, lambda engine: engine.resume(queue=queue, type=type_name))
-    _confirm(shared, queue, type_name, is_paused=False)
+    _set_paused(shared, queue, type_name, is_paused=False)
 
 
 @command.command()
@@ -74,11 +65,7 @@ def resume(shared: Shared, queue: str | None, type_name: str | None) -> None:
 @click.pass_obj
 def show(shared: Shared, queue: str) -> None:
     """What is set for a queue, and whether code or an operator says so."""
-
-    async def look(engine: Engine) -> None:
-        _say(shared, await overriding.get(engine, queue))
-
-    wiring.ask(shared, look)
+    _say(shared, wiring.run(shared, lambda backend: backend.queue(queue)))
 
 
 @command.command("set")
@@ -90,11 +77,10 @@ def set_queue(shared: Shared, queue: str, **settings: Any) -> None:
     changes = given(settings)
     if not changes:
         raise click.UsageError("say what to set")
-
-    async def store(engine: Engine) -> None:
-        _say(shared, await overriding.override(engine, queue, changes))
-
-    wiring.ask(shared, store, creates=True)
+    _say(
+        shared,
+        wiring.run(shared, lambda backend: backend.set_queue(queue, changes), creates=True),
+    )
 
 
 @command.command()
@@ -107,29 +93,33 @@ def unset(
     """Take overrides away: what code declares holds again."""
     changes = layers.removals(settings, is_all=is_all, is_declared=is_declared)
 
-    async def store(engine: Engine) -> None:
-        if is_declared:
-            await overriding.forget(engine, queue)
-        _say(shared, await overriding.override(engine, queue, changes))
+    async def store(backend: Backend) -> QueueView:
+        return await backend.set_queue(queue, changes, forgets_declared=is_declared)
 
-    wiring.ask(shared, store)
+    _say(shared, wiring.run(shared, store))
 
 
-def _say(shared: Shared, it: QueueFlow) -> None:
+def _say(shared: Shared, it: QueueView) -> None:
     if shared.as_json:
-        render.document(flow.document(it))
+        render.document(it)
     else:
         render.table(flow.table(it))
 
 
-def _refuse_nothing(queue: str | None, type_name: str | None) -> None:
+def _set_paused(
+    shared: Shared, queue: str | None, type_name: str | None, *, is_paused: bool
+) -> None:
     if queue is None and type_name is None:
         raise click.UsageError("name a queue, a --type, or both")
 
+    async def order(backend: Backend) -> None:
+        if queue is not None:
+            verb = backend.pause_queue if is_paused else backend.resume_queue
+            await verb(queue, type=type_name)
+        elif type_name is not None:
+            await (backend.pause_type if is_paused else backend.resume_type)(type_name)
 
-def _confirm(
-    shared: Shared, queue: str | None, type_name: str | None, *, is_paused: bool
-) -> None:
+    wiring.run(shared, order)
     if shared.as_json:
         render.document({"queue": queue, "type": type_name, "is_paused": is_paused})
         return

@@ -23,6 +23,7 @@ def command(
     """
     flags = {"kafka.servers": servers, "kafka.topic": topic, "metrics.port": metrics_port}
     with wiring.service(shared, flags) as (app, settings):
+        wiring.refuse_remote(app, "a relay")
         sinks = sinking.sinks(settings)
         if not sinks:
             raise ConfigError("there is nowhere to ship events to: set kafka.servers")

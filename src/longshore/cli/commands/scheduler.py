@@ -17,5 +17,6 @@ def command(shared: Shared, metrics_port: int | None) -> None:
     application declares are stored first.
     """
     with wiring.service(shared, {"metrics.port": metrics_port}) as (app, settings):
+        wiring.refuse_remote(app, "a scheduler")
         port = metrics.opened(settings.metrics, None, None)
         service.run(service.schedule(app, settings, port))

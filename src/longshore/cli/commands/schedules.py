@@ -1,27 +1,31 @@
 """`longshore schedules`: jobs that come again and again."""
 
+from datetime import datetime
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from longshore import recurring
-from longshore.cli import coming, documents, payload, render, tables, waits, wiring
+from longshore.cli import coming, payload, render, tables, waits, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import duration, time
-from longshore.cli.recurrence import recurrence_options, split
+from longshore.cli.recurrence import patch_of, recurrence_options, split
 from longshore.cli.shared import Group, Shared
-from longshore.core import ids
-from longshore.core.job import Job
-from longshore.core.schedule import Schedule, extra_job, preview, validate
-from longshore.engine import Engine
-from longshore.errors import JobNotFoundError
+from longshore.core.schedule import Schedule, validate
+from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.fields import instant, micros
+from longshore.operations.schedule_documents import (
+    Preview,
+    ScheduleView,
+    due_times,
+)
 from longshore.options import microseconds
-from longshore.runtime.ids import IdSource
 
-_SHOWN = 5
-
-tenant_option = click.option("--tenant", default="default", show_default=True)
+tenant_option = click.option(
+    "--tenant", help="Whose it is.  [default: default, or that of the API key]"
+)
 
 
 @click.group("schedules", cls=Group)
@@ -35,40 +39,36 @@ def command() -> None:
 def list_schedules(shared: Shared, tenant: str | None) -> None:
     """Every schedule, and when it is next due."""
 
-    async def look(engine: Engine) -> None:
-        found = await engine.schedules(tenant=tenant)
+    async def look(backend: Backend) -> None:
+        found = await backend.schedules()
         if shared.as_json:
-            render.lines(map(documents.schedule, found))
+            render.lines(found)
         else:
-            render.table(tables.schedules(found, await engine.now()))
-        await warn_of_broken(engine, "schedule", tenant)
+            render.table(tables.schedules(found, await backend.now()))
+        await warn_of_broken(backend, "schedule", tenant)
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look, tenant=tenant)
 
 
 @command.command()
 @click.argument("name")
 @tenant_option
 @click.pass_obj
-def show(shared: Shared, name: str, tenant: str) -> None:
+def show(shared: Shared, name: str, tenant: str | None) -> None:
     """One schedule: its definition, its last job and its next due times."""
 
-    async def look(engine: Engine) -> None:
-        it = await recurring.get(engine, name, tenant)
-        now = await engine.now()
-        job = await _last_job(engine, it)
-        times = [] if it.is_paused else preview(it, now, _SHOWN)
+    async def look(backend: Backend) -> None:
+        it = await backend.schedule(name)
         if shared.as_json:
-            state = {"last_job_state": job.state if job else None}
-            due = {"coming": list(coming.listed(it, times))}
-            render.document(documents.schedule(it) | state | due)
-        else:
-            render.sheet(tables.schedule(it, now, job))
-            if times:
-                click.echo()
-                render.table(coming.table(it, times, after=now, now=now))
+            render.document(it)
+            return
+        now = await backend.now()
+        render.sheet(tables.schedule(it, now))
+        if it.coming:
+            click.echo()
+            render.table(coming.table(it.timezone, it.coming, after=now, now=now))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look, tenant=tenant)
 
 
 @command.command()
@@ -97,15 +97,14 @@ def add(
         spec = app.spec(type_name, payload.read(words), **job_options)
     wanted = replace(recurring.recurring(name, spec, times), is_paused=is_paused)
 
-    async def store(engine: Engine) -> None:
-        is_served = waits.is_served(wanted.type, wanted.queue, await engine.sessions())
-        if not is_served and wiring.settings(shared).app is not None:
+    async def store(backend: Backend) -> None:
+        has_app = wiring.settings(shared).app is not None
+        if has_app and await _is_served(backend, wanted.type, wanted.queue) is not True:
             waits.refuse_unknown(wanted.type, app.tasks)
-        is_new = await recurring.find(engine, name, wanted.tenant) is None
-        stored = await recurring.put(engine, wanted)
-        await _say(shared, engine, stored, "added" if is_new else "changed")
+        stored, is_new = await backend.put_schedule(wanted)
+        await _say(shared, backend, stored, "added" if is_new else "changed")
 
-    wiring.ask(shared, store, creates=True)
+    wiring.run(shared, store, tenant=options["tenant"], creates=True)
 
 
 @command.command()
@@ -115,7 +114,7 @@ def add(
 @tenant_option
 @click.pass_obj
 def change(
-    shared: Shared, name: str, words: tuple[str, ...], tenant: str, **options: Any
+    shared: Shared, name: str, words: tuple[str, ...], tenant: str | None, **options: Any
 ) -> None:
     """Change what is said here of a schedule, and leave the rest as it is.
 
@@ -126,30 +125,28 @@ def change(
     content = payload.read(words) if words else None
     if not times and not job_options and content is None:
         raise click.UsageError("say what to change: times, options or a payload")
+    patch = patch_of(times, job_options, content)
 
-    def changes(existing: Schedule) -> Schedule:
-        return recurring.changed(existing, times, job_options, content)
-
-    async def store(engine: Engine) -> None:
+    async def store(backend: Backend) -> None:
         if content is not None:
-            known = await recurring.get(engine, name, tenant)
+            known = await backend.schedule(name)
             with wiring.app(shared) as app:
                 app.spec(known.type, content)
-        stored = await recurring.change(engine, name, tenant, changes)
-        await _say(shared, engine, stored, "changed")
+        stored = await backend.change_schedule(name, patch)
+        await _say(shared, backend, stored, "changed")
 
-    wiring.ask(shared, store)
+    wiring.run(shared, store, tenant=tenant)
 
 
 @command.command()
 @click.argument("name")
 @tenant_option
 @click.pass_obj
-def remove(shared: Shared, name: str, tenant: str) -> None:
+def remove(shared: Shared, name: str, tenant: str | None) -> None:
     """Delete a schedule. Jobs that it fired stay."""
-    wiring.ask(shared, lambda engine: engine.delete_schedule(name, tenant=tenant))
+    wiring.run(shared, lambda backend: backend.delete_schedule(name), tenant=tenant)
     if shared.as_json:
-        render.document({"name": name, "tenant": tenant, "removed": True})
+        render.document({"name": name, "removed": True})
     else:
         click.echo(f"removed {name}")
 
@@ -158,46 +155,51 @@ def remove(shared: Shared, name: str, tenant: str) -> None:
 @click.argument("name")
 @tenant_option
 @click.pass_obj
-def pause(shared: Shared, name: str, tenant: str) -> None:
+def pause(shared: Shared, name: str, tenant: str | None) -> None:
     """Stop firing. Due times that pass meanwhile are skipped."""
-    _set_paused(shared, name, tenant, is_paused=True)
+
+    async def order(backend: Backend) -> None:
+        await _say(shared, backend, await backend.pause_schedule(name), "paused")
+
+    wiring.run(shared, order, tenant=tenant)
 
 
 @command.command()
 @click.argument("name")
 @tenant_option
 @click.pass_obj
-def resume(shared: Shared, name: str, tenant: str) -> None:
+def resume(shared: Shared, name: str, tenant: str | None) -> None:
     """Fire again, from the next due time on."""
-    _set_paused(shared, name, tenant, is_paused=False)
+
+    async def order(backend: Backend) -> None:
+        await _say(shared, backend, await backend.resume_schedule(name), "resumed")
+
+    wiring.run(shared, order, tenant=tenant)
 
 
 @command.command()
 @click.argument("name")
 @tenant_option
 @click.pass_obj
-def run(shared: Shared, name: str, tenant: str) -> None:
+def run(shared: Shared, name: str, tenant: str | None) -> None:
     """Submit one of its jobs now and print its id, paused or not.
 
     Besides its due times, which stay as they are.
     """
 
-    async def submit(engine: Engine) -> None:
-        it = await recurring.get(engine, name, tenant)
-        job = extra_job(it, IdSource(wiring.CLOCK).make())
-        (answer,) = await engine.submit([job])
-        if not waits.is_served(it.type, it.queue, await engine.sessions()):
+    async def submit(backend: Backend) -> None:
+        job = await backend.run_schedule(name)
+        if await _is_served(backend, job.type, job.queue) is False:
             render.warning(
-                f"no live worker serves {it.type!r} on queue {it.queue!r}: "
+                f"no live worker serves {job.type!r} on queue {job.queue!r}: "
                 "the job stays ready until one does"
             )
         if shared.as_json:
-            told = {"type": it.type, "queue": it.queue, "schedule": it.name}
-            render.document({"id": ids.text(answer.id), **told})
+            render.document(job)
         else:
-            click.echo(ids.text(answer.id))
+            click.echo(job.id)
 
-    wiring.ask(shared, submit)
+    wiring.run(shared, submit, tenant=tenant)
 
 
 @command.command("preview")
@@ -210,22 +212,24 @@ def run(shared: Shared, name: str, tenant: str) -> None:
 @tenant_option
 @click.pass_obj
 def preview_times(
-    shared: Shared, name: str | None, count: int, tenant: str, **options: Any
+    shared: Shared, name: str | None, count: int, tenant: str | None, **options: Any
 ) -> None:
     """The next due times, in the schedule's own time zone, and what DST does to them."""
     if sum(one is not None for one in (name, options["cron"], options["every"])) != 1:
         raise click.UsageError("give the name of a schedule, or --cron, or --every")
+    after: datetime | None = options["after"]
     if name is None:
-        wanted, now = _imagined(options), wiring.CLOCK.now()
+        wanted, now = _imagined(options), instant(wiring.CLOCK.now())
+        start = micros(after or now)
+        found = Preview(wanted.timezone, due_times(wanted, start, count))
     else:
-        wanted, now = wiring.ask(shared, lambda engine: _as_of_now(engine, name, tenant))
-    after = options["after"]
-    start = now if after is None else microseconds(after.timestamp())
-    times = preview(wanted, start, count)
+        found, now = wiring.run(
+            shared, lambda backend: _looked_up(backend, name, count, after), tenant=tenant
+        )
     if shared.as_json:
-        render.lines(coming.listed(wanted, times))
+        render.lines(found.due)
     else:
-        render.table(coming.table(wanted, times, after=start, now=now))
+        render.table(coming.table(found.timezone, found.due, after=after or now, now=now))
 
 
 def _imagined(options: dict[str, Any]) -> Schedule:
@@ -241,36 +245,29 @@ def _imagined(options: dict[str, Any]) -> Schedule:
     return schedule
 
 
-async def _as_of_now(engine: Engine, name: str, tenant: str) -> tuple[Schedule, int]:
-    return await recurring.get(engine, name, tenant), await engine.now()
+async def _looked_up(
+    backend: Backend, name: str, count: int, after: datetime | None
+) -> tuple[Preview, datetime]:
+    return await backend.preview_schedule(name, count=count, after=after), await backend.now()
 
 
-async def _last_job(engine: Engine, it: Schedule) -> Job | None:
-    """Its newest job, unless there is none any more."""
+async def _is_served(backend: Backend, type_name: str, queue: str) -> bool | None:
+    """Whether a worker takes the jobs; None for a tenant's own key, which may not ask."""
     try:
-        return None if it.last_job is None else await engine.get(it.last_job)
-    except JobNotFoundError:
+        workers = await backend.workers()
+    except ConfigError:
         return None
+    return any(type_name in one.types and queue in one.queues for one in workers)
 
 
-def _set_paused(shared: Shared, name: str, tenant: str, *, is_paused: bool) -> None:
-    async def store(engine: Engine) -> None:
-        stored = await recurring.set_paused(engine, name, tenant, is_paused=is_paused)
-        await _say(shared, engine, stored, "paused" if is_paused else "resumed")
-
-    wiring.ask(shared, store)
-
-
-async def _say(shared: Shared, engine: Engine, stored: Schedule, done: str) -> None:
-    now = await engine.now()
+async def _say(shared: Shared, backend: Backend, stored: ScheduleView, done: str) -> None:
     if shared.as_json:
-        render.document(documents.schedule(stored))
+        render.document(stored)
     elif stored.is_paused:
         click.echo(f"{done} {stored.name}; it will not fire until it is resumed")
     elif stored.next_due is None:
         click.echo(f"{done} {stored.name}; it is never due")
     else:
         moment = coming.local(stored.next_due, stored.timezone)
-        click.echo(
-            f"{done} {stored.name}; next due {moment} ({tables.when(stored.next_due, now)})"
-        )
+        when = tables.ago(stored.next_due, await backend.now())
+        click.echo(f"{done} {stored.name}; next due {moment} ({when})")

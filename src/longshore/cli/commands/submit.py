@@ -5,14 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 import click
+import msgspec
 
-from longshore.cli import documents, payload, render, waiting, waits, wiring
+from longshore.cli import payload, render, waiting, waits, wiring
 from longshore.cli.parameters import duration, given, time
 from longshore.cli.shared import Command, Shared
 from longshore.core import ids
-from longshore.core.job import Job, NewJob, Submitted, Verdict
-from longshore.engine import Engine
-from longshore.errors import IdempotencyError
+from longshore.core.job import NewJob, Submitted, Verdict
+from longshore.errors import ForbiddenError, IdempotencyError, IdTakenError
+from longshore.operations.backend import Backend
+from longshore.operations.job_documents import JobDocument
 
 
 @click.command("submit", cls=Command)
@@ -58,12 +60,12 @@ def command(
     with wiring.app(shared) as app:
         job = app.spec(type_name, payload.read(words), **given(options)).job
 
-    async def put(engine: Engine) -> None:
-        is_served = waits.is_served(job.type, job.queue, await engine.sessions())
-        if not is_served and wiring.settings(shared).app is not None:
+    async def put(backend: Backend) -> None:
+        is_served = await _is_served(backend, job)
+        if is_served is False and wiring.settings(shared).app is not None:
             waits.refuse_unknown(job.type, app.tasks)
-        answer = await _accepted(engine, job)
-        if not is_served:
+        answer = await _accepted(backend, job)
+        if is_served is False:
             render.warning(
                 f"no live worker serves {job.type!r} on queue {job.queue!r}: "
                 "the job stays ready until one does"
@@ -71,17 +73,27 @@ def command(
         if not is_waiting:
             _print_answer(shared, job, answer)
             return
-        finished = await waiting.finished(engine, [answer.id], within=wait_timeout)
+        finished = await waiting.finished(backend, [ids.text(answer.id)], within=wait_timeout)
         _print_finished(shared, finished)
         waiting.refuse_failed(finished)
 
-    wiring.ask(shared, put, creates=True)
+    wiring.run(shared, put, creates=True)
 
 
-async def _accepted(engine: Engine, job: NewJob) -> Submitted:
-    (answer,) = await engine.submit([job])
+async def _is_served(backend: Backend, job: NewJob) -> bool | None:
+    """Whether a live worker takes the job; None where the key may not ask."""
+    try:
+        return waits.is_served(job.type, job.queue, await backend.workers())
+    except ForbiddenError:
+        return None
+
+
+async def _accepted(backend: Backend, job: NewJob) -> Submitted:
+    (answer,) = await backend.submit_jobs([job])
     if answer.verdict is Verdict.CONFLICT:
         raise IdempotencyError(job.idempotency_key or "", ids.text(answer.id))
+    if answer.verdict is Verdict.TAKEN:
+        raise IdTakenError(ids.text(answer.id))
     if answer.verdict is Verdict.UNIQUE:
         render.note("a live job holds the unique key; it stands for this one")
     if answer.verdict is Verdict.REPEATED:
@@ -103,11 +115,11 @@ def _print_answer(shared: Shared, job: NewJob, answer: Submitted) -> None:
     )
 
 
-def _print_finished(shared: Shared, finished: Sequence[Job]) -> None:
+def _print_finished(shared: Shared, finished: Sequence[JobDocument]) -> None:
     for job in finished:
         if shared.as_json:
-            render.document(documents.job(job))
+            render.document(job)
             continue
-        render.note(f"{ids.text(job.id)} {job.state}")
+        render.note(f"{job.id} {job.state}")
         if job.result is not None:
-            click.echo(job.result)
+            click.echo(msgspec.json.encode(job.result))

@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from msgspec.structs import replace
 
-from longshore import tenancy
 from longshore.cli import accounts, render, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
-from longshore.core.account import Tenant
 from longshore.core.fair import HEAVIEST
-from longshore.engine import Engine
+from longshore.operations.backend import Backend
+from longshore.operations.tenants import TenantView
 
 NONE = "none"
 """A word, because None means that nothing was said."""
@@ -97,15 +95,15 @@ def command() -> None:
 def list_tenants(shared: Shared) -> None:
     """Every tenant, and what is set for it."""
 
-    async def look(engine: Engine) -> None:
-        found = await engine.tenants()
+    async def look(backend: Backend) -> None:
+        found = await backend.tenants()
         if shared.as_json:
-            render.lines(map(accounts.tenant_document, found))
+            render.lines(found)
         else:
-            render.table(accounts.tenant_table(found, await engine.now()))
-        await warn_of_broken(engine, "tenant")
+            render.table(accounts.tenant_table(found, await backend.now()))
+        await warn_of_broken(backend, "tenant")
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -114,15 +112,15 @@ def list_tenants(shared: Shared) -> None:
 def show(shared: Shared, name: str) -> None:
     """One tenant."""
 
-    async def look(engine: Engine) -> None:
-        tenant = await engine.get_tenant(name)
+    async def look(backend: Backend) -> None:
+        tenant = await backend.tenant(name)
         if shared.as_json:
-            render.document(accounts.tenant_document(tenant))
+            render.document(tenant)
         else:
-            keys = await engine.keys(tenant=name)
-            render.sheet(accounts.tenant_sheet(tenant, keys, await engine.now()))
+            keys = await backend.keys(tenant=name)
+            render.sheet(accounts.tenant_sheet(tenant, keys, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -135,12 +133,11 @@ def create(shared: Shared, name: str, **options: Any) -> None:
     Jobs may be submitted for any tenant by whoever reaches the store itself; over HTTP a
     tenant has to be created, and be given a key.
     """
-    wanted = replace(Tenant(name=name), **_changes(options))
-
-    async def store(engine: Engine) -> None:
-        _say(shared, await tenancy.create(engine, wanted), "created")
-
-    wiring.ask(shared, store, creates=True)
+    settings = _changes(options)
+    made = wiring.run(
+        shared, lambda backend: backend.create_tenant(name, settings), creates=True
+    )
+    _say(shared, made, "created")
 
 
 @command.command("set")
@@ -156,13 +153,8 @@ def set_tenant(shared: Shared, name: str, **options: Any) -> None:
     if not changes:
         raise click.UsageError("say what to change")
 
-    def changed(existing: Tenant) -> Tenant:
-        return replace(existing, **changes)
-
-    async def store(engine: Engine) -> None:
-        _say(shared, await tenancy.change(engine, name, changed), "changed")
-
-    wiring.ask(shared, store)
+    changed = wiring.run(shared, lambda backend: backend.change_tenant(name, changes))
+    _say(shared, changed, "changed")
 
 
 @command.command()
@@ -170,7 +162,7 @@ def set_tenant(shared: Shared, name: str, **options: Any) -> None:
 @click.pass_obj
 def delete(shared: Shared, name: str) -> None:
     """Delete a tenant and its keys; refused while it has jobs or schedules."""
-    wiring.ask(shared, lambda engine: engine.delete_tenant(name))
+    wiring.run(shared, lambda backend: backend.delete_tenant(name))
     if shared.as_json:
         render.document({"name": name, "deleted": True})
     else:
@@ -188,8 +180,8 @@ def _changes(options: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _say(shared: Shared, tenant: Tenant, done: str) -> None:
+def _say(shared: Shared, tenant: TenantView, done: str) -> None:
     if shared.as_json:
-        render.document(accounts.tenant_document(tenant))
+        render.document(tenant)
     else:
         click.echo(f"{done} {tenant.name}")

@@ -3,23 +3,25 @@
 import asyncio
 import logging
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from shutil import get_terminal_size
 
 import click
 import msgspec
 
-from longshore.cli import documents, render, wiring
+from longshore.cli import render, wiring
 from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
 from longshore.cli.shared import Command, Shared
 from longshore.cli.top import facts
 from longshore.cli.top.facts import Facts
 from longshore.cli.top.rates import Rates
-from longshore.core.flow import BreakerFlow
-from longshore.engine import Engine
+from longshore.core.instant import micros
+from longshore.operations.backend import Backend
 
 _SHORTEST = timedelta(milliseconds=100)
+_MAX_WAIT_SECONDS = 5.0
+"""Of a request over HTTP. Whoever looks soon again need not wait long to hear of trouble."""
 
 
 @click.command("top", cls=Command)
@@ -46,20 +48,24 @@ def command(context: click.Context, interval: timedelta, *, once: bool) -> None:
         raise click.UsageError("this is no terminal to draw on: use --once or --json")
     # What libraries log would end up in the middle of the picture.
     logging.getLogger().addHandler(logging.NullHandler())
-    wiring.ask(shared, lambda engine: _live(engine, seconds, is_coloured=is_coloured))
+    wiring.run(
+        shared,
+        lambda backend: _live(backend, seconds, is_coloured=is_coloured),
+        max_wait=_MAX_WAIT_SECONDS,
+    )
 
 
 def _once(shared: Shared, seconds: float, *, is_coloured: bool) -> None:
-    async def look(engine: Engine) -> tuple[Facts, Rates]:
+    async def look(backend: Backend) -> tuple[Facts, Rates]:
         rates = Rates()
-        before = await facts.look(engine)
-        rates.note(before.now, before.queues)
+        before = await facts.look(backend)
+        rates.note(micros(before.now), before.queues)
         await asyncio.sleep(seconds)
-        found = await facts.look(engine)
-        rates.note(found.now, found.queues)
+        found = await facts.look(backend)
+        rates.note(micros(found.now), found.queues)
         return found, rates
 
-    found, rates = wiring.ask(shared, look)
+    found, rates = wiring.run(shared, look, max_wait=_MAX_WAIT_SECONDS)
     if shared.as_json:
         render.document(_document(found, rates))
         return
@@ -72,7 +78,7 @@ def _once(shared: Shared, seconds: float, *, is_coloured: bool) -> None:
         click.echo(line)
 
 
-async def _live(engine: Engine, seconds: float, *, is_coloured: bool) -> None:
+async def _live(backend: Backend, seconds: float, *, is_coloured: bool) -> None:
     from longshore.cli.top.frame import Canvas
     from longshore.cli.top.live import Live
     from longshore.cli.top.screen import Screen
@@ -81,7 +87,7 @@ async def _live(engine: Engine, seconds: float, *, is_coloured: bool) -> None:
         return Canvas(width, height, is_coloured=is_coloured, is_ascii=_is_ascii())
 
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
-    await Live(engine, screen, canvas, interval=seconds).run()
+    await Live(backend, screen, canvas, interval=seconds).run()
 
 
 def _is_ascii() -> bool:
@@ -91,9 +97,9 @@ def _is_ascii() -> bool:
 def _document(found: Facts, rates: Rates) -> Document:
     return {
         "url": found.url,
-        "at": documents.instant(found.now),
+        "at": found.now,
         "queues": [
-            documents.queue(one, found.pauses)
+            msgspec.structs.asdict(one)
             | {
                 "oldest_age_seconds": _age(one.oldest_ready_at, found.now),
                 "submitted_per_second": rates.of(one.queue).submitted,
@@ -101,17 +107,12 @@ def _document(found: Facts, rates: Rates) -> Document:
             }
             for one in found.queues
         ],
-        "workers": None if found.workers is None else [*map(documents.worker, found.workers)],
-        "breakers": None if found.breakers is None else [*map(_breaker, found.breakers)],
-        "dead": [documents.job(one) for one in found.dead],
+        "workers": found.workers,
+        "crashes": found.crashes,
+        "breakers": found.breakers,
+        "dead": found.dead,
     }
 
 
-def _breaker(it: BreakerFlow) -> Document:
-    told = msgspec.structs.asdict(it)
-    times = {name: documents.instant(told[name] or None) for name in ("since", "until")}
-    return {"type": it.type, "phase": it.phase.value, **times}
-
-
-def _age(since: int | None, now: int) -> float | None:
-    return None if since is None else max(now - since, 0) / 1_000_000
+def _age(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else max((now - since).total_seconds(), 0.0)

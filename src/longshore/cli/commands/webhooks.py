@@ -1,27 +1,27 @@
 """`longshore webhooks`: where tenants hear of what happens."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
-from msgspec.structs import replace
 
-from longshore import webhooks
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import render, tables, wiring
 from longshore.cli.broken import warn_of_broken
-from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
 from longshore.cli.render import Sheet, Table
 from longshore.cli.shared import Group, Shared
 from longshore.core import ids
-from longshore.core.account import DEFAULT_TENANT
-from longshore.core.quantity import microseconds
 from longshore.core.state import State
-from longshore.core.webhook import Endpoint
-from longshore.engine import Engine
-from longshore.runtime.ids import IdSource
-from longshore.webhooks import Delivery
+from longshore.operations.backend import Backend
+from longshore.operations.webhooks import (
+    BY_HAND,
+    DeliveryView,
+    NewWebhook,
+    StartedDelivery,
+    WebhookPatch,
+    WebhookView,
+)
 
 endpoint_argument = click.argument("endpoint_id", metavar="ID")
 
@@ -33,7 +33,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("target", metavar="URL")
-@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose it is.")
+@click.option("--tenant", help="Whose it is.  [default: default, or that of the API key]")
 @click.option(
     "--event",
     "events",
@@ -44,17 +44,18 @@ def command() -> None:
 @click.option("--type", "types", multiple=True, help="Only of this type; may be repeated.")
 @click.option("--description", default="", help="For people, to know it by.")
 @click.pass_obj
-def create(shared: Shared, target: str, tenant: str, **fields: Any) -> None:
+def create(shared: Shared, target: str, tenant: str | None, **fields: Any) -> None:
     """Have events sent to a URL, and print the secret to check their signatures with.
 
     It is shown this once.
     """
-
-    async def store(engine: Engine) -> None:
-        secret, made = await webhooks.create(engine, tenant=tenant, url=target, **fields)
-        _tell_secret(shared, secret, made)
-
-    wiring.ask(shared, store, creates=True)
+    made = wiring.run(
+        shared,
+        lambda backend: backend.create_webhook(target, **fields),
+        tenant=tenant,
+        creates=True,
+    )
+    _tell_secret(shared, made)
 
 
 @command.command("list")
@@ -63,15 +64,15 @@ def create(shared: Shared, target: str, tenant: str, **fields: Any) -> None:
 def list_endpoints(shared: Shared, tenant: str | None) -> None:
     """Every endpoint, and whether messages arrive."""
 
-    async def look(engine: Engine) -> None:
-        found, now = await engine.webhooks(tenant=tenant), await engine.now()
+    async def look(backend: Backend) -> None:
+        found = await backend.webhooks()
         if shared.as_json:
-            render.lines(_document(one) for one in found)
+            render.lines(found)
         else:
-            render.table(_table(found, now))
-        await warn_of_broken(engine, "webhook", tenant)
+            render.table(_table(found, await backend.now()))
+        await warn_of_broken(backend, "webhook", tenant)
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look, tenant=tenant)
 
 
 @command.command()
@@ -79,7 +80,7 @@ def list_endpoints(shared: Shared, tenant: str | None) -> None:
 @click.pass_obj
 def show(shared: Shared, endpoint_id: str) -> None:
     """Everything about one endpoint but its secret."""
-    _shown(shared, lambda engine: engine.get_webhook(endpoint_id))
+    _shown(shared, lambda backend: backend.webhook(endpoint_id))
 
 
 @command.command()
@@ -94,21 +95,18 @@ def show(shared: Shared, endpoint_id: str) -> None:
 @click.pass_obj
 def rotate(shared: Shared, endpoint_id: str, grace: timedelta) -> None:
     """Give an endpoint a new secret and print it."""
-
-    async def store(engine: Engine) -> None:
-        secret, made = await webhooks.rotate(engine, endpoint_id, grace=microseconds(grace))
-        _tell_secret(shared, secret, made)
-
-    wiring.ask(shared, store)
+    made = wiring.run(shared, lambda backend: backend.rotate_webhook(endpoint_id, grace=grace))
+    _tell_secret(shared, made)
 
 
 @command.command()
 @endpoint_argument
-@click.option("--reason", default="by hand", show_default=True, help="For people.")
+@click.option("--reason", default=BY_HAND, show_default=True, help="For people.")
 @click.pass_obj
 def disable(shared: Shared, endpoint_id: str, reason: str) -> None:
     """Send nothing to an endpoint; what waits for it is cancelled."""
-    _changed(shared, endpoint_id, lambda seen: replace(seen, disabled=reason))
+    patch = WebhookPatch(is_disabled=True, disabled_reason=reason)
+    _shown(shared, lambda backend: backend.change_webhook(endpoint_id, patch))
 
 
 @command.command()
@@ -116,7 +114,8 @@ def disable(shared: Shared, endpoint_id: str, reason: str) -> None:
 @click.pass_obj
 def enable(shared: Shared, endpoint_id: str) -> None:
     """Let an endpoint hear of what happens from now on."""
-    _changed(shared, endpoint_id, lambda seen: replace(seen, disabled=None, failing_since=None))
+    patch = WebhookPatch(is_disabled=False)
+    _shown(shared, lambda backend: backend.change_webhook(endpoint_id, patch))
 
 
 @command.command()
@@ -124,7 +123,7 @@ def enable(shared: Shared, endpoint_id: str) -> None:
 @click.pass_obj
 def delete(shared: Shared, endpoint_id: str) -> None:
     """Remove an endpoint. Deliveries that wait are not made."""
-    wiring.ask(shared, lambda engine: engine.delete_webhook(endpoint_id))
+    wiring.run(shared, lambda backend: backend.delete_webhook(endpoint_id))
     if not shared.as_json:
         click.echo(f"deleted {endpoint_id}")
 
@@ -134,12 +133,7 @@ def delete(shared: Shared, endpoint_id: str) -> None:
 @click.pass_obj
 def test(shared: Shared, endpoint_id: str) -> None:
     """Send a message that says nothing, and print the job that brings it."""
-
-    async def begin(engine: Engine) -> None:
-        found = await engine.get_webhook(endpoint_id)
-        _begun(shared, ids.text(await webhooks.test(engine, found, IdSource(wiring.CLOCK))))
-
-    wiring.ask(shared, begin)
+    _tell_job(shared, wiring.run(shared, lambda backend: backend.test_webhook(endpoint_id)))
 
 
 @command.command()
@@ -150,16 +144,15 @@ def test(shared: Shared, endpoint_id: str) -> None:
 def deliveries(shared: Shared, endpoint_id: str, state: str | None, limit: int) -> None:
     """What was sent to an endpoint or is to be, newest first."""
 
-    async def look(engine: Engine) -> None:
-        found = await engine.get_webhook(endpoint_id)
+    async def look(backend: Backend) -> None:
         wanted = None if state is None else State(state)
-        some, _ = await webhooks.deliveries(engine, found, state=wanted, limit=limit)
+        some = await backend.webhook_deliveries(endpoint_id, state=wanted, limit=limit)
         if shared.as_json:
-            render.lines(_delivery(one) for one in some)
+            render.lines(some)
         else:
-            render.table(_deliveries(list(some), await engine.now()))
+            render.table(_deliveries(some, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -168,68 +161,43 @@ def deliveries(shared: Shared, endpoint_id: str, state: str | None, limit: int) 
 @click.pass_obj
 def replay(shared: Shared, endpoint_id: str, delivery: str) -> None:
     """Bring a message once more, and print the job that does."""
-
-    async def begin(engine: Engine) -> None:
-        found = await engine.get_webhook(endpoint_id)
-        try:
-            job_id = ids.parse(delivery)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-        begun = await webhooks.replay(engine, found, job_id, IdSource(wiring.CLOCK))
-        _begun(shared, ids.text(begun))
-
-    wiring.ask(shared, begin)
+    try:
+        job_id = ids.text(ids.parse(delivery))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    started = wiring.run(shared, lambda backend: backend.replay_delivery(endpoint_id, job_id))
+    _tell_job(shared, started)
 
 
-def _changed(shared: Shared, endpoint_id: str, changes: Callable[[Endpoint], Endpoint]) -> None:
-    _shown(shared, lambda engine: webhooks.change(engine, endpoint_id, changes))
-
-
-def _shown(shared: Shared, call: Callable[[Engine], Awaitable[Endpoint]]) -> None:
-    async def tell(engine: Engine) -> None:
-        found = await call(engine)
+def _shown(shared: Shared, call: Callable[[Backend], Awaitable[WebhookView]]) -> None:
+    async def tell(backend: Backend) -> None:
+        found = await call(backend)
         if shared.as_json:
-            render.document(_document(found))
+            render.document(found)
         else:
-            render.sheet(_sheet(found, await engine.now()))
+            render.sheet(_sheet(found, await backend.now()))
 
-    wiring.ask(shared, tell)
+    wiring.run(shared, tell)
 
 
-def _tell_secret(shared: Shared, secret: str, made: Endpoint) -> None:
+def _tell_secret(shared: Shared, made: NewWebhook) -> None:
     """The secret goes to standard output alone, so that it can be piped to where it belongs."""
     if shared.as_json:
-        render.document({"secret": secret, **_document(made)})
+        render.document(made)
         return
-    click.echo(secret)
-    render.note(f"endpoint {made.id} of tenant {made.tenant}; the secret is not shown again")
+    click.echo(made.secret)
+    it = made.webhook
+    render.note(f"endpoint {it.id} of tenant {it.tenant}; the secret is not shown again")
 
 
-def _begun(shared: Shared, job_id: str) -> None:
+def _tell_job(shared: Shared, started: StartedDelivery) -> None:
     if shared.as_json:
-        render.document({"id": job_id})
+        render.document(started)
     else:
-        click.echo(job_id)
+        click.echo(started.id)
 
 
-def _document(it: Endpoint) -> Document:
-    older = [one.until for one in it.secrets if one.until is not None]
-    return {
-        "id": it.id,
-        "tenant": it.tenant,
-        "url": it.url,
-        "events": list(it.events),
-        "queues": list(it.queues),
-        "types": list(it.types),
-        "description": it.description,
-        "disabled": it.disabled,
-        "failing_since": documents.instant(it.failing_since),
-        "previous_until": documents.instant(max(older) if older else None),
-        "created_at": documents.instant(it.created_at),
-    }
-
-
-def _table(them: list[Endpoint], now: int) -> Table:
+def _table(them: list[WebhookView], now: datetime) -> Table:
     return Table(
         columns=("id", "tenant", "url", "events", "created", ""),
         rows=[
@@ -238,7 +206,7 @@ def _table(them: list[Endpoint], now: int) -> Table:
                 it.tenant,
                 it.url,
                 " ".join(it.events) or "all but progress",
-                tables.when(it.created_at, now),
+                tables.ago(it.created_at, now),
                 _condition(it, now),
             )
             for it in them
@@ -247,7 +215,7 @@ def _table(them: list[Endpoint], now: int) -> Table:
     )
 
 
-def _sheet(it: Endpoint, now: int) -> Sheet:
+def _sheet(it: WebhookView, now: datetime) -> Sheet:
     return Sheet(
         [
             ("id", it.id),
@@ -258,53 +226,33 @@ def _sheet(it: Endpoint, now: int) -> Sheet:
             ("types", " ".join(it.types) or "any"),
             ("description", it.description or None),
             ("state", _condition(it, now) or "enabled"),
-            ("created", tables.when(it.created_at, now)),
+            ("created", tables.ago(it.created_at, now)),
         ]
     )
 
 
-def _condition(it: Endpoint, now: int) -> str:
-    if it.disabled is not None:
-        return f"disabled: {it.disabled}"
+def _condition(it: WebhookView, now: datetime) -> str:
+    if it.is_disabled:
+        return f"disabled: {it.disabled_reason}"
     if it.failing_since is not None:
-        return f"failing since {tables.when(it.failing_since, now)}"
+        return f"failing since {tables.ago(it.failing_since, now)}"
     return ""
 
 
-def _delivery(it: Delivery) -> Document:
-    job = it.job
-    return {
-        "id": ids.text(job.id),
-        "message_id": it.message.message,
-        "event": it.message.event,
-        "state": job.state.value,
-        "attempts": job.attempt,
-        "status": it.status,
-        "error": _error(it),
-        "created_at": documents.instant(job.created_at),
-        "finished_at": documents.instant(job.finished_at),
-    }
-
-
-def _deliveries(them: list[Delivery], now: int) -> Table:
+def _deliveries(them: list[DeliveryView], now: datetime) -> Table:
     return Table(
         columns=("id", "event", "state", "attempts", "status", "created", "error"),
         rows=[
             (
-                ids.text(it.job.id),
-                it.message.event,
-                it.job.state.value,
-                str(it.job.attempt),
+                it.id,
+                it.event,
+                it.state.value,
+                str(it.attempts),
                 str(it.status or ""),
-                tables.when(it.job.created_at, now),
-                _error(it) or "",
+                tables.ago(it.created_at, now),
+                it.error or "",
             )
             for it in them
         ],
         empty="no deliveries",
     )
-
-
-def _error(it: Delivery) -> str | None:
-    failure = it.job.failure
-    return it.job.reason if failure is None else failure.message

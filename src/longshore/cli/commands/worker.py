@@ -18,7 +18,7 @@ from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
 from longshore.core import quantity
-from longshore.engines import open_engine
+from longshore.engines import open_store
 from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
@@ -135,7 +135,7 @@ def _signs(settings: Settings, *, is_supervised: bool = False) -> list[Sign]:
 def _announce(app: Longshore, settings: Settings) -> None:
     queues = [name.partition("=")[0] for name in settings.worker.queues]
     # The engine's own address leaves out the password that the application's may hold.
-    engine = open_engine(app.url).url
+    engine = open_store(app.url).url
     serves = {"queues": queues, "tasks": sorted(app.tasks), "engine": engine}
     if settings.app is None:
         log.warning("no --app given: only built-in tasks run", extra=serves)

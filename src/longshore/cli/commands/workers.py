@@ -2,10 +2,9 @@
 
 import click
 
-from longshore.cli import documents, render, tables, wiring
+from longshore.cli import render, tables, wiring
 from longshore.cli.shared import Group, Shared
-from longshore.engine import Engine
-from longshore.errors import NotFoundError
+from longshore.operations.backend import Backend
 
 
 @click.group("workers", cls=Group)
@@ -18,14 +17,14 @@ def command() -> None:
 def list_workers(shared: Shared) -> None:
     """Every worker that holds a lease, and what it serves."""
 
-    async def look(engine: Engine) -> None:
-        sessions = await engine.sessions()
+    async def look(backend: Backend) -> None:
+        found = await backend.workers()
         if shared.as_json:
-            render.lines(map(documents.worker, sessions))
+            render.lines(found)
         else:
-            render.table(tables.workers(sessions, await engine.now()))
+            render.table(tables.workers(found, await backend.now()))
 
-    wiring.ask(shared, look)
+    wiring.run(shared, look)
 
 
 @command.command()
@@ -33,14 +32,8 @@ def list_workers(shared: Shared) -> None:
 @click.pass_obj
 def drain(shared: Shared, session: int) -> None:
     """Ask the worker of a session to finish and leave."""
-
-    async def order(engine: Engine) -> None:
-        if session not in {one.token for one in await engine.sessions()}:
-            raise NotFoundError(f"no worker has the session {session}")
-        await engine.quiet(session)
-
-    wiring.ask(shared, order)
+    told = wiring.run(shared, lambda backend: backend.drain_worker(session))
     if shared.as_json:
-        render.document({"session": session, "is_quiet": True})
+        render.document(told)
     else:
         click.echo(f"session {session} was asked to drain")

@@ -2,15 +2,19 @@
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import datetime
+from typing import TypeVar, Unpack
 
-from longshore import explaining, paging
-from longshore.core.explain import explain
-from longshore.core.flow import BreakerFlow
-from longshore.core.job import Attempt, Job, JobId
+from longshore.core.flow import QueueFlow
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, Pause, QueueCounts, SessionView
+from longshore.core.view import QueueCounts
 from longshore.errors import ConfigError
+from longshore.operations.backend import Backend
+from longshore.operations.breakers import BreakerView
+from longshore.operations.job_documents import AttemptView, JobDocument
+from longshore.operations.jobs import Which
+from longshore.operations.queues import QueueView, queue_view
+from longshore.operations.workers import CrashCounts, WorkerView
 
 __all__ = ["Facts", "Opened", "jobs_of", "look", "open_job"]
 
@@ -25,14 +29,15 @@ class Facts:
     """The whole queue at one moment of its own clock."""
 
     url: str
-    now: int
-    queues: Sequence[QueueCounts]
-    pauses: Sequence[Pause]
-    workers: Sequence[SessionView] | None
+    now: datetime
+    queues: Sequence[QueueView]
+    workers: Sequence[WorkerView] | None
     """None: the API key is a tenant's, and workers are not its business."""
-    breakers: Sequence[BreakerFlow] | None
+    crashes: CrashCounts | None
     """None as above."""
-    dead: Sequence[Job]
+    breakers: Sequence[BreakerView] | None
+    """None as above."""
+    dead: Sequence[JobDocument]
     """The newest."""
 
 
@@ -40,40 +45,52 @@ class Facts:
 class Opened:
     """One job, with its history and why it does not run."""
 
-    job: Job
-    attempts: Sequence[Attempt]
+    job: JobDocument
+    attempts: Sequence[AttemptView]
     reasons: Sequence[str]
 
 
-async def look(engine: Engine) -> Facts:
+async def look(backend: Backend) -> Facts:
     """Ask for all of it. A queue that only a worker knows of is listed too."""
-    workers = await _permitted(engine.sessions())
-    known = {one.queue: one for one in await engine.counts(may_estimate=True)}
-    served = {queue for one in workers or () for queue in one.queues}
+    workers = await _permitted(backend.workers())
+    known = {one.queue: one for one in await backend.queues(may_estimate=True)}
+    idle = {queue for one in workers or () for queue in one.queues} - known.keys()
+    pauses = await backend.pauses() if idle else ()
+    for name in idle:
+        known[name] = queue_view(QueueCounts(queue=name), pauses, QueueFlow(name))
     return Facts(
-        url=engine.url,
-        now=await engine.now(),
-        queues=[
-            known.get(name) or QueueCounts(queue=name) for name in sorted({*known, *served})
-        ],
-        pauses=await engine.pauses(),
+        url=backend.url,
+        now=await backend.now(),
+        queues=[known[name] for name in sorted(known)],
         workers=workers,
-        breakers=await _permitted(engine.breaker_settings()),
-        dead=(await paging.find(engine, JobFilter(state=State.DEAD), limit=_DEAD)).jobs,
+        crashes=None if workers is None else await backend.crash_counts(),
+        breakers=await _permitted(backend.breakers()),
+        dead=await _newest(backend, _DEAD, state=State.DEAD),
     )
 
 
-async def jobs_of(engine: Engine, queue: str, state: State | None) -> Sequence[Job]:
+async def jobs_of(backend: Backend, queue: str, state: State | None) -> list[JobDocument]:
     """The newest jobs of a queue."""
-    return (await paging.find(engine, JobFilter(queue=queue, state=state), limit=_JOBS)).jobs
+    which: Which = {"queue": queue}
+    if state is not None:
+        which["state"] = state
+    return await _newest(backend, _JOBS, **which)
 
 
-async def open_job(engine: Engine, job_id: JobId) -> Opened:
+async def open_job(backend: Backend, job_id: str) -> Opened:
     """The job, or JobNotFoundError."""
-    facts = await _permitted(explaining.gather(engine, job_id))
-    job = await engine.get(job_id) if facts is None else facts.job
-    reasons = [] if facts is None else [one.text for one in explain(facts)]
-    return Opened(job, await engine.attempts(job_id), reasons)
+    job, attempts = await backend.get(job_id), await backend.attempts(job_id)
+    reasons = (await backend.explain(job_id)).reasons
+    return Opened(job, attempts, [one.text for one in reasons])
+
+
+async def _newest(backend: Backend, most: int, **which: Unpack[Which]) -> list[JobDocument]:
+    found: list[JobDocument] = []
+    async for job in backend.jobs(**which):
+        found.append(job)
+        if len(found) == most:
+            break
+    return found
 
 
 async def _permitted(call: Awaitable[T]) -> T | None:

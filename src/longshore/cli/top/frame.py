@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from io import StringIO
 
 from rich.console import Console
@@ -15,11 +15,9 @@ from longshore.cli.top.facts import Facts, Opened
 from longshore.cli.top.rates import Rates
 from longshore.cli.top.sections import Cell, Row, Section
 from longshore.cli.top.view import Page, Target, View
-from longshore.core import poison
 
 __all__ = ["Canvas", "draw", "whole"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ASCII = str.maketrans("▸…·▁▂▃▄▅▆▇█", ">~|_.-=+*%#")
 _LEAST_HEIGHT = 5
 """With less, there is room for nothing but figures."""
@@ -104,18 +102,17 @@ def _body(view: View, rates: Rates, canvas: Canvas, room: int) -> list[Text | Gr
 
 
 def _head(facts: Facts, trouble: str) -> Text:
-    moment = _EPOCH + timedelta(microseconds=facts.now)
     text = Text.assemble(
         ("longshore top", "bold"),
         " · ",
-        moment.strftime("%H:%M:%S UTC"),
+        f"{facts.now:%H:%M:%S} UTC",
         " · ",
         (render.plain(facts.url), "dim"),
     )
     if not trouble:
         return text
     first = render.plain(trouble).split("\n", 1)[0]
-    return Text.assemble((f" as of {moment:%H:%M:%S} UTC: {first} ", "bold white on red"))
+    return Text.assemble((f" as of {facts.now:%H:%M:%S} UTC: {first} ", "bold white on red"))
 
 
 def _totals(facts: Facts, rates: Rates) -> Text:
@@ -248,14 +245,14 @@ def _opened(view: View, width: int) -> list[Text]:
     it = view.opened
     if it is None:
         return [Text(""), Text("  looking …", "dim")]
-    sheet = tables.job(it.job, view.facts.now, None, poison.victims(it.attempts))
+    sheet = tables.job(it.job, view.facts.now)
     shown = [(name, text) for name, text in sheet.fields if text]
     lines = [Text(""), *_folded([("why", reason) for reason in it.reasons], width)]
     lines += [Text(""), *_folded(shown, width)]
     return lines + _history(it, view.facts.now, width)
 
 
-def _history(it: Opened, now: int, width: int) -> list[Text]:
+def _history(it: Opened, now: datetime, width: int) -> list[Text]:
     if not it.attempts:
         return []
     table = tables.attempts(it.attempts, now)

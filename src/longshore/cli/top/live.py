@@ -13,8 +13,9 @@ from longshore.cli.top.keys import Keys
 from longshore.cli.top.rates import Rates
 from longshore.cli.top.screen import Screen
 from longshore.cli.top.view import Order, Page, View
-from longshore.engine import Engine
+from longshore.core.instant import micros
 from longshore.errors import EngineError, EngineUnavailableError, LongshoreError
+from longshore.operations.backend import Backend
 
 __all__ = ["Live"]
 
@@ -31,13 +32,13 @@ class Live:
 
     def __init__(
         self,
-        engine: Engine,
+        backend: Backend,
         screen: Screen,
         canvas: Callable[[int, int], Canvas],
         *,
         interval: float,
     ) -> None:
-        self._engine = engine
+        self._backend = backend
         self._screen = screen
         self._canvas = canvas
         self._interval = interval
@@ -51,10 +52,10 @@ class Live:
         """Show the queue until somebody leaves. A store that cannot be asked at all raises."""
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
-                found = await facts.look(self._engine)
+                found = await facts.look(self._backend)
         except TimeoutError:
-            raise EngineUnavailableError(f"{self._engine.url} does not answer") from None
-        self._rates.note(found.now, found.queues)
+            raise EngineUnavailableError(f"{self._backend.url} does not answer") from None
+        self._rates.note(micros(found.now), found.queues)
         self._view = View(found)
         loop = asyncio.get_running_loop()
         with self._screen:
@@ -111,25 +112,25 @@ class Live:
             if order.queue is None:
                 continue
             if order.pauses:
-                await self._engine.pause(queue=order.queue)
+                await self._backend.pause_queue(order.queue)
             else:
-                await self._engine.resume(queue=order.queue)
+                await self._backend.resume_queue(order.queue)
             word = "paused" if order.pauses else "resumed"
             self._view.remark = f"{word} the queue {order.queue}"
 
     async def _look(self) -> None:
         view = self._view
-        found = await facts.look(self._engine)
-        self._rates.note(found.now, found.queues)
+        found = await facts.look(self._backend)
+        self._rates.note(micros(found.now), found.queues)
         view.facts, view.trouble = found, ""
         queue, state, job_id = view.queue, view.state, view.job_id
         if view.page is Page.JOBS and queue is not None:
-            jobs = await facts.jobs_of(self._engine, queue, state)
+            jobs = await facts.jobs_of(self._backend, queue, state)
             # Whoever looks may have gone on meanwhile.
             if (queue, state) == (view.queue, view.state):
                 view.jobs = jobs
         if view.page is Page.JOB and job_id is not None:
-            opened = await facts.open_job(self._engine, job_id)
+            opened = await facts.open_job(self._backend, job_id)
             if job_id == view.job_id:
                 view.opened = opened
 

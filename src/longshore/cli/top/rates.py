@@ -4,14 +4,56 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from longshore.engine import QueueCounts
-
-__all__ = ["Rate", "Rates", "ended"]
+__all__ = ["Counts", "Rate", "Rates"]
 
 _WINDOW_US = 10_000_000
 _MOST_SAMPLES = 60
+
+
+class Counts(Protocol):
+    """What is told of a queue, by an engine or in its document."""
+
+    @property
+    def queue(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def ready(self) -> int:
+        """Jobs that could be taken."""
+        ...
+
+    @property
+    def scheduled(self) -> int:
+        """Jobs that are to run later."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """Jobs that are claimed."""
+        ...
+
+    @property
+    def succeeded(self) -> int:
+        """Jobs that succeeded."""
+        ...
+
+    @property
+    def dead(self) -> int:
+        """Jobs that are dead."""
+        ...
+
+    @property
+    def cancelled(self) -> int:
+        """Jobs that were cancelled."""
+        ...
+
+    @property
+    def pruned(self) -> int:
+        """Jobs that ended and were deleted."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +103,7 @@ class Rates:
         self._unseen: set[str] = set()
         """Those of them that the last look found nothing in."""
 
-    def note(self, now: int, queues: Sequence[QueueCounts]) -> None:
+    def note(self, now: int, queues: Sequence[Counts]) -> None:
         """Take a look into account."""
         if self._samples and now <= self._samples[-1].now:
             # The engine's clock was set back: what was before tells nothing.
@@ -102,13 +144,9 @@ class Rates:
         return _growth(before, seen)
 
 
-def ended(one: QueueCounts) -> int:
-    """Jobs that are over."""
-    return one.succeeded + one.dead + one.cancelled
-
-
-def _seen(one: QueueCounts) -> _Seen:
-    return _Seen(one.ready + one.scheduled + one.running, ended(one), one.pruned)
+def _seen(one: Counts) -> _Seen:
+    over = one.succeeded + one.dead + one.cancelled
+    return _Seen(one.ready + one.scheduled + one.running, over, one.pruned)
 
 
 def _growth(before: _Seen, after: _Seen) -> tuple[int, int]:

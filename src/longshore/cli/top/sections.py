@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from longshore.cli import tables, waits
+from longshore.cli import tables
 from longshore.cli.top import words
 from longshore.cli.top.facts import Facts
 from longshore.cli.top.rates import Rates
 from longshore.cli.top.view import Target
-from longshore.core import ids
-from longshore.core.flow import BreakerFlow, Phase
-from longshore.core.job import Job
-from longshore.engine import QueueCounts, SessionView
+from longshore.core.flow import Phase
+from longshore.core.instant import micros
+from longshore.operations.breakers import BreakerView
+from longshore.operations.job_documents import JobDocument
+from longshore.operations.queues import QueueView
+from longshore.operations.workers import WorkerView
 
 __all__ = ["Cell", "Column", "Row", "Section", "jobs", "overview"]
 
@@ -65,7 +68,7 @@ def overview(facts: Facts, rates: Rates) -> list[Section]:
     ]
 
 
-def jobs(found: Sequence[Job], now: int, title: str) -> Section:
+def jobs(found: Sequence[JobDocument], now: datetime, title: str) -> Section:
     """The jobs of one queue."""
     table = tables.jobs(found, now)
     return Section(
@@ -102,30 +105,29 @@ def _queues(facts: Facts, rates: Rates) -> Section:
     )
 
 
-def _queue(one: QueueCounts, facts: Facts, rates: Rates) -> Row:
+def _queue(one: QueueView, facts: Facts, rates: Rates) -> Row:
     rate = rates.of(one.queue)
-    oldest = None if one.oldest_ready_at is None else facts.now - one.oldest_ready_at
     return Row(
         (
-            _name(one, facts),
+            _name(one),
             words.count(one.ready),
             words.count(one.running),
             words.count(one.scheduled),
             (words.count(one.dead), "bold red" if one.dead else ""),
             words.rate(rate.submitted),
             words.rate(rate.ended),
-            words.age(oldest),
+            _age(one.oldest_ready_at, facts.now),
             (words.bars(rate.trend, _TREND), "cyan"),
         ),
         (one.queue, None),
     )
 
 
-def _name(one: QueueCounts, facts: Facts) -> Cell:
+def _name(one: QueueView) -> Cell:
     if one.is_paused:
         return f"{one.queue} (paused)", "yellow"
-    if types := waits.paused_types(one.queue, facts.pauses):
-        return f"{one.queue} (paused: {', '.join(types)})", "yellow"
+    if one.paused_types:
+        return f"{one.queue} (paused: {', '.join(one.paused_types)})", "yellow"
     if one.parked:
         return f"{one.queue} ({words.count(one.parked)} parked)"
     return one.queue
@@ -134,7 +136,7 @@ def _name(one: QueueCounts, facts: Facts) -> Cell:
 def _workers(facts: Facts) -> Section:
     return Section(
         columns=(
-            Column(_counted("WORKER", facts.workers), share=2),
+            Column(_workers_title(facts), share=2),
             Column("QUEUES", from_width=60, share=1),
             Column("TASKS", is_number=True, from_width=72),
             Column("HOLDS", is_number=True),
@@ -146,16 +148,23 @@ def _workers(facts: Facts) -> Section:
     )
 
 
-def _worker(one: SessionView, now: int) -> Row:
-    is_late = now - one.renewed_at > (one.expires_at - one.renewed_at) // 2
-    renewed = words.age(now - one.renewed_at)
+def _workers_title(facts: Facts) -> str:
+    if facts.crashes is None or not facts.crashes.workers:
+        return _counted("WORKER", facts.workers)
+    crashed = words.count(facts.crashes.workers)
+    return f"WORKERS {len(facts.workers or ())}, {crashed} CRASHED SO FAR"
+
+
+def _worker(one: WorkerView, now: datetime) -> Row:
+    is_late = now - one.renewed_at > (one.expires_at - one.renewed_at) / 2
+    renewed = _age(one.renewed_at, now)
     return Row(
         (
             (f"{one.worker} (draining)", "yellow") if one.is_quiet else one.worker,
             ", ".join(one.queues),
             words.count(len(one.types)),
             words.count(one.holding),
-            words.age(now - one.opened_at),
+            _age(one.opened_at, now),
             (renewed, "bold red") if is_late else renewed,
         )
     )
@@ -177,13 +186,13 @@ def _breakers(facts: Facts) -> Section:
     )
 
 
-def _breaker(one: BreakerFlow, now: int) -> Row:
+def _breaker(one: BreakerView, now: datetime) -> Row:
     return Row(
         (
             one.type,
             (one.phase.value.replace("_", "-"), _STYLES.get(one.phase, "")),
-            words.age(now - one.since if one.since else None),
-            tables.when(one.until or None, now) if one.phase is Phase.OPEN else "-",
+            _age(one.since, now),
+            tables.ago(one.until, now) if one.phase is Phase.OPEN else "-",
         )
     )
 
@@ -202,7 +211,7 @@ def _dead(facts: Facts) -> Section:
                 (
                     one.type,
                     one.queue,
-                    words.age(facts.now - (one.finished_at or facts.now)),
+                    _age(one.finished_at or facts.now, facts.now),
                     _why(one),
                 ),
                 (None, one.id),
@@ -213,15 +222,19 @@ def _dead(facts: Facts) -> Section:
     )
 
 
-def _why(one: Job) -> str:
+def _why(one: JobDocument) -> str:
     if one.failure is not None:
         return f"{one.failure.kind}: {one.failure.message}"
-    return one.reason or ids.text(one.id)
+    return one.reason or one.id
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    return words.age(None if moment is None else micros(now) - micros(moment))
 
 
 def _counted(title: str, them: Sequence[object] | None) -> str:
     return f"{title}S {len(them)}" if them else title
 
 
-def _state_style(one: Job) -> str:
+def _state_style(one: JobDocument) -> str:
     return {"dead": "bold red", "running": "green", "cancelled": "yellow"}.get(one.state, "")

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from longshore.cli.top.facts import Facts, Opened
 from longshore.cli.top.keys import Key
-from longshore.core.job import Job, JobId
 from longshore.core.state import State
+from longshore.operations.job_documents import JobDocument
 
 __all__ = ["Cursor", "Order", "Page", "Target", "View"]
 
-Target = tuple[str | None, JobId | None]
+Target = tuple[str | None, str | None]
 """A row that can be chosen: a queue by its name, or a job by its id."""
 
 _STATES: tuple[State | None, ...] = (None, *State)
@@ -37,7 +37,7 @@ class Order:
 
 
 LOOK = Order()
-"""Ask the engine again: something else is shown now."""
+"""Ask the backend again: something else is shown now."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class View:
     """One person's screen."""
 
     facts: Facts
-    jobs: Sequence[Job] = ()
+    jobs: Sequence[JobDocument] = ()
     opened: Opened | None = None
 
     page: Page = Page.OVERVIEW
@@ -78,7 +78,7 @@ class View:
     """Whose jobs are listed."""
     state: State | None = None
     """Of the jobs that are listed; None: any."""
-    job_id: JobId | None = None
+    job_id: str | None = None
     scroll: int = 0
     """Lines above the window, on pages of text."""
     height: int = 24

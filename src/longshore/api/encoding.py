@@ -1,0 +1,7 @@
+"""How the service writes its documents."""
+
+import msgspec
+
+__all__ = ["encode"]
+
+encode = msgspec.json.Encoder().encode
