@@ -1,8 +1,12 @@
 """Every setting, error, event and task says what it is for."""
 
+import re
+
 from markdown import ROOT
 
 from longshore import errors, settings
+from longshore.client import Client, SyncClient
+from longshore.core.account import Scope
 from longshore.core.event import Name
 from longshore.core.state import State, Verb
 from longshore.tasks.builtin import BUILTIN
@@ -42,3 +46,19 @@ def test_every_builtin_task_has_its_section():
     page = (DOCS / "guides" / "built-in-tasks.md").read_text()
 
     assert [name for name in BUILTIN if f"\n## {name}\n" not in page] == []
+
+
+def test_the_guide_of_the_http_client_names_each_method_and_no_other():
+    page = (DOCS / "guides" / "http-client.md").read_text()
+    rows = page.partition("## The methods")[2].partition("\n\n`submit_many`")[0]
+
+    named = re.findall(r"`(\w+)`", rows)
+
+    for kind in (Client, SyncClient):
+        assert sorted(named) == sorted(name for name in dir(kind) if name[0].islower())
+
+
+def test_every_scope_is_in_the_guides():
+    for name in ("http-api.md", "tenants-and-keys.md"):
+        page = (DOCS / "guides" / name).read_text()
+        assert [scope for scope in Scope if f"| `{scope}` |" not in page] == []
