@@ -36,6 +36,7 @@ _WORKERS = 3
 _KILL_AT = 0.25
 _FREEZE_AT = 0.50
 _LOOK_EVERY = 0.15
+_GLANCE = 0.01
 _PATIENCE = 90.0
 _LATE = 5.0
 
@@ -77,24 +78,39 @@ class Demo:
         await self._fleet.stop_when(victim, lambda: self._runner.is_busy(victim))
         held = await self._runner.held_by(victim)
         self._scene.tell(f"froze {victim.name} with {held} jobs, until its lease is over")
-        await self._until(lambda: self._is_disowned(victim), "the frozen worker's jobs")
+        # At once: a late result shows the fence only while another worker holds the job.
+        await self._until(
+            lambda: self._is_disowned(victim), "the frozen worker's jobs", every=_GLANCE
+        )
         thawed_at = now()
         self._fleet.do(FaultKind.RESUME, victim)
         self._scene.tell(f"thawed {victim.name}; others have its jobs, and it does not know")
         await self._happens(lambda: self._has_settled(victim, thawed_at), within=_LATE)
 
-    async def _until(self, is_over: Callable[[], Awaitable[bool]], what: str) -> None:
+    async def _until(
+        self, is_over: Callable[[], Awaitable[bool]], what: str, *, every: float = _LOOK_EVERY
+    ) -> None:
         """Look again and again until it is over."""
-        if not await self._happens(is_over, within=_PATIENCE):
+        if not await self._happens(is_over, within=_PATIENCE, every=every):
             raise ActorFailedError(f"waited {_PATIENCE:g} s in vain for {what}")
 
-    async def _happens(self, is_over: Callable[[], Awaitable[bool]], *, within: float) -> bool:
+    async def _happens(
+        self,
+        is_over: Callable[[], Awaitable[bool]],
+        *,
+        within: float,
+        every: float = _LOOK_EVERY,
+    ) -> bool:
+        clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(within):
                 await self._look()
+                looked_at = clock()
                 while not await is_over():
-                    await asyncio.sleep(_LOOK_EVERY)
-                    await self._look()
+                    await asyncio.sleep(every)
+                    if clock() - looked_at >= _LOOK_EVERY:
+                        await self._look()
+                        looked_at = clock()
         except TimeoutError:
             return False
         return True
