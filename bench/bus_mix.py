@@ -27,7 +27,7 @@ import msgspec
 from longshore.bench.plan import Plan, Profile
 from longshore.bench.run import run
 from longshore.bench.server import Server
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore_lab.bounds import Bound, conclude
 from longshore_lab.kafka import KafkaServer, kafka_jars

@@ -16,10 +16,10 @@ import tempfile
 import time
 from contextlib import ExitStack
 
+from longshore.contract import Engine, Session
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.job import NewJob
-from longshore.engine import Engine, Session
 from longshore.engines import open_engine
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource

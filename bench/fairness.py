@@ -26,10 +26,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
+from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.running import current_job
 from longshore.runtime.clock import SystemClock

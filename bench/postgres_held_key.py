@@ -20,9 +20,9 @@ from typing import cast
 
 import asyncpg
 
+from longshore.contract import Engine, TransactionalProducer
 from longshore.core import codec
 from longshore.core.job import NewJob
-from longshore.engine import Engine, TransactionalProducer
 from longshore.engines import open_engine
 from longshore.errors import EngineBusyError
 from longshore.runtime.ids import IdSource

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import asyncpg
 
+from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.job import NewJob
-from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.scheduler.prune import Pruner
 from longshore_lab.servers import PostgresServer

@@ -21,9 +21,9 @@ from pathlib import Path
 import asyncpg
 
 from longshore.bench.board import Board
+from longshore.contract import Engine, Session
 from longshore.core.job import NewJob
 from longshore.core.settle import succeeded
-from longshore.engine import Engine, Session
 from longshore.engines import open_engine
 from longshore.errors import EngineBusyError, EngineUnavailableError
 from longshore.runtime.ids import IdSource

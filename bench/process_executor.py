@@ -26,9 +26,9 @@ from statistics import median
 from typing import Any, cast
 
 from longshore import Longshore
+from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.core.job import Claim, Settlement
 from longshore.core.traits import Traits
-from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
 from longshore.worker import wire

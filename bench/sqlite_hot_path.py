@@ -21,9 +21,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from longshore.contract import Reference
 from longshore.core.job import Claim, NewJob, Settlement
 from longshore.core.state import Verb
-from longshore.engine import Reference
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.claiming import claim, claimed
 from longshore.engines.sqlite.connection import Store, Synchronous

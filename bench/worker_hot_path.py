@@ -31,9 +31,9 @@ from typing import Any, cast
 import msgspec
 
 from longshore import tracing
+from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.core.job import Claim, Settlement
 from longshore.core.traits import Traits
-from longshore.engine import Engine, Exchanged, Promoted, Reference, Renewed, Report
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.process import settle_in
 from longshore.testing.factories import a_claim

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 from time import perf_counter
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.answer import Share
 from longshore.core.job import Claim, JobId, NewJob, Submitted
-from longshore.engine import Engine
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.runtime.clock import SECOND, Clock, SystemClock

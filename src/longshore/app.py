@@ -21,11 +21,11 @@ from typing import Any, Self, TypeVar, Unpack, cast, overload
 import msgspec
 
 from longshore import tracing
+from longshore.contract import Engine, JobStore, TransactionalProducer
 from longshore.core import codec, ids
 from longshore.core.job import JobId, Submitted, Verdict
 from longshore.core.poison import MAX_CRASHES
 from longshore.core.schedule import Schedule
-from longshore.engine import Engine, JobStore, TransactionalProducer
 from longshore.errors import (
     ConfigError,
     ForbiddenError,

@@ -5,10 +5,10 @@ from typing import Protocol
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import event, ids
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier
 from longshore.core.event import EventBatch
-from longshore.engine import Engine
 from longshore.errors import EngineError
 from longshore.runtime.cursor import read_cursor, write_cursor
 

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import breaker, flow, quantity
 from longshore.core.flow import BreakerFlow, BreakerSettings, Layer
-from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError
 from longshore.options import Duration, microseconds
 

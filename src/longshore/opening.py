@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from longshore import tracing
-from longshore.engine import Engine, JobStore
+from longshore.contract import Engine, JobStore
 from longshore.engines import open_store
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import flow
 from longshore.core.flow import ENFORCED, Layer, QueueFlow, QueueSettings
-from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError
 
 __all__ = ["declare", "forget", "get", "override"]

@@ -1,7 +1,7 @@
 """Pages of jobs: bounded by rows and by bytes, because one job may weigh a megabyte."""
 
+from longshore.contract import Inspector, JobFilter, Page
 from longshore.core.job import Job
-from longshore.engine import Inspector, JobFilter, Page
 
 __all__ = ["MOST_BYTES", "find"]
 

@@ -7,11 +7,11 @@ from typing import Literal, Protocol, TypedDict, Unpack
 from msgspec.structs import replace
 
 from longshore import tenancy
+from longshore.contract import Engine
 from longshore.core import flow, quantity
 from longshore.core.account import DEFAULT_TENANT, Tenant
 from longshore.core.flow import QueueFlow, QueueSettings
 from longshore.core.line import Line
-from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations

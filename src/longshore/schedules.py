@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar, Unpack
 
 from longshore import recurring
+from longshore.contract import Engine
 from longshore.core.schedule import Schedule
-from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations

@@ -1,10 +1,10 @@
 """Which jobs are slow, and whether they wait or run."""
 
 from longshore import paging
+from longshore.contract import Inspector, JobFilter
 from longshore.core.job import Job
 from longshore.core.latency import Slowness, by_type
 from longshore.core.state import State
-from longshore.engine import Inspector, JobFilter
 
 __all__ = ["slowness"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from longshore.contract import Engine
 from longshore.core.account import ApiKey, Grant, NewKey, Tenant
-from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError
 from longshore.runtime.keys import MintedKey, mint
 

@@ -9,12 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore import paging
+from longshore.contract import Engine
 from longshore.core import codec, submission, webhook
 from longshore.core.job import CheckedJob, Job, JobId, NewJob
 from longshore.core.state import State
 from longshore.core.view import JobFilter, Page
 from longshore.core.webhook import Endpoint, Secret
-from longshore.engine import Engine
 from longshore.errors import ConfigError, EngineBusyError, JobNotFoundError
 from longshore.runtime.ids import IdSource
 from longshore.tasks.guard import BlockedTargetError, Guard, lookup_briefly

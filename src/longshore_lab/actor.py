@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import NoReturn
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.relay.service import RelayService
 from longshore.relay.settings import RelaySettings
 from longshore.scheduler.promote import Promoter

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from longshore.contract.outbox import Outbox
 from longshore.core import cloudevent
 from longshore.core.event import Event, expand
-from longshore.outbox import Outbox
 from longshore.relay.relay import MOST_EVENTS
 
 __all__ = ["Ledger", "Record", "balance", "header", "read_outbox", "read_topic"]

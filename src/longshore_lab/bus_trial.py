@@ -22,9 +22,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 from tempfile import TemporaryDirectory
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.consumer import Consumer
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError
 from longshore.testing.factories import DAY

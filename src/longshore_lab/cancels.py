@@ -23,10 +23,10 @@ from pathlib import Path
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore_lab.cancels_app import app
 from longshore_lab.places import count_misplaced

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore_lab import report

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from longshore.app import Longshore
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.running import current_job
 from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from rich.console import Console
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore_lab import ledger, report
 from longshore_lab.board import Board, LiveBoard, PlainBoard, Scene

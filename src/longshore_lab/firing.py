@@ -21,8 +21,8 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.schedule import CatchUp, Schedule, declared
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore_lab import ledger
 from longshore_lab.clerk import TYPE

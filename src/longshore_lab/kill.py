@@ -20,7 +20,7 @@ from random import Random
 
 import msgspec
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore_lab.fleet import Actor, ActorFailedError, Fleet

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.job import Submitted
 from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine
 from longshore.runtime.ids import IdSource
 
 __all__ = ["PLANTS", "planted"]

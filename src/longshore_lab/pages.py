@@ -11,9 +11,9 @@ from longshore import errors, settings
 from longshore.api.problems import CATALOGUE
 from longshore.cli import exits
 from longshore.cli.main import main as command_line
+from longshore.contract import Traits
 from longshore.core.event import Name
 from longshore.core.state import mermaid
-from longshore.engine import Traits
 from longshore.engines import open_engine
 from longshore.observe.exposition import PREFIX
 from longshore.observe.metrics import Metrics

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
+from longshore.contract import Producer
 from longshore.core import codec, ids
 from longshore.core.job import JobId, NewJob
-from longshore.engine import Producer
 from longshore.errors import EngineError
 from longshore.runtime.ids import IdSource
 from longshore_lab import ledger

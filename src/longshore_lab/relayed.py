@@ -4,9 +4,9 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
+from longshore.contract.outbox import Outbox
 from longshore.core import ids
 from longshore.core.event import Event, expand
-from longshore.outbox import Outbox
 from longshore.relay.sink import Refused
 from longshore_lab.checkers import Finding
 

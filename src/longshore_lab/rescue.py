@@ -29,8 +29,8 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource

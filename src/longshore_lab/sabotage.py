@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from longshore.contract import Engine, Exchanged, Renewed, Session
 from longshore.core.job import NewJob, Settlement, Submitted
-from longshore.engine import Engine, Exchanged, Renewed, Session
 from longshore.engines import open_store
 from longshore.errors import LeaseLostError
 from longshore.runtime import statements

@@ -1,6 +1,6 @@
 """What a board shows, looked up: the queue's own counts and the condition of each worker."""
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore_lab.board import Scene
 from longshore_lab.fleet import Actor, Fleet
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from longshore.contract import Engine, Lapsed
 from longshore.core.job import Settlement, Submitted
 from longshore.core.schedule import Firing
-from longshore.engine import Engine, Lapsed
 from longshore_lab.ledger import Book
 from longshore_lab.records import Fired, Reclaimed
 

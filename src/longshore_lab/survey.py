@@ -7,10 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from longshore.contract import Inspector, JobFilter, Outbox
 from longshore.core import ids
 from longshore.core.event import Name, expand
 from longshore.core.state import State
-from longshore.engine import Inspector, JobFilter, Outbox
 from longshore_lab.effects import Cell, World
 
 __all__ = ["Seen", "Store", "Survey", "survey"]

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from longshore.core import ids
-from longshore.core.job import Settlement
-from longshore.engine import (
+from longshore.contract import (
     Engine,
     Exchanged,
     PromptSession,
@@ -20,6 +18,8 @@ from longshore.engine import (
     Renewed,
     Session,
 )
+from longshore.core import ids
+from longshore.core.job import Settlement
 from longshore.errors import LeaseLostError
 from longshore_lab.clock import DozingClock
 from longshore_lab.ledger import Book

@@ -14,7 +14,7 @@ from longshore.api.service import Service
 from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.model import ModelEngine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 
 

@@ -14,13 +14,13 @@ import pytest
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids, webhook
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name, encode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.webhook import Endpoint, Secret, secret_text
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError
 from longshore.runtime.ids import IdSource

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core.state import State
-from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is

@@ -4,8 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.event import Name, expand
 from longshore.core.job import NewJob
 from longshore.core.settle import succeeded
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import (
     ConfigError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.engine import Engine, Session
+from longshore.contract import Engine, Session
 from longshore.engines.sqlite import submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.migrating import MIGRATIONS, migrate

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core.job import NewJob
 from longshore.core.settle import failure, killed
-from longshore.engine import Engine, Retention
 from longshore.engines import open_engine
 from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
 from longshore.engines.sqlite.sharing import merged

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.sqlite.wake import wake_folder
 from longshore.errors import ConfigError

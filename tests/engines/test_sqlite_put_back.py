@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import ExchangeOrderError
 from longshore.testing.factories import SECOND, a_job

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.job import CheckedJob, Claim, NewJob, Verdict
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import SchemaError
 from longshore.runtime.ids import IdSource

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import CheckedJob, NewJob, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines.sqlite import SqliteEngine
 from longshore.errors import (
     ConfigError,

@@ -14,8 +14,8 @@ from typing import cast
 
 import pytest
 
+from longshore.contract import Engine, Exchanged, PromptSession, Session
 from longshore.core.job import NewJob, Verdict
-from longshore.engine import Engine, Exchanged, PromptSession, Session
 from longshore.engines import open_engine
 from longshore.engines.sqlite import log, submitting
 from longshore.engines.sqlite.connection import Store

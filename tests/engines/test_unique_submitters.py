@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import JobFilter
 from longshore.core import event
 from longshore.core.event import Name
-from longshore.engine import JobFilter
 from longshore.engines import open_engine
 from longshore.testing.manual import a_worker
 

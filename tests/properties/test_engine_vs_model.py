@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from peoples_view import PeoplesView
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.accounted import AccountedMachine

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
 from longshore.operations import bulk

@@ -12,7 +12,7 @@ from longshore.api.service import Service
 from longshore.api.serving import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.client import Client, SyncClient
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.testing.manual import ManualWorker, a_worker
 
 UNKNOWN = "019a8a6e-7c00-7000-8000-000000000000"

@@ -9,8 +9,8 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.client import Client, Submission, SyncClient
 from longshore.client.retrying import Retrying
+from longshore.contract import Engine, JobFilter
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import (
     EngineError,

@@ -15,8 +15,8 @@ from longshore.api.service import Service
 from longshore.client import Client, Outcome, Submission, SyncClient
 from longshore.client.batching import Batch
 from longshore.client.retrying import Retrying
+from longshore.contract import Engine, JobFilter
 from longshore.core.flow import Layer, QueueSettings
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import (
     EngineUnavailableError,

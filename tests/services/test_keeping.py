@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 from keeper_post import LEASE, LEASE_US, Post, claims, is_stopped, numbers, open_post
 
+from longshore.contract import Keeper
 from longshore.core import settle
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import State
-from longshore.engine import Keeper
 from longshore.testing.factories import SECOND, a_failure, a_job
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError, LeaseLostError
 from longshore.runtime.clock import ManualClock

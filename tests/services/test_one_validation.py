@@ -17,10 +17,10 @@ from longshore import Longshore
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.cli.main import main
+from longshore.contract import Engine, JobFilter, TransactionalProducer
 from longshore.core.job import NewJob
 from longshore.core.schedule import Firing, Schedule, Shot
 from longshore.core.submission import LONGEST_KEY
-from longshore.engine import Engine, JobFilter, TransactionalProducer
 from longshore.errors import ConfigError, SubmitError
 from longshore.testing.factories import HOUR, SECOND, an_id
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.cloudevent import subject
 from longshore.core.event import EXPENDABLE, Event, Name
 from longshore.core.job import Report
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.relay.relay import LEASE_US, MOST_EVENTS, Relay
 from longshore.relay.sink import Refused, SinkError

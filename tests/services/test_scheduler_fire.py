@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.event import Name, expand
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Submitted
 from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, declared
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError, EngineUnavailableError
 from longshore.runtime.clock import ManualClock

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.scheduler.promote import Promoter

@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
+from longshore.contract import Engine, Lapsed
 from longshore.core.job import NewJob, Settlement
 from longshore.core.state import State
-from longshore.engine import Engine, Lapsed
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError, EngineUnavailableError
 from longshore.runtime.clock import ManualClock

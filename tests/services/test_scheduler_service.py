@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.schedule import declared
-from longshore.engine import Engine, JobFilter, Retention
 from longshore.engines import open_engine
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock

@@ -17,8 +17,8 @@ from longshore import (
     current_job,
     recurring,
 )
+from longshore.contract import Engine
 from longshore.core.schedule import CatchUp, Overlap, Schedule
-from longshore.engine import Engine
 from longshore.operations.backend import EngineBackend
 from longshore.operations.declarations import Declarations
 from longshore.runtime.clock import SECOND, ManualClock

@@ -19,13 +19,13 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from test_task_http_guard import INWARD, NAMES
 
 from longshore import Longshore, Settings, webhooks
+from longshore.contract import Engine
 from longshore.core import webhook
 from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.core.view import JobFilter
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from workshop import Workshop, open_workshop
 
+from longshore.contract import JobFilter
 from longshore.core.state import State
 from longshore.directives import Cancel, Dead, Retry, Snooze
-from longshore.engine import JobFilter
 from longshore.running import current_job
 from longshore.testing.factories import MINUTE, SECOND, a_job
 

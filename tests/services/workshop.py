@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core.job import Job, JobId
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import PayloadError
 from longshore.runtime.clock import Clock, ManualClock

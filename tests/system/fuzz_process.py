@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from longshore.contract import Engine, Exchanged, JobFilter, Retention, Session
 from longshore.core import settle
 from longshore.core.job import Claim, NewJob, Settlement, UniqueUntil, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, Exchanged, JobFilter, Retention, Session
 from longshore.engines import open_engine
 from longshore.errors import LeaseLostError, LongshoreError
 from longshore.runtime.ids import IdSource

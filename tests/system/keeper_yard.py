@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.testing.factories import SECOND, a_job

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core.job import Attempt, Job, JobId, NewJob
 from longshore.core.state import TERMINAL
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore_lab.fleet import Fleet
 from longshore_lab.kill import Runner

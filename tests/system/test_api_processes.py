@@ -19,9 +19,9 @@ import httpx
 import pytest
 
 from longshore import Longshore
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from longshore.cli import victims
-from longshore.engine import SessionView
+from longshore.contract import SessionView
 from longshore.errors import NotFoundError
 
 PATIENCE = 60.0

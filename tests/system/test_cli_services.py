@@ -14,10 +14,10 @@ from threading import Timer
 
 import pytest
 
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from skew_app import DELAYS, QUEUES, RETRY_BASE
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 from longshore_lab.skew import Skew, SkewedClock

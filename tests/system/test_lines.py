@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

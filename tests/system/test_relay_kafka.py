@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from longshore.contract import Engine
 from longshore.core import cloudevent, ids
 from longshore.core.event import Event
 from longshore.core.job import JobId, NewJob
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.relay.kafka import KafkaSink
 from longshore.relay.relay import Relay

@@ -17,10 +17,10 @@ import msgspec
 import pytest
 from keeper_yard import is_alive
 
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
 from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from deaf_http import DeafHttp
 
+from longshore.contract import Engine, JobFilter
 from longshore.core import event
 from longshore.core.event import Name
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

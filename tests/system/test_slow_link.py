@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from keeper_yard import Hand, Yard
 
+from longshore.contract import Engine
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 from longshore_lab.wires import Wire

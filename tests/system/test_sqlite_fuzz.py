@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.event import SETTLED, Event, Name, expand
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.harness import eventually
 

@@ -15,9 +15,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from longshore.contract import Engine
 from longshore.core.job import NewJob
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from keeper_yard import stop
 
+from longshore.contract import Engine
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

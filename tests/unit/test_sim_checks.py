@@ -5,7 +5,7 @@ from collections.abc import Set
 import pytest
 from story import Story
 
-from longshore.engine import Renewed
+from longshore.contract import Renewed
 from longshore_lab.history import gather
 from longshore_lab.records import FaultKind, Outcome
 from longshore_lab.sim import checks

@@ -7,7 +7,7 @@ import pytest
 from longshore.cli.top import words
 from longshore.cli.top.keys import Key, Keys
 from longshore.cli.top.rates import Rate, Rates
-from longshore.engine import QueueCounts
+from longshore.contract import QueueCounts
 
 SECOND = 1_000_000
 

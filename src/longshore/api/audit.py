@@ -9,9 +9,9 @@ from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, after, cursor_behind
 from longshore.api.problems import ProblemError, problem
 from longshore.api.routing import Answer, Call, Nothing, Route
+from longshore.contract import Engine
 from longshore.core.account import Scope
 from longshore.core.audit import Entry, Kind
-from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.operations.audit import (
     AuditEntries,

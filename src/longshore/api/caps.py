@@ -11,12 +11,12 @@ from time import monotonic
 
 from longshore.api.problems import invalid
 from longshore.api.slices import in_slices
+from longshore.contract import Engine
 from longshore.core import schedule as schedules
 from longshore.core.account import Tenant
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.submission import RESERVED_PREFIX
-from longshore.engine import Engine
 from longshore.errors import CapReachedError
 
 __all__ = ["QueueNames", "check_job", "check_key", "check_schedule", "check_webhook"]

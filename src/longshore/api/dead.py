@@ -10,11 +10,11 @@ from longshore.api.encoding import encode
 from longshore.api.jobs import JobPath
 from longshore.api.orders import Asked, Outcome
 from longshore.api.routing import Answer, Call, Nothing, Route
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.job import Job
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.errors import IllegalTransitionError
 from longshore.operations.fields import Limit, Name, Tag
 from longshore.operations.job_documents import JobDocument, JobList, job_document

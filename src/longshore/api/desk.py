@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 
-from longshore.engine import Engine, Session
+from longshore.contract import Engine, Session
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import SECOND
 

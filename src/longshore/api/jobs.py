@@ -16,11 +16,11 @@ from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
 from longshore.api.slices import in_slices
 from longshore.api.submitting import JobBody
+from longshore.contract import JobFilter
 from longshore.core import ids, poison
 from longshore.core.account import Scope
 from longshore.core.job import Job, NewJob, Submitted, Verdict
 from longshore.core.state import TERMINAL, State
-from longshore.engine import JobFilter
 from longshore.errors import (
     CapReachedError,
     ConfigError,

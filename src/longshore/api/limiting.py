@@ -13,9 +13,9 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 
 from longshore.api.problems import ProblemError, RawHeaders, problem, too_many
+from longshore.contract import Accounts
 from longshore.core.account import Tenant
 from longshore.core.bucket import Borrowed, Limit
-from longshore.engine import Accounts
 from longshore.runtime.clock import Clock
 
 __all__ = ["Guesses", "Quotas"]

@@ -11,10 +11,10 @@ from longshore.api.encoding import encode
 from longshore.api.problems import invalid
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.service import Service
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.errors import ConfigError
 from longshore.operations import bulk
 from longshore.operations.bulk import Order, Pace, Tally

@@ -10,9 +10,9 @@ import msgspec
 from longshore.api.limiting import Guesses
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Caller, Route
+from longshore.contract import Accounts
 from longshore.core import account, submission
 from longshore.core.account import Access, Credential, Scope
-from longshore.engine import Accounts
 from longshore.errors import TenantNotFoundError
 from longshore.runtime.clock import Clock
 

@@ -8,9 +8,9 @@ from longshore.api.caps import QueueNames
 from longshore.api.desk import Desk
 from longshore.api.settings import ApiSettings
 from longshore.api.submissions import Submissions
+from longshore.contract import Engine
 from longshore.core.job import NewJob, Submitted
 from longshore.core.retention import Retention
-from longshore.engine import Engine
 from longshore.observe.engine import metrics_of
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview, preferred
@@ -64,7 +64,7 @@ class Service:
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
-        """See `longshore.engine.Producer`; the audit log hears who it was."""
+        """See `longshore.contract.Producer`; the audit log hears who it was."""
         answers = await self.engine.submit(jobs, apart=apart, patience=patience)
         if not self.tells_who:
             self.submissions.note(jobs, answers)

@@ -14,7 +14,7 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import routes_of
-from longshore.engine import Accounts
+from longshore.contract import Accounts
 from longshore.errors import ConfigError, EngineError
 from longshore.runtime.beat import Beat, Tick
 

@@ -19,12 +19,12 @@ from longshore.api.desk import stopped
 from longshore.api.encoding import encode
 from longshore.api.problems import ProblemError, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
+from longshore.contract import Exchanged, Session
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.state import SETTLING
 from longshore.core.submission import RESERVED_PREFIX
 from longshore.core.webhook import TASK
-from longshore.engine import Exchanged, Session
 from longshore.errors import JobNotFoundError, LeaseLostError, LongshoreError
 from longshore.operations.waiting import has_waiting_jobs
 from longshore.wire import errors, sessions

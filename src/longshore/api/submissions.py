@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from longshore.audit import Audit
+from longshore.contract.audit import Audit
 from longshore.core.deed import Tally, joined
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.errors import EngineError

@@ -1,8 +1,8 @@
 """Warnings of stored records that lists leave out because they cannot be decoded."""
 
 from longshore.cli import render
+from longshore.contract import Engine
 from longshore.core.view import BrokenRecord
-from longshore.engine import Engine
 from longshore.errors import ForbiddenError
 from longshore.operations.backend import Backend
 

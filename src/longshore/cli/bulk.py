@@ -11,10 +11,10 @@ import msgspec
 from longshore.cli import listing, render, wiring
 from longshore.cli.parameters import filtered, job_ids, rate
 from longshore.cli.shared import Shared
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.bulk import Tally

@@ -9,10 +9,10 @@ import msgspec
 from longshore.cli import render, tables, wiring
 from longshore.cli.render import Table
 from longshore.cli.shared import Shared
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.operations.backend import Backend
 from longshore.operations.job_documents import JobDocument
 from longshore.operations.jobs import Which

@@ -8,9 +8,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from longshore.contract import JobFilter
 from longshore.core import ids, quantity
 from longshore.core.job import JobId
-from longshore.engine import JobFilter
 from longshore.settings import describe
 
 __all__ = ["duration", "filtered", "given", "job_ids", "one_job_id", "rate", "setting", "time"]

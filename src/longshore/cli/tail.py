@@ -4,9 +4,9 @@ import logging
 
 import msgspec
 
+from longshore.contract import Outbox
 from longshore.core import ids
 from longshore.core.event import Name, expand
-from longshore.engine import Outbox
 
 __all__ = ["Tail"]
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from longshore.engine import SessionView
+from longshore.contract import SessionView
 from longshore.errors import ConfigError, NotFoundError
 
 __all__ = ["Victim", "chosen", "hit", "on_this_machine"]

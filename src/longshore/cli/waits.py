@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from longshore.engine import Pause, SessionView
+from longshore.contract import Pause, SessionView
 from longshore.errors import UnknownTaskError
 from longshore.operations.workers import WorkerView
 

@@ -12,7 +12,7 @@ from longshore.app import Longshore
 from longshore.cli import logs
 from longshore.cli.loading import load_app
 from longshore.cli.shared import Shared
-from longshore.engine import Engine, JobStore
+from longshore.contract import Engine, JobStore
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
 from longshore.operations import sqlite_checks

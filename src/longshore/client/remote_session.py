@@ -6,10 +6,10 @@ from typing import Literal
 import msgspec
 
 from longshore.client.connection import CALL_SECONDS, ServiceConnection
+from longshore.contract import Exchanged, Reference, Renewed
 from longshore.core import ids
 from longshore.core.job import Attempt, JobId, Report, Settlement
 from longshore.core.state import State, after
-from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import LeaseLostError
 from longshore.wire import sessions
 from longshore.wire.documents import (

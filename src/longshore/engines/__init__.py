@@ -1,6 +1,6 @@
 """Engines, chosen by URL."""
 
-from longshore.engine import Engine, JobStore
+from longshore.contract import Engine, JobStore
 from longshore.errors import ConfigError, NotOverHttpError
 from longshore.runtime.clock import Clock
 from longshore.wire.address import is_service

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import msgspec
 
+from longshore.contract import Keeper
 from longshore.core.backoff import Backoff
 from longshore.core.flight import Trace, aftermath
 from longshore.core.job import Held
-from longshore.engine import Keeper
 from longshore.errors import (
     EngineBusyError,
     EngineUnavailableError,

@@ -11,12 +11,12 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
+from longshore.contract import Engine, JobStore, PromptSession, Session
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
 from longshore.core.schedule import Firing
 from longshore.core.state import State
-from longshore.engine import Engine, JobStore, PromptSession, Session
 from longshore.observe.metrics import Metrics
 from longshore.wire.address import is_service
 

@@ -8,8 +8,8 @@ from functools import partial
 from time import monotonic
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from longshore.contract import Losses, QueueCounts, SessionView
 from longshore.core.flow import BreakerFlow, Phase, QueueFlow
-from longshore.engine import Losses, QueueCounts, SessionView
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
 from longshore.observe.families import OTHER

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import msgspec
 
 from longshore import paging
+from longshore.contract import Inspector, JobFilter
 from longshore.core.job import Job, JobId
 from longshore.core.state import TRANSITIONS, State, Verb
-from longshore.engine import Inspector, JobFilter
 from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
 
 __all__ = [

@@ -5,12 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from longshore.core import quantity
-from longshore.core.event import EventBatch
-from longshore.core.job import Job
-from longshore.core.schedule import Schedule
-from longshore.core.state import State
-from longshore.engine import (
+from longshore.contract import (
     BrokenRecord,
     Engine,
     JobFilter,
@@ -20,6 +15,11 @@ from longshore.engine import (
     Retention,
     SessionView,
 )
+from longshore.core import quantity
+from longshore.core.event import EventBatch
+from longshore.core.job import Job
+from longshore.core.schedule import Schedule
+from longshore.core.state import State
 from longshore.errors import LongshoreError
 from longshore.operations import sqlite_checks
 from longshore.operations.findings import Diagnosis, Finding, Severity

@@ -1,12 +1,12 @@
 """Gathers what is known about why a job does not run, by the calls that every engine has."""
 
 from longshore import paging
+from longshore.contract import Engine, JobFilter, QueueCounts
 from longshore.core.explain import Facts, Pace, goes_first, pace
 from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
 from longshore.core.line import PARKED, Line
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, QueueCounts
 
 __all__ = ["gather"]
 

@@ -7,12 +7,12 @@ from typing import Literal, TypedDict, Unpack
 import msgspec
 
 from longshore import paging
+from longshore.contract import Engine, Inspector
 from longshore.core import explain as reasons
 from longshore.core import ids, poison
 from longshore.core.job import Job, JobId, NewJob, Submitted
 from longshore.core.state import State, Verb
 from longshore.core.view import JobFilter
-from longshore.engine import Engine, Inspector
 from longshore.errors import ConfigError, IllegalTransitionError
 from longshore.operations import bulk
 from longshore.operations import explain as facts

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
+from longshore.contract import Engine
 from longshore.core.account import DEFAULT_TENANT
-from longshore.engine import Engine
 from longshore.operations.fields import instant
 from longshore.runtime.ids import IdSource
 

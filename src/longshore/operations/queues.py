@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from longshore import overriding
+from longshore.contract import Engine
 from longshore.core.flow import QueueFlow
 from longshore.core.view import Pause, QueueCounts
-from longshore.engine import Engine
 from longshore.errors import QueueNotFoundError
 from longshore.operations.fields import moment
 from longshore.operations.local import EngineOperations

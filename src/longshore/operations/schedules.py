@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.schedule import Schedule, declared, extra_job
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import EngineBusyError, JobNotFoundError, ScheduleNotFoundError
 from longshore.operations.fields import micros
 from longshore.operations.local import EngineOperations

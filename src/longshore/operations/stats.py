@@ -5,10 +5,10 @@ from functools import cached_property
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core.latency import Slowness
 from longshore.core.state import State
 from longshore.core.view import JobFilter, QueueCounts
-from longshore.engine import Engine
 from longshore.operations.local import EngineOperations
 from longshore.operations.throughput import Throughput
 from longshore.slow import slowness

@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+from longshore.contract.outbox import Outbox
 from longshore.core.consumer import Cursor, Quarantined
 from longshore.core.event import EXPENDABLE, Event, EventBatch
 from longshore.core.portion import next_portion
 from longshore.errors import CursorLostError, EngineBusyError, EngineUnavailableError
-from longshore.outbox import Outbox
 from longshore.relay.sink import Refused, Sink, SinkError
 
 __all__ = ["MOST_EVENTS", "Relay", "RelayStats", "TimedOutbox"]

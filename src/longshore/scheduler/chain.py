@@ -6,8 +6,8 @@ by a cursor, as any consumer does.
 
 import secrets
 
+from longshore.contract import Engine
 from longshore.core.consumer import Cursor
-from longshore.engine import Engine
 from longshore.errors import CursorLostError
 
 __all__ = ["CONSUMER", "Chainer"]

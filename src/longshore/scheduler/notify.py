@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from longshore import webhooks
+from longshore.contract import Engine
 from longshore.core import webhook
 from longshore.core.consumer import Cursor
 from longshore.core.event import Event, EventBatch
 from longshore.core.job import NewJob
 from longshore.core.portion import next_portion
 from longshore.core.webhook import Endpoint
-from longshore.engine import Engine
 from longshore.errors import CursorLostError
 from longshore.runtime.ids import IdSource
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from longshore.engine import Steward
+from longshore.contract import Steward
 from longshore.scheduler.spread import early, late
 
 __all__ = ["Promoter"]

@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from longshore.engine import Retention, Steward
+from longshore.contract import Retention, Steward
 from longshore.scheduler.spread import early
 
 __all__ = ["Batch", "Pruner"]

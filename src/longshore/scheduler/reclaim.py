@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
+from longshore.contract import Lapsed, Steward
 from longshore.core import poison
-from longshore.engine import Lapsed, Steward
 from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.scheduler.spread import early

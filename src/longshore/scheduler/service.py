@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.runtime.beat import Beat
 from longshore.runtime.beside import beside
 from longshore.runtime.clock import Clock, SystemClock

@@ -5,10 +5,10 @@ from time import monotonic
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from longshore.contract.outbox import Outbox
 from longshore.core.job import Job, JobId
 from longshore.core.sse import Cursor
 from longshore.errors import WaitTimeoutError
-from longshore.outbox import Outbox
 from longshore.streaming.hub import Hub, Listener
 from longshore.streaming.telling import JobEvent, Wish, snapshot
 

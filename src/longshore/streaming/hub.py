@@ -13,12 +13,12 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from longshore.contract.outbox import Outbox
 from longshore.core import event
 from longshore.core.event import EventBatch, Group, Span
 from longshore.core.job import JobId
 from longshore.core.sse import Cursor
 from longshore.errors import EventsExpiredError, LongshoreError
-from longshore.outbox import Outbox
 from longshore.streaming.telling import Told, Wish
 
 __all__ = ["PAGE", "Hub", "Listener", "TooManyListenersError"]

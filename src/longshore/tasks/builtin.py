@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from longshore.contract.endpoints import Endpoints
 from longshore.core import webhook
-from longshore.endpoints import Endpoints
 from longshore.settings import Settings
 from longshore.task import Declaration
 from longshore.tasks.http import HttpTask

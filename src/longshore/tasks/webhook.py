@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from longshore.contract.endpoints import Endpoints
 from longshore.core import webhook
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
-from longshore.endpoints import Endpoints
 from longshore.errors import ConfigError, EngineError, WebhookNotFoundError
 from longshore.running import current_job
 from longshore.runtime.acting import acting

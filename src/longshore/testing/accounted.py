@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
 from longshore.testing.factories import HOUR, MINUTE, a_key
 from longshore.testing.kept import KeptMachine
 from longshore.testing.strategies import TENANTS

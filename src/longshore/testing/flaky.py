@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
-from longshore.engine import Engine, Session
+from longshore.contract import Engine, Session
 from longshore.errors import EngineUnavailableError
 
 __all__ = ["FlakyEngine"]

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
+from longshore.contract import Engine
 from longshore.core.quantity import microseconds
 from longshore.directives import Cancel, Dead, Snooze
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import WorkerSettings

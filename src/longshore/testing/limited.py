@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.flow import Layer, OnDead, Order, QueueSettings
-from longshore.engine import Engine
 from longshore.testing.factories import SECOND
 from longshore.testing.kept import KeptMachine
 from longshore.testing.pair import EVERY

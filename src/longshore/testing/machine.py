@@ -14,11 +14,11 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
+from longshore.contract import Engine, JobFilter, Retention
 from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.schedule import DueSchedule, Firing, Overlap, Shot
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import LeaseLostError, LongshoreError, QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from longshore.contract import Engine, Exchanged, Reference, Renewed, Session
 from longshore.core import poison, settle
 from longshore.core.job import Claim, Failure, Report, Settlement
-from longshore.engine import Engine, Exchanged, Reference, Renewed, Session
 from longshore.testing.factories import SECOND
 
 __all__ = ["LEASE", "ManualWorker", "a_worker", "heard", "reclaim_lapsed", "reference"]

@@ -7,6 +7,16 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from longshore.contract import (
+    Engine,
+    Exchanged,
+    JobFilter,
+    Lapsed,
+    QueueCounts,
+    Reference,
+    Renewed,
+    Session,
+)
 from longshore.core import event
 from longshore.core.job import (
     Claim,
@@ -20,16 +30,6 @@ from longshore.core.job import (
     Verdict,
 )
 from longshore.core.settle import outcome
-from longshore.engine import (
-    Engine,
-    Exchanged,
-    JobFilter,
-    Lapsed,
-    QueueCounts,
-    Reference,
-    Renewed,
-    Session,
-)
 from longshore.errors import LongshoreError
 from longshore.testing.factories import a_job
 from longshore.testing.manual import reference

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from longshore.contract import JobFilter, Retention
 from longshore.core import settle
 from longshore.core.job import Claim, Failure, Report, Settlement, UniqueUntil
-from longshore.engine import JobFilter, Retention
 from longshore.testing.factories import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
 __all__ = [

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
-from longshore.engine import Engine, JobStore
+from longshore.contract import Engine, JobStore
 from longshore.errors import ConfigError
 from longshore.tracing.settings import Relation, TracingSettings
 

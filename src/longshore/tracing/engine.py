@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, set_span_in_context
 
+from longshore.contract import Engine, PromptSession, Session, TransactionalProducer
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference
 from longshore.core.job import Claim, NewJob, Report, Settlement, Submitted
-from longshore.engine import Engine, PromptSession, Session, TransactionalProducer
 from longshore.runtime.clock import SECOND, SystemClock
 from longshore.tracing import contexts, spans
 

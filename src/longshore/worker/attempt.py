@@ -5,8 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from longshore.contract import Completion, Reference
 from longshore.core.job import Claim, Settlement
-from longshore.engine import Completion, Reference
 from longshore.worker.registry import Handler
 
 __all__ = ["Attempt", "Stop"]

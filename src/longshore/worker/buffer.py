@@ -5,8 +5,8 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import chain, groupby, repeat
 from operator import attrgetter, itemgetter
 
+from longshore.contract import Reference
 from longshore.core.job import Claim
-from longshore.engine import Reference
 
 __all__ = ["Buffer"]
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from longshore.contract import Reference
 from longshore.core import poison, settle
 from longshore.core.job import Claim
-from longshore.engine import Reference
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Stop
 from longshore.worker.facts import facts

@@ -5,8 +5,8 @@ from collections.abc import Callable, Container, Sequence
 from contextvars import Context
 from typing import Protocol
 
+from longshore.contract import Reference
 from longshore.core.job import Claim
-from longshore.engine import Reference
 from longshore.running import Reporter
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from operator import attrgetter, sub
 from typing import cast
 
+from longshore.contract import Reference
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
-from longshore.engine import Reference
 from longshore.observe.metrics import Metrics
 from longshore.worker.budgets import Budgets
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core.job import Report, Settlement
-from longshore.engine import Reference
 from longshore.running import Slot
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.standing import NEVER, Standing

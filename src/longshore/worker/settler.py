@@ -6,10 +6,10 @@ from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core import settle
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
-from longshore.engine import Reference
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.bell import Bell
 from longshore.worker.facts import Successes

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Sequence
 from contextvars import Context, copy_context
 from typing import Any, cast
 
+from longshore.contract import Reference
 from longshore.core import settle
 from longshore.core.job import Claim
-from longshore.engine import Reference
 from longshore.errors import UnknownTaskError
 from longshore.running import COMPLETER, CURRENT, REPORTER
 from longshore.runtime.clock import SECOND

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar, cast
 
-from longshore.core.answer import Share
-from longshore.core.job import Attempt, Held, JobId, Report, Settlement
-from longshore.engine import (
+from longshore.contract import (
     Completion,
     Engine,
     Exchanged,
@@ -23,6 +21,8 @@ from longshore.engine import (
     StandaloneSession,
     TransactionalSession,
 )
+from longshore.core.answer import Share
+from longshore.core.job import Attempt, Held, JobId, Report, Settlement
 from longshore.errors import (
     ConfigError,
     EngineBusyError,

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from longshore.engine import Reference
+from longshore.contract import Reference
 from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock
 from longshore.worker.attempt import Attempt, Stop

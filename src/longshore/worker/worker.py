@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from longshore.engine import JobStore
+from longshore.contract import JobStore
 from longshore.errors import LongshoreError
 from longshore.observe.engine import metrics_of
 from longshore.runtime.beat import Beat, Tick

@@ -19,8 +19,8 @@ import msgspec
 from longshore.bench.load import Load
 from longshore.bench.plan import Plan
 from longshore.bench.tally import Tallied, Tally, tallied
+from longshore.contract import Engine, Exchanged, Session
 from longshore.core.retention import Retention
-from longshore.engine import Engine, Exchanged, Session
 from longshore.engines import open_engine
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.service import Scheduler

@@ -8,10 +8,10 @@ from random import Random
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import codec
 from longshore.core.job import Job, NewJob
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
 from longshore_lab import crash_app

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from longshore.bench.board import Board
+from longshore.contract import Engine, Session
 from longshore.core.job import NewJob, Settlement
 from longshore.core.settle import succeeded
-from longshore.engine import Engine, Session
 from longshore.engines import open_engine
 from longshore.errors import EngineBusyError, EngineUnavailableError
 from longshore.runtime.ids import IdSource

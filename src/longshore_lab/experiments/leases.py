@@ -11,11 +11,11 @@ from typing import Any, cast
 import msgspec
 
 from longshore import Longshore
+from longshore.contract import Engine, Renewed, Session
 from longshore.core import codec
 from longshore.core.job import Job, NewJob
 from longshore.core.state import State
 from longshore.core.view import JobFilter
-from longshore.engine import Engine, Renewed, Session
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.ids import IdSource

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean
 
 from longshore import Longshore, current_job
+from longshore.contract import Engine
 from longshore.core import codec
 from longshore.core.job import NewJob
 from longshore.core.view import QueueCounts
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.ids import IdSource
 from longshore_lab.effects import Effects

@@ -19,9 +19,9 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from longshore import engines
+from longshore.contract import Completion, Engine, Exchanged, Session
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.core.state import Verb
-from longshore.engine import Completion, Engine, Exchanged, Session
 from longshore.runtime.clock import Clock
 from longshore_lab import misfire
 from longshore_lab.sabotage import Forgetful, Wrapper

@@ -11,7 +11,7 @@ import msgspec
 
 from longshore.bench.machine import Hours
 from longshore.bench.server import server_of
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.runtime.process import available_cores

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import codec
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.runtime.ids import IdSource

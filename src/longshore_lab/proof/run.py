@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.errors import ConfigError, EngineError, LongshoreError
 from longshore_lab.board import Board, LiveBoard, PlainBoard, Scene

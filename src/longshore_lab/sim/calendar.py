@@ -11,8 +11,8 @@ from random import Random
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.schedule import CatchUp, Schedule, declared
-from longshore.engine import Engine
 from longshore_lab.checkers import Finding
 from longshore_lab.clerk import TYPE
 from longshore_lab.firing import Beaten, judge

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.ids import TAIL_BYTES, tails
 from longshore.core.job import JobId, NewJob, Submitted
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import (
     EngineError,
     EngineUnavailableError,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Set
 from itertools import pairwise
 
-from longshore.engine import Renewed
+from longshore.contract import Renewed
 from longshore_lab.checkers import Finding
 from longshore_lab.history import History
 from longshore_lab.records import FaultKind

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines.sqlite import submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.engine import SqliteEngine

@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Exchanged, Lapsed, Reference, Renewed, Session
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.core.state import Verb
-from longshore.engine import Exchanged, Lapsed, Reference, Renewed, Session
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import Clock
 from longshore.testing.model import ModelEngine
@@ -30,7 +30,7 @@ class Changed(ModelEngine):
     session: type[ModelSession] = ModelSession
 
     async def open_session(self, **arguments: Any) -> Session:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         opened = await super().open_session(**arguments)
         return self.session(self._store, self._store.leases[opened.token])
 
@@ -58,7 +58,7 @@ class HalfStored(Changed):
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
-        """See `longshore.engine.Producer`."""
+        """See `longshore.contract.Producer`."""
         self._calls += 1
         if self._calls % 3 or len(jobs) < 2:
             return await super().submit(jobs, apart=apart, patience=patience)
@@ -72,7 +72,7 @@ class Mixed(Changed):
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
-        """See `longshore.engine.Producer`."""
+        """See `longshore.contract.Producer`."""
         payloads = [job.payload for job in jobs]
         mixed = [
             replace(job, payload=payload)
@@ -132,7 +132,7 @@ class Untold(Changed):
     session = _UntoldSession
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         for row in self._store.rows.values():
             lease = self._store.leases.get(row.token)
             # Once for a job, or there is no end to it.

@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Exchanged, Reference, Renewed
 from longshore.core.consumer import Cursor
 from longshore.core.event import EventBatch, Name
 from longshore.core.job import Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.state import State, Verb
-from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.producer import accept

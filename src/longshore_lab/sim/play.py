@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore_lab.batch import open_batches
 from longshore_lab.checkers import Finding, check
 from longshore_lab.history import gather

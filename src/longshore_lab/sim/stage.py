@@ -10,7 +10,7 @@ from random import Random
 from types import MethodType
 from typing import Any, cast
 
-from longshore.engine import Engine, Exchanged, Renewed, Session
+from longshore.contract import Engine, Exchanged, Renewed, Session
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LongshoreError
 from longshore_lab.effects import Cell
 from longshore_lab.records import Entry, Fault, FaultKind, Record

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
+from longshore.contract.outbox import Outbox
 from longshore.core import ids
 from longshore.core.event import Event
-from longshore.outbox import Outbox
 from longshore.relay.sink import Refused, SinkError
 from longshore_lab.checkers import Finding
 from longshore_lab.relayed import relayed

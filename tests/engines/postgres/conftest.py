@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 from calls import Fetch
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.database import Database

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore_lab.servers import PostgresServer

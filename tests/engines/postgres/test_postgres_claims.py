@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 from calls import until
 
+from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import JobId, NewJob
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker

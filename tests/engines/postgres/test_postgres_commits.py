@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker

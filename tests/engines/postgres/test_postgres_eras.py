@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from calls import until
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections import Counter
 
+from longshore.contract import Engine
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import Layer, Order, QueueSettings
-from longshore.engine import Engine
 from longshore.engines.postgres.batch import columns, sent
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.sql import SQL

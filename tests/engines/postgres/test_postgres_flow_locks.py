@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 from calls import until
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import Submitted, Verdict
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.engine import PostgresEngine

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import asyncpg
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
 from longshore.testing.factories import SECOND, a_job

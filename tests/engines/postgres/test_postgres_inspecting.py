@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids, settle
 from longshore.core.job import Claim, JobId
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock

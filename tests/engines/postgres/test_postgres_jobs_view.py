@@ -2,8 +2,8 @@
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import ids, settle
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job, an_unchecked_job
 from longshore.testing.manual import a_worker

@@ -2,8 +2,8 @@
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core import settle
-from longshore.engine import Engine, Retention
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import EngineBusyError
 from longshore.runtime.clock import ManualClock

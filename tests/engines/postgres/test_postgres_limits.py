@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.bucket import Limit, borrow
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection
 from longshore.testing.factories import a_job, a_settlement

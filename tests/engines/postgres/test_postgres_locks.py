@@ -12,11 +12,11 @@ import asyncpg
 import pytest
 from calls import until
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.line import PARKED
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, SECOND, a_job

@@ -15,10 +15,10 @@ import asyncpg
 import pytest
 from deaf_proxy import Mishap, deaf_proxy
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.job import Claim, NewJob
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError, LeaseLostError
 from longshore.runtime.clock import ManualClock

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from longshore.engine import Engine, Session
+from longshore.contract import Engine, Session
 from longshore.engines import open_engine
 from longshore.engines.postgres import migrating
 from longshore.engines.postgres.connecting import Connection

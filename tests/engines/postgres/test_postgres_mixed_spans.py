@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines.postgres.connecting import Connection
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events

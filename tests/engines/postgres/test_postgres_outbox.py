@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
+from longshore.contract import Retention
 from longshore.core.event import Group, Name, decode, encode
-from longshore.engine import Retention
 from longshore.engines import open_engine
 from longshore.engines.postgres import stewarding
 from longshore.engines.postgres.connecting import Connection

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from longshore import Longshore
+from longshore.contract import Exchanged
 from longshore.core import settle
 from longshore.core.state import State
-from longshore.engine import Exchanged
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify

@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.errors import EngineError
 from longshore.testing.factories import MINUTE, a_job, a_schedule

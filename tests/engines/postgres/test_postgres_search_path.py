@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
-from longshore.engine import Engine, JobFilter, Retention
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import DAY, HOUR, a_job, a_settlement
 from longshore.testing.manual import a_worker

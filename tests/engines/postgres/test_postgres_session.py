@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from deaf_proxy import DeafProxy, Mishap, deaf_proxy
 
+from longshore.contract import Engine, Exchanged
 from longshore.core import settle
 from longshore.core.job import Claim, Failure, JobId, Settlement
 from longshore.core.state import State
-from longshore.engine import Engine, Exchanged
 from longshore.engines import open_engine
 from longshore.engines.postgres import planning
 from longshore.engines.postgres.connecting import Connection

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from calls import OURS, until
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.database import Database

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from longshore.contract import Engine, Promoted, Retention
 from longshore.core import event, settle
 from longshore.core.event import Name
 from longshore.core.job import Failure, JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, Promoted, Retention
 from longshore.engines import open_engine
 from longshore.engines.postgres import stewarding
 from longshore.engines.postgres.connecting import Connection

@@ -13,10 +13,10 @@ from sqlalchemy.pool import NullPool
 from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
+from longshore.contract import JobFilter, Reference
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import CheckedJob, NewJob, Submitted, Verdict
 from longshore.core.state import State
-from longshore.engine import JobFilter, Reference
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.engines.postgres.url import from_url
 from longshore.errors import (

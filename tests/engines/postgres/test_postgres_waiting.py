@@ -6,10 +6,10 @@ is told that there was one; `test_postgres_lost_claims` has crashes.
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import ManualClock

@@ -5,7 +5,7 @@ import json
 import asyncpg
 import pytest
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines.postgres.connecting import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker

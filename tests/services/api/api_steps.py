@@ -11,7 +11,7 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.serving import ApiServer, listen
 from longshore.api.settings import ApiSettings
-from longshore.engine import Engine
+from longshore.contract import Engine
 
 UNKNOWN = "019a8a6e-7c00-7000-8000-000000000000"
 """An id that no job has."""

@@ -7,12 +7,12 @@ import msgspec
 
 from longshore import webhooks
 from longshore.api.routing import Route
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import Verb
-from longshore.engine import Engine, JobFilter
 from longshore.runtime.keys import MintedKey, mint
 from longshore.testing.factories import DAY, a_failure, a_job, a_schedule, a_settlement
 

@@ -9,7 +9,7 @@ from api_steps import asking
 
 from longshore.api.application import Application
 from longshore.api.service import Service
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 
 

@@ -12,9 +12,9 @@ from longshore.api import audit
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.auditing import Filter
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.audit import Entry, Kind
-from longshore.engine import Engine
 from longshore.errors import EngineError
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import MintedKey, mint

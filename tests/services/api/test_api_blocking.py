@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from longshore.cli.main import main
 from longshore.client import Submission, SyncClient
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.errors import JobFailedError
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job

@@ -2,8 +2,8 @@
 
 import httpx
 
+from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 

@@ -11,10 +11,10 @@ from api_steps import asking
 from longshore import tenancy, webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.contract import Engine, JobFilter
 from longshore.core import webhook
 from longshore.core.account import Grant, Scope, Tenant
 from longshore.core.flow import Layer, QueueSettings
-from longshore.engine import Engine, JobFilter
 from longshore.testing.factories import a_job
 
 HOOK = {"url": "https://example.com/"}

@@ -13,8 +13,8 @@ from longshore.api.proxies import Proxies
 from longshore.api.service import Service
 from longshore.api.serving import is_loopback, listen, refuse_keyless
 from longshore.api.settings import ApiSettings
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
-from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.runtime.keys import mint
 

@@ -6,8 +6,8 @@ from api_steps import asking
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.contract import Engine
 from longshore.core.retention import Retention
-from longshore.engine import Engine
 from longshore.operations.findings import Diagnosis, Severity
 from longshore.runtime.clock import ManualClock, SystemClock
 from longshore.testing.factories import HOUR, a_job

@@ -12,8 +12,8 @@ from longshore.api.encoding import encode
 from longshore.api.openapi import document
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
-from longshore.engine import Engine
 from longshore.runtime.keys import mint
 
 schemathesis = pytest.importorskip("schemathesis")

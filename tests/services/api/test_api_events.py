@@ -6,9 +6,9 @@ import pytest
 from api_steps import served
 
 from longshore.client import Client
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Tenant
-from longshore.engine import Engine
 from longshore.errors import EventsExpiredError, LongshoreError, WaitTimeoutError
 from longshore.operations.backend import Backend, EngineBackend
 from longshore.streaming.telling import JobEvent

@@ -15,7 +15,7 @@ from longshore.api.problems import CATALOGUE
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import ROUTES
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.testing.flaky import FlakyEngine
 

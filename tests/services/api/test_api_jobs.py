@@ -6,8 +6,8 @@ import httpx
 import pytest
 from api_steps import UNKNOWN, shown
 
+from longshore.contract import Engine
 from longshore.core import ids, poison
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 

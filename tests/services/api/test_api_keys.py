@@ -14,9 +14,9 @@ from longshore.api.limiting import Quotas
 from longshore.api.problems import ProblemError
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock, SystemClock
 from longshore.runtime.keys import MintedKey, mint

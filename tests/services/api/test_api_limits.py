@@ -14,8 +14,8 @@ from api_steps import asking, exchange, served
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import RESERVED, ApiSettings
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_schedule
 from longshore.testing.harness import eventually

@@ -2,9 +2,9 @@
 
 import httpx
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Tenant
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 

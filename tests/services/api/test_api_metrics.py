@@ -10,10 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.contract import Engine, QueueCounts
 from longshore.core import settle
 from longshore.core.account import Tenant
 from longshore.core.flow import Layer, QueueSettings
-from longshore.engine import Engine, QueueCounts
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview

@@ -6,11 +6,11 @@ import httpx
 import pytest
 from api_steps import UNKNOWN
 
+from longshore.contract import Engine, JobFilter, Pause, Retention
 from longshore.core import ids
 from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter, Pause, Retention
 from longshore.testing.factories import a_job, a_settlement
 from longshore.testing.manual import a_worker
 

@@ -13,6 +13,7 @@ from longshore import breakers as breaker_settings
 from longshore import overriding, tenancy, webhooks
 from longshore.api.listing import cursor_behind
 from longshore.api.table import ROUTES
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Grant, Scope, Tenant
 from longshore.core.consumer import Quarantined
@@ -20,7 +21,6 @@ from longshore.core.event import Name
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
-from longshore.engine import Engine
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.testing.factories import a_job, a_settlement

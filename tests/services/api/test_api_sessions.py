@@ -13,9 +13,9 @@ from longshore.api.table import ROUTES
 from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore
+from longshore.contract import Engine, StandaloneSession
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine, StandaloneSession
 from longshore.engines import open_engine
 from longshore.errors import ConfigError, JobNotFoundError
 from longshore.runtime.clock import ManualClock

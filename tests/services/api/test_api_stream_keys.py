@@ -7,8 +7,8 @@ from pathlib import Path
 
 from api_steps import served
 
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.runtime.clock import SECOND
 from longshore.runtime.keys import MintedKey, mint

@@ -17,10 +17,10 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.serving import ApiServer, listen
 from longshore.api.settings import ApiSettings
+from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import Tenant
 from longshore.core.sse import Decoder, Message
-from longshore.engine import Engine, Retention
 from longshore.streaming import hub
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually

@@ -17,11 +17,11 @@ from api_steps import asking
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import Tenant
 from longshore.core.job import JobId, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.operations.fields import instant

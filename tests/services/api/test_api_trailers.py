@@ -5,8 +5,8 @@ import json
 import pytest
 from api_steps import exchange, served
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine, JobFilter
 from longshore.runtime.keys import mint
 
 HEAD = (

@@ -8,8 +8,8 @@ from longshore.api.application import Application
 from longshore.api.openapi import document
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.contract import Engine, JobFilter
 from longshore.core.account import Tenant
-from longshore.engine import Engine, JobFilter
 from longshore.tasks.settings import WebhookSettings
 from longshore.testing.manual import a_worker
 

@@ -19,9 +19,9 @@ from attack_steps import NAME, SECRET, Victim, a_key, bearing, paths_of, picture
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
-from longshore.engine import Engine, JobFilter
 from longshore.runtime.keys import MintedKey
 from longshore.scheduler.fire import Firer
 from longshore.testing.factories import DAY, a_job, a_schedule

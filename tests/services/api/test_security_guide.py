@@ -14,9 +14,9 @@ from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Scope
-from longshore.engine import Engine
 from longshore.testing.factories import DAY, a_job, a_schedule
 from longshore.testing.manual import ManualWorker, a_worker
 

@@ -9,11 +9,11 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from longshore.cli.main import main
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.job import Job
 from longshore.core.settle import failure
 from longshore.core.state import Verb
-from longshore.engine import Engine
 from longshore.engines import open_engine
 from longshore.testing.factories import SECOND, a_settlement, an_unchecked_job
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from cli_steps import Queue, Shell
 
+from longshore.contract import Engine
 from longshore.core import poison
 from longshore.core.event import Name, expand
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.testing.manual import a_worker
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from cli_steps import Queue, Shell
 
+from longshore.contract import Engine, Lapsed, Pause, QueueCounts, SessionView
 from longshore.core.account import Tenant
 from longshore.core.event import EventBatch
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.core.webhook import Endpoint, Secret, secret_text
-from longshore.engine import Engine, Lapsed, Pause, QueueCounts, SessionView
 from longshore.operations import doctor
 from longshore.operations.doctor import Facts
 from longshore.operations.findings import Severity

@@ -3,9 +3,9 @@
 from cli_steps import Queue, Shell
 
 from longshore.cli import happenings
+from longshore.contract import Engine
 from longshore.core import cloudevent
 from longshore.core.event import Event, Name
-from longshore.engine import Engine
 from longshore.streaming.telling import Told
 from longshore.testing.factories import an_id
 

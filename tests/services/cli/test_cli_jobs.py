@@ -5,10 +5,10 @@ from datetime import datetime
 
 from cli_steps import LEASE, Queue, Shell
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.state import State, Verb
-from longshore.engine import Engine
 from longshore.operations import explain as explaining
 from longshore.testing.factories import HOUR, MINUTE, a_job
 from longshore.testing.manual import a_worker

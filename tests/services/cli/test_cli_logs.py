@@ -9,7 +9,7 @@ from cli_steps import Queue
 
 from longshore.cli import logs
 from longshore.cli.tail import Tail
-from longshore.engine import Engine
+from longshore.contract import Engine
 from longshore.settings import LogFormat, LogLevel, LogSettings
 from longshore.testing.factories import a_job
 

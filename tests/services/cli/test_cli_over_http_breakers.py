@@ -6,8 +6,8 @@ import pytest
 from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving, the_same
 
+from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 

@@ -10,8 +10,8 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, at_any_time, serving
 
 from longshore.cli.commands import doctor
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.engine import Engine
 from longshore.runtime.keys import mint
 
 

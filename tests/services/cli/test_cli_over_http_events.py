@@ -8,8 +8,8 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving
 from test_cli_over_http import the_same
 
+from longshore.contract import Engine
 from longshore.core.retention import Retention
-from longshore.engine import Engine
 from longshore.testing.factories import a_schedule
 
 

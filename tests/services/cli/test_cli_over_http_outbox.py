@@ -8,10 +8,10 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving
 from test_cli_over_http import the_same
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.consumer import Quarantined
 from longshore.core.event import NOBODY, Name
-from longshore.engine import Engine
 
 MINUTE = 60_000_000
 

@@ -10,8 +10,8 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving
 from terminal import Terminal
 
+from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
-from longshore.engine import Engine
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import a_worker
 

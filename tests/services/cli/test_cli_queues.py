@@ -4,8 +4,8 @@ import json
 
 from cli_steps import LEASE, Queue, Shell
 
+from longshore.contract import Engine
 from longshore.core.flow import ENFORCED, Layer, QueueSettings
-from longshore.engine import Engine
 
 NOTHING = dict.fromkeys({*ENFORCED, "aging_seconds"} - {"aging"})
 

@@ -10,8 +10,8 @@ import pytest
 from cli_steps import Queue, Shell
 from service_steps import serving
 
+from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
-from longshore.engine import Engine
 from longshore.runtime.keys import mint
 from longshore_lab.experiments import __main__ as experiments
 

@@ -8,9 +8,9 @@ import pytest
 from cli_steps import Queue, Shell
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.schedule import decide
-from longshore.engine import Engine
 from longshore.runtime.ids import IdSource
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 
 from longshore import Longshore
+from longshore.contract import Engine
 from longshore.core import ids, settle
 from longshore.core.event import expand
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.handle import JobHandle
 from longshore.scheduler.promote import Promoter
 from longshore.testing.harness import eventually

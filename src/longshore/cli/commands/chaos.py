@@ -14,9 +14,9 @@ from longshore.cli import render, victims, waits, wiring
 from longshore.cli.parameters import duration
 from longshore.cli.shared import Group, Shared
 from longshore.cli.victims import Victim
+from longshore.contract import Engine
 from longshore.core import codec, ids
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.errors import NotFoundError
 from longshore.runtime.ids import IdSource
 

@@ -7,9 +7,9 @@ from longshore.cli import listing, tables
 from longshore.cli.bulk import Care, Selection, carefully, give, selecting
 from longshore.cli.parameters import filtered, one_job_id
 from longshore.cli.shared import Group, Shared
+from longshore.contract import JobFilter
 from longshore.core.job import JobId
 from longshore.core.state import State
-from longshore.engine import JobFilter
 
 
 @click.group("dead", cls=Group)

@@ -9,11 +9,11 @@ from longshore.cli import listing, render, tables, waiting, wiring
 from longshore.cli.bulk import Care, Selection, carefully, give, selecting
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
 from longshore.cli.shared import Group, Shared
+from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.latency import Slowness
 from longshore.core.state import State
-from longshore.engine import JobFilter
 from longshore.operations.backend import Backend
 from longshore.operations.jobs import JobChange
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from longshore.contract import Exchanged, Reference, Renewed
 from longshore.core import breaker
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import configured, observe

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from asyncpg.transaction import Transaction
 
+from longshore.contract import Completion, Reference
 from longshore.core import event
 from longshore.core.event import Group, Name
-from longshore.engine import Completion, Reference
 from longshore.engines.postgres.completions import Completions, Landed
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.faults import DRIVER_ERRORS, is_loss, translated

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core.job import Settlement
-from longshore.engine import Reference
 
 __all__ = ["Completions", "Landed"]
 

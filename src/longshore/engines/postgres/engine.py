@@ -3,12 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
-from longshore.core.flow import BreakerSettings, QueueSettings
-from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
-from longshore.core.schedule import validate as validate_schedule
-from longshore.core.submission import check
-from longshore.engine import (
+from longshore.contract import (
     BrokenRecord,
     JobFilter,
     Lapsed,
@@ -22,6 +17,11 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
+from longshore.core.flow import BreakerSettings, QueueSettings
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import validate as validate_schedule
+from longshore.core.submission import check
 from longshore.engines.postgres import (
     accounting,
     counting,

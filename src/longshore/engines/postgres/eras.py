@@ -8,8 +8,8 @@ knows the ids of what it holds, and never takes another job for one of them.
 
 from collections.abc import Iterable
 
+from longshore.contract import Reference
 from longshore.core.job import JobId
-from longshore.engine import Reference
 from longshore.engines.postgres.database import Connection
 from longshore.engines.postgres.holding import Book, HeldSpan
 from longshore.engines.postgres.spans import mask_between, mask_bytes, read_mask, stored_mask

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core.job import Claim, Held, JobId
-from longshore.engine import Reference
 from longshore.engines.postgres.completions import Completions
 from longshore.engines.postgres.spans import ORDINAL_BITS, ordinals, read_mask
 

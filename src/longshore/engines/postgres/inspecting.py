@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from longshore.contract import JobFilter, Page, Pause, SessionView
 from longshore.core import breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, Pause, SessionView
 from longshore.engines.postgres import lining, rows, stewarding
 from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record

@@ -11,12 +11,12 @@ from itertools import islice
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core import event
 from longshore.core.event import Name
 from longshore.core.job import Report, Settlement
 from longshore.core.settle import heeding, outcome, yields
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import Reference
 from longshore.engines.postgres.changes import Changes, Respan, few
 from longshore.engines.postgres.holding import ENDED, STARTED, SUCCEEDED, Book, HeldSpan
 from longshore.engines.postgres.spans import (

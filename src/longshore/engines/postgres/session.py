@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import msgspec
 
+from longshore.contract import Completion, Exchanged, Reference, Renewed
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.postgres.arrays import packed
 from longshore.engines.postgres.booking import apply, end, read_book
 from longshore.engines.postgres.breaking import Hearing

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from longshore.contract import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.core import event
 from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.engines.postgres import auditing
 from longshore.engines.postgres.booking import apply, read_book
 from longshore.engines.postgres.database import Connection, Database

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
-from longshore.engine import Completion
+from longshore.contract import Completion
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.transaction import Transaction

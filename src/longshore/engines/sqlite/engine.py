@@ -8,13 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core.flow import BreakerSettings, QueueSettings
-from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
-from longshore.core.schedule import validate as validate_schedule
-from longshore.core.state import Verb
-from longshore.core.submission import check
-from longshore.engine import (
+from longshore.contract import (
     BrokenRecord,
     JobFilter,
     Lapsed,
@@ -28,6 +22,12 @@ from longshore.engine import (
     SessionView,
     Traits,
 )
+from longshore.core.flow import BreakerSettings, QueueSettings
+from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
+from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
+from longshore.core.schedule import validate as validate_schedule
+from longshore.core.state import Verb
+from longshore.core.submission import check
 from longshore.engines.sqlite import (
     accounting,
     callers,

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from longshore.contract import JobFilter, Page, Pause, SessionView
 from longshore.core import breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import JobFilter, Page, Pause, SessionView
 from longshore.engines.sqlite import breaking, lining, rows, sharing
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs

@@ -9,13 +9,13 @@ from functools import partial
 
 import msgspec
 
+from longshore.contract import Completion, Exchanged, Reference, Renewed
 from longshore.core import event, settle
 from longshore.core.answer import Share
 from longshore.core.event import Group, Name
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
-from longshore.engine import Completion, Exchanged, Reference, Renewed
 from longshore.engines.sqlite import settling
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
 from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by

@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
+from longshore.contract import Reference
 from longshore.core.event import SETTLED, Group, Name, details, names
 from longshore.core.job import Claim, Held, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import Reference
 from longshore.engines.sqlite import breaking, lining, sharing
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
 from longshore.engines.sqlite.limiting import free

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from longshore.contract import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
 from longshore.core.state import State, Verb
-from longshore.engine import Lapsed, Losses, Promoted, Renewed, Retention
 from longshore.engines.sqlite import auditing, lining, settling, sharing
 from longshore.engines.sqlite.claiming import held_by
 from longshore.engines.sqlite.sql import SQL

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import account
 from longshore.core.account import Access, ApiKey, NewKey, Scope, Tenant
-from longshore.engine import Engine
 from longshore.errors import (
     ConfigError,
     KeyEndedError,

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core.job import NewJob, Submitted, Verdict
-from longshore.engine import Engine, Retention
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job
 from longshore.testing.manual import a_worker

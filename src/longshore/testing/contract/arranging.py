@@ -1,10 +1,10 @@
 from collections.abc import Awaitable, Callable
 
+from longshore.contract import Engine
 from longshore.core import event
 from longshore.core.event import Event
 from longshore.core.job import Job, JobId, Submitted
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker
 

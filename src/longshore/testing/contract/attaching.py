@@ -1,9 +1,9 @@
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import ExchangeOrderError, LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import events_of

@@ -4,13 +4,13 @@ import pytest
 from msgspec import json
 from msgspec.structs import replace
 
+from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
 from longshore.core.deed import Tally
 from longshore.core.event import Name, decode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
-from longshore.engine import Engine, Retention
 from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError
 from longshore.runtime.acting import acting
 from longshore.runtime.clock import ManualClock

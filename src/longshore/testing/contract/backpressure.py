@@ -1,9 +1,9 @@
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine
 from longshore.errors import QueueFullError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule

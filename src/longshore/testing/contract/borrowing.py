@@ -3,8 +3,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core.bucket import Borrowed
-from longshore.engine import Engine, Retention
 from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

@@ -1,10 +1,10 @@
 import asyncio
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.flow import BreakerSettings, Layer, Phase
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.requirements import requires

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.state import State, Verb
-from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, numbers, snapshot

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import JobId, NewJob
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker

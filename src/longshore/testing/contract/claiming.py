@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot

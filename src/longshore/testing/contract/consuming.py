@@ -1,8 +1,8 @@
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core.consumer import Cursor, Quarantined
 from longshore.core.event import EventBatch, Name, expand
-from longshore.engine import Engine, Retention
 from longshore.errors import CursorLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, a_job

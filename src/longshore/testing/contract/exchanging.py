@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import ExchangeOrderError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import Verdict
 from longshore.core.settle import succeeded
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, JobFilter
 from longshore.errors import EngineError, IllegalTransitionError, LongshoreError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

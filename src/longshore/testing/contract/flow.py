@@ -2,6 +2,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.flow import (
     BreakerFlow,
     BreakerSettings,
@@ -11,7 +12,6 @@ from longshore.core.flow import (
     QueueFlow,
     QueueSettings,
 )
-from longshore.engine import Engine
 from longshore.errors import ConfigError
 from longshore.testing.contract.requirements import requires
 

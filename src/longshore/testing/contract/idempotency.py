@@ -3,9 +3,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.job import Submitted, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare, snapshot

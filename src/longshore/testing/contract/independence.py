@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim, UniqueUntil, Verdict
 from longshore.core.schedule import Firing, Shot
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers
 from longshore.testing.contract.requirements import requires

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine, JobFilter, QueueCounts, SessionView
 from longshore.core import ids
 from longshore.core.job import Attempt, Failure, JobId
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter, QueueCounts, SessionView
 from longshore.errors import ConfigError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is

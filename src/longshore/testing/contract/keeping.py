@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.state import State, Verb
-from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError, LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import events_of, numbers, snapshot

@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine, Retention
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import PARKED
-from longshore.engine import Engine, Retention
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job

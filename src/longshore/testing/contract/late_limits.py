@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
-from longshore.engine import Engine
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker, heard
 

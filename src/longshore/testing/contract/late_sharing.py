@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, Order, QueueSettings
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job

@@ -3,10 +3,10 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Claim, Settlement
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job

@@ -3,12 +3,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import Claim, JobId, NewJob
 from longshore.core.line import PARKED
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import HOUR, SECOND, a_job

@@ -2,9 +2,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker

@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core import event, settle
 from longshore.core.event import Name
 from longshore.core.job import Failure
 from longshore.core.schedule import Firing, Shot
-from longshore.engine import Engine, Retention
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events, events_of
 from longshore.testing.factories import DAY, MINUTE, SECOND, a_job, a_schedule

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from longshore.contract import Engine, Retention
 from longshore.core import settle
 from longshore.core.job import Claim, NewJob, Settlement, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, Retention
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

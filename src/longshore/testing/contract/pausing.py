@@ -1,9 +1,9 @@
 import pytest
 
+from longshore.contract import Engine, Pause
 from longshore.core import settle
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.state import State
-from longshore.engine import Engine, Pause
 from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers

@@ -1,9 +1,9 @@
 """Probes of types whose breakers are half open: whose they are, and how many run at once."""
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import NewJob
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import a_worker

@@ -1,7 +1,7 @@
 import asyncio
 
+from longshore.contract import Engine, Promoted
 from longshore.core.state import State
-from longshore.engine import Engine, Promoted
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job

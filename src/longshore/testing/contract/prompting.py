@@ -4,9 +4,9 @@ from typing import cast
 
 import pytest
 
+from longshore.contract import Engine, Exchanged, PromptSession
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim, NewJob
-from longshore.engine import Engine, Exchanged, PromptSession
 from longshore.errors import LeaseLostError, QueueNotOpenedError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

@@ -1,11 +1,11 @@
 import pytest
 
+from longshore.contract import Engine, JobFilter, Retention
 from longshore.core import settle
 from longshore.core.event import Name, Span
 from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
 from longshore.core.state import TERMINAL, State
-from longshore.engine import Engine, JobFilter, Retention
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, all_events, events_of

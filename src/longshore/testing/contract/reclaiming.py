@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine, Lapsed, Losses
 from longshore.core import ids, poison, settle
 from longshore.core.job import Death, Held
 from longshore.core.state import State, Verb
-from longshore.engine import Engine, Lapsed, Losses
 from longshore.errors import IllegalTransitionError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot

@@ -1,10 +1,10 @@
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.answer import Share
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot

@@ -1,7 +1,7 @@
 import pytest
 
+from longshore.contract import Engine
 from longshore.core.state import State
-from longshore.engine import Engine
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, numbers, snapshot

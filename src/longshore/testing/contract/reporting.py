@@ -1,10 +1,10 @@
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.job import Claim, JobId, Progress, Report
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events, events_of, numbers, snapshot

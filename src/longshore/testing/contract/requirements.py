@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from longshore.engine import Engine
+from longshore.contract import Engine
 
 __all__ = ["requires"]
 

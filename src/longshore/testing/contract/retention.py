@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine, Losses, Retention
 from longshore.core import settle
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Name
 from longshore.core.job import Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, Losses, Retention
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job, an_id

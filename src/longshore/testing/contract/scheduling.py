@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import Submitted, Verdict
 from longshore.core.schedule import Firing, Overlap, Schedule, Shot
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.errors import ConfigError, PayloadError, ScheduleNotFoundError, SubmitError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare

@@ -1,9 +1,9 @@
 import pytest
 
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.job import Failure
 from longshore.core.state import SETTLING, State, Verb, after
-from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot

@@ -2,11 +2,11 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
-from longshore.engine import Engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import Submitted, UniqueUntil, Verdict
 from longshore.core.state import State
-from longshore.engine import Engine, JobFilter
 from longshore.errors import PayloadError, SubmitError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare, numbers, snapshot

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.job import Job
 from longshore.core.state import TERMINAL, TRANSITIONS, State, Verb
-from longshore.engine import Engine
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, snapshot

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
+from longshore.contract import Engine, JobFilter
 from longshore.core.job import NewJob, Submitted, UniqueUntil, Verdict
 from longshore.core.state import TERMINAL, State, Verb
-from longshore.engine import Engine, JobFilter
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare, snapshot
 from longshore.testing.factories import HOUR, SECOND, a_job, a_settlement

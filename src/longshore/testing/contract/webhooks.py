@@ -3,10 +3,10 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.door import FAILURES, REST_US, Refusal
 from longshore.core.webhook import Endpoint, Secret, secret_text
-from longshore.engine import Engine
 from longshore.errors import ConfigError, TenantNotFoundError, WebhookNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND

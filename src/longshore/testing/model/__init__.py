@@ -6,8 +6,8 @@ with indexes and statements has to come out the same.
 
 from collections.abc import Sequence
 
+from longshore.contract import Session, Traits
 from longshore.core.job import JobId
-from longshore.engine import Session, Traits
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.accounts import ModelAccounts
@@ -68,7 +68,7 @@ class ModelEngine(
         lease: int,
         owner: str = "",
     ) -> Session:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         now = self._store.now()
         self._store.last_token += 1
         opened = Lease(
@@ -86,7 +86,7 @@ class ModelEngine(
         return ModelSession(self._store, opened)
 
     async def attach_session(self, token: int) -> Session:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         now = self._store.now()
         known = self._store.leases.get(token)
         if known is None or known.expires_at <= now:
@@ -94,7 +94,7 @@ class ModelEngine(
         return ModelSession(self._store, known)
 
     async def owner_of(self, token: int) -> str | None:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         known = self._store.leases.get(token)
         return None if known is None else known.owner
 
@@ -107,7 +107,7 @@ class ModelEngine(
         self._store.rearrange(job_ids)
 
     async def now(self) -> int:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         return self._store.now()
 
     async def migrate(self, *, patience: float = 60.0) -> list[str]:
@@ -116,9 +116,9 @@ class ModelEngine(
         return []
 
     async def ping(self) -> None:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         self._store.now()
 
     async def close(self) -> None:
-        """See `longshore.engine.Engine`."""
+        """See `longshore.contract.Engine`."""
         self._store.is_closed = True

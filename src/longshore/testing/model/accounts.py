@@ -20,7 +20,7 @@ class ModelAccounts:
     _store: Store
 
     async def put_tenant(self, tenant: Tenant, *, seen: Tenant | None = None) -> bool:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now, standing = self._store.now(), self._standing(tenant.name)
         wanted = account.put(tenant, standing=standing, seen=seen, now=now)
         if wanted is None:
@@ -29,17 +29,17 @@ class ModelAccounts:
         return True
 
     async def get_tenant(self, name: str) -> Tenant:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         return self._existing(name)
 
     async def tenants(self) -> list[Tenant]:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         return account.with_default(list(self._store.tenants.values()))
 
     async def delete_tenant(self, name: str) -> None:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         account.check_deletable(self._existing(name))
         jobs = sum(row.job.tenant == name for row in self._store.rows.values())
@@ -55,7 +55,7 @@ class ModelAccounts:
         }
 
     async def add_key(self, key: NewKey) -> ApiKey:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now = self._store.now()
         account.validate_key(key)
         if key.tenant is not None:
@@ -68,18 +68,18 @@ class ModelAccounts:
         return self._store.api_keys[key.id]
 
     async def keys(self, *, tenant: str | None = None) -> list[ApiKey]:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         found = [key for key in self._store.api_keys.values() if tenant in (None, key.tenant)]
         return sorted(found, key=lambda key: (key.created_at, key.id))
 
     async def had_keys(self) -> bool:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         return self._store.had_keys
 
     async def find_access(self, key_id: str) -> Access | None:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         self._store.now()
         key = self._store.api_keys.get(key_id)
         if key is None:
@@ -87,19 +87,19 @@ class ModelAccounts:
         return Access(key, None if key.tenant is None else self._standing(key.tenant))
 
     async def rotate_key(self, key_id: str, digest: bytes, *, grace: int) -> ApiKey:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now = self._store.now()
         return self._change(
             key_id, lambda key: account.rotated(key, digest, grace=grace, now=now)
         )
 
     async def revoke_key(self, key_id: str) -> ApiKey:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now = self._store.now()
         return self._change(key_id, lambda key: account.revoked(key, now=now))
 
     async def note_use(self, key_ids: Sequence[str]) -> None:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now = self._store.now()
         for key_id in key_ids:
             key = self._store.api_keys.get(key_id)
@@ -110,7 +110,7 @@ class ModelAccounts:
                 self._store.api_keys[key_id] = replace(key, last_used_at=now)
 
     async def borrow(self, name: str, *, rate: float, burst: int, want: int) -> Borrowed:
-        """See `longshore.accounts.Accounts`."""
+        """See `longshore.contract.accounts.Accounts`."""
         now, stored = self._store.now(), self._store.buckets.get(name)
         empty_at, limit = None if stored is None else stored.empty_at, Limit(rate, burst)
         empty_at, answer = bucket.borrow(empty_at, limit, want=want, now=now)

@@ -19,16 +19,16 @@ C = TypeVar("C", bound=type)
 
 
 class ModelAudit(ModelOutbox):
-    """See `longshore.audit.Audit`."""
+    """See `longshore.contract.audit.Audit`."""
 
     async def note_submits(self, tally: Tally) -> None:
-        """See `longshore.audit.Audit`."""
+        """See `longshore.contract.audit.Audit`."""
         self._store.now()
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0
     ) -> Chained:
-        """See `longshore.audit.Audit`."""
+        """See `longshore.contract.audit.Audit`."""
         self._store.now()
         batches = await self.unread(cursor, after=after, limit=limit) if cursor else []
         log = self._store.log
@@ -41,20 +41,20 @@ class ModelAudit(ModelOutbox):
         return Chained(len(entries), after, is_more=limit in (len(found), len(batches)))
 
     async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
-        """See `longshore.audit.Audit`."""
+        """See `longshore.contract.audit.Audit`."""
         self._store.now()
         return [one for one in self._store.log.entries if one.number > after][:limit]
 
     async def latest_entries(
         self, *, before: int, limit: int, kind: Kind | None = None
     ) -> list[Entry]:
-        """See `longshore.audit.Audit`."""
+        """See `longshore.contract.audit.Audit`."""
         self._store.now()
         found = [one for one in self._store.log.entries if one.number < before]
         return [one for one in reversed(found) if kind in (None, one.kind)][:limit]
 
     async def audit_standing(self) -> Standing:
-        """See `longshore.audit.Audit`."""
+        """See `longshore.contract.audit.Audit`."""
         self._store.now()
         return self._store.log.standing
 

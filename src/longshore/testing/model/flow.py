@@ -32,7 +32,7 @@ class ModelFlow:
         *,
         seen: QueueSettings | None = None,
     ) -> bool:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         flow.validate(name, settings)
         before = self._store.effective(name)
         is_put = self._put(self._store.queue_settings, (name, layer), settings, seen)
@@ -45,7 +45,7 @@ class ModelFlow:
         return is_put
 
     async def queue_settings(self) -> list[QueueFlow]:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         rows = [(name, layer, it) for (name, layer), it in self._store.queue_settings.items()]
         return flow.paced(flow.queues(rows), self._store.queue_buckets, self._store.now())
 
@@ -57,7 +57,7 @@ class ModelFlow:
         *,
         seen: BreakerSettings | None = None,
     ) -> bool:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         flow.validate(type, settings)
         is_put = self._put(self._store.breaker_settings, (type, layer), settings, seen)
         if type not in self._store.breakers():
@@ -65,29 +65,29 @@ class ModelFlow:
         return is_put
 
     async def breaker_settings(self) -> list[BreakerFlow]:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         rows = [(name, layer, it) for (name, layer), it in self._store.breaker_settings.items()]
         return breaker.shown(flow.breakers(rows), self._store.standings, self._store.now())
 
     async def reset_breaker(self, type: str) -> None:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         self._store.reset(type)
         self._store.commit()
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         self._store.now()
         return self._store.lines.get(LineName(queue, tenant, key))
 
     async def blocked_lines(self, *, limit: int, tenant: str | None = None) -> list[Line]:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         self._store.now()
         lines = self._store.lines
         found = [lines.get(name) for name in lines.blocked() if tenant in (None, name.tenant)]
         return [one for one in found if one is not None][:limit]
 
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
-        """See `longshore.flow.Flow`."""
+        """See `longshore.contract.flow.Flow`."""
         self._store.now()
         is_blocked = self._store.lines.release(LineName(queue, tenant, key))
         self._store.commit()

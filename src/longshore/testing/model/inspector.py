@@ -5,13 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from longshore.core import breaker
-from longshore.core.event import Name
-from longshore.core.job import Attempt, Job, JobId
-from longshore.core.schedule import Schedule
-from longshore.core.schedule import validate as validate_schedule
-from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.engine import (
+from longshore.contract import (
     BrokenRecord,
     JobFilter,
     Losses,
@@ -20,6 +14,12 @@ from longshore.engine import (
     QueueCounts,
     SessionView,
 )
+from longshore.core import breaker
+from longshore.core.event import Name
+from longshore.core.job import Attempt, Job, JobId
+from longshore.core.schedule import Schedule
+from longshore.core.schedule import validate as validate_schedule
+from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
@@ -38,12 +38,12 @@ class ModelInspector:
     _store: Store
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         return breaker.parked([self._store.row(job_id, tenant).job], self._store.standings)[0]
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         begin = f"{self._store.last_handle + 1} {which}"
         before, _, made_for = (begin if cursor is None else cursor).partition(" ")
@@ -60,14 +60,14 @@ class ModelInspector:
         return Page(jobs, None if is_last else f"{page[-1].handle} {which}")
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         return list(self._store.history[self._store.row(job_id, tenant).job.id])
 
     async def counts(
         self, *, tenant: str | None = None, may_estimate: bool = False
     ) -> list[QueueCounts]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         jobs = [
             row.job for row in self._store.rows.values() if tenant in (None, row.job.tenant)
@@ -87,7 +87,7 @@ class ModelInspector:
         ]
 
     async def sessions(self) -> list[SessionView]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         now = self._store.now()
         return [
             SessionView(
@@ -106,14 +106,14 @@ class ModelInspector:
         ]
 
     async def losses(self) -> Losses:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         return self._store.losses
 
     async def cancel(
         self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
     ) -> list[Job]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         now = self._store.now()
         rows = self._allowed(job_ids, tenant, Verb.CANCEL)
         for row in rows:
@@ -129,7 +129,7 @@ class ModelInspector:
         return self._ordered(job_ids)
 
     async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         now = self._store.now()
         rows = self._allowed(job_ids, tenant, Verb.REPLAY)
         for row in rows:
@@ -152,7 +152,7 @@ class ModelInspector:
     async def retry_now(
         self, job_ids: Sequence[JobId], *, tenant: str | None = None
     ) -> list[Job]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         now = self._store.now()
         rows = self._allowed(job_ids, tenant, Verb.RETRY_NOW)
         for row in rows:
@@ -163,7 +163,7 @@ class ModelInspector:
         return self._ordered(job_ids)
 
     async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
         for row in rows:
@@ -175,35 +175,35 @@ class ModelInspector:
         return len(rows)
 
     async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         self._store.pauses.add(_named(queue, type))
 
     async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         self._store.pauses.discard(_named(queue, type))
         self._store.commit()
 
     async def pauses(self) -> list[Pause]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         by_name = sorted(self._store.pauses, key=lambda names: (names[0] or "", names[1] or ""))
         return [Pause(*names) for names in by_name]
 
     async def broken_records(self) -> list[BrokenRecord]:
-        """See `longshore.engine.Inspector`. The model stores no text that could be broken."""
+        """See `longshore.contract.Inspector`. The model stores no text that could be broken."""
         self._store.now()
         return []
 
     async def quiet(self, token: int) -> None:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         if token in self._store.leases:
             self._store.leases[token].is_quiet = True
 
     async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         validate_schedule(schedule)
         self._store.now()
         key = (schedule.tenant, schedule.name)
@@ -218,7 +218,7 @@ class ModelInspector:
         return True
 
     async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         found = [
             schedule
@@ -228,7 +228,7 @@ class ModelInspector:
         return sorted(found, key=lambda schedule: (schedule.name, schedule.tenant))
 
     async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
-        """See `longshore.engine.Inspector`."""
+        """See `longshore.contract.Inspector`."""
         self._store.now()
         if self._store.schedules.pop((tenant, name), None) is None:
             raise ScheduleNotFoundError(name)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from longshore.contract import Renewed
 from longshore.core.job import Held, Settlement
-from longshore.engine import Renewed
 from longshore.errors import LeaseLostError
 from longshore.testing.model.store import Store
 
@@ -16,7 +16,7 @@ class ModelKeeper:
     _store: Store
 
     async def renew(self, token: int) -> Renewed:
-        """See `longshore.engine.Keeper`."""
+        """See `longshore.contract.Keeper`."""
         now, lease = self._store.now(), self._store.leases.get(token)
         if lease is None or lease.expires_at <= now:
             raise LeaseLostError(token)
@@ -25,11 +25,11 @@ class ModelKeeper:
         return Renewed(now, lease.expires_at, is_quiet=lease.is_quiet)
 
     async def held(self, token: int) -> list[Held] | None:
-        """See `longshore.engine.Keeper`."""
+        """See `longshore.contract.Keeper`."""
         self._store.now()
         return self._store.listed(token) if token in self._store.leases else None
 
     async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        """See `longshore.engine.Keeper`."""
+        """See `longshore.contract.Keeper`."""
         self._store.now()
         return self._store.bury(token, settlements) if token in self._store.leases else 0

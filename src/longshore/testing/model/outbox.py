@@ -13,24 +13,24 @@ __all__ = ["ModelOutbox"]
 
 
 class ModelOutbox:
-    """See `longshore.outbox.Outbox`."""
+    """See `longshore.contract.outbox.Outbox`."""
 
     _store: Store
 
     async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         return [batch for batch in self._store.batches if batch.position > after][:limit]
 
     async def span(self) -> Span:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         last = self._store.last_position
         first = self._store.batches[0].position if self._store.batches else last + 1
         return Span(first, last)
 
     async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         now = self._store.now()
         known = self._store.consumers.setdefault(consumer, Reading(seen_at=now))
         is_free = not known.leased_until - known.lease <= now < known.leased_until
@@ -42,14 +42,14 @@ class ModelOutbox:
         return cursor
 
     async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._extend(self._held(cursor))
         return await self.events(after=after, limit=limit)
 
     async def advance(
         self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
     ) -> None:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         known = self._held(cursor)
         known.position = max(known.position, position)
         self._extend(known)
@@ -59,14 +59,14 @@ class ModelOutbox:
         ]
 
     async def leave_cursor(self, cursor: Cursor) -> None:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         known = self._store.consumers.get(cursor.consumer)
         if known is not None and known.token == cursor.token:
             known.holder, known.leased_until = "", 0
 
     async def consumers(self) -> list[Consumer]:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         now = self._store.now()
         found: list[Consumer] = []
         for name, known in sorted(self._store.consumers.items()):
@@ -85,23 +85,23 @@ class ModelOutbox:
         return found
 
     async def delete_consumer(self, name: str) -> bool:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         return self._store.consumers.pop(name, None) is not None
 
     async def mute(self, is_muted: bool) -> bool:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         was_muted, self._store.is_muted = self._store.is_muted, is_muted
         return was_muted is not is_muted
 
     async def is_muted(self) -> bool:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         return self._store.is_muted
 
     async def quarantined(self, *, limit: int) -> list[Quarantined]:
-        """See `longshore.outbox.Outbox`."""
+        """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         return self._store.quarantined[::-1][:limit]
 

@@ -24,7 +24,7 @@ class ModelProducer:
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
-        """See `longshore.engine.Producer`."""
+        """See `longshore.contract.Producer`."""
         check(jobs)
         refusals = {job.id: why for job in jobs if (why := _refusal(self._store, job))}
         if not apart:

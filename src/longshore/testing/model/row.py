@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from longshore.contract import Reference
 from longshore.core.job import Job, UniqueUntil
-from longshore.engine import Reference
 
 __all__ = ["Row"]
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from longshore.contract import Exchanged, Reference, Renewed
 from longshore.core import breaker, event
 from longshore.core.answer import Share
 from longshore.core.event import Name
@@ -11,7 +12,6 @@ from longshore.core.exchange import queues_to_claim
 from longshore.core.flow import Order
 from longshore.core.job import Progress, Report, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engine import Exchanged, Reference, Renewed
 from longshore.errors import ExchangeOrderError, LeaseLostError
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Lease, Store, claim_of
@@ -28,12 +28,12 @@ class ModelSession:
 
     @property
     def token(self) -> int:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         return self._lease.token
 
     @property
     def lease(self) -> int:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         return self._lease.length
 
     async def exchange(
@@ -46,7 +46,7 @@ class ModelSession:
         want: int = 0,
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         wanted = queues_to_claim(queues, dict.fromkeys(self._lease.queues))
         lease = self._live_lease()
         look_in = None
@@ -74,7 +74,7 @@ class ModelSession:
         held: Sequence[Reference] | None = None,
         started: Sequence[Reference] = (),
     ) -> Renewed:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         lease = self._live_lease()
         lease.renewed_at = self._store.now()
         lease.expires_at = max(lease.expires_at, lease.renewed_at + lease.length)
@@ -100,15 +100,15 @@ class ModelSession:
         )
 
     async def wait(self, seconds: float) -> None:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         await _told(self._store.waiting, seconds)
 
     async def wait_for_cancel(self, seconds: float) -> None:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         await _told(self._store.heeding, seconds)
 
     async def close(self) -> None:
-        """See `longshore.engine.Session`."""
+        """See `longshore.contract.Session`."""
         # What a lapsed session holds is the reclaimer's to judge, not its own.
         with suppress(LeaseLostError):
             self._live_lease()

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from longshore.contract import Lapsed, Promoted, Retention
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Settlement, Submitted
 from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot, check_firing
 from longshore.core.state import LIVE, State, Verb, after
-from longshore.engine import Lapsed, Promoted, Retention
 from longshore.testing.model.producer import accept, refuse_if_full
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Lease, Store
@@ -23,7 +23,7 @@ class ModelSteward:
     _store: Store
 
     async def promote(self, *, limit: int) -> Promoted:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         now = self._store.now()
         scheduled = sorted(
             (row for row in self._store.rows.values() if row.job.state is State.SCHEDULED),
@@ -45,7 +45,7 @@ class ModelSteward:
         return Promoted(len(due) + opened, next_due)
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         now = self._store.now()
         for lease in self._store.leases.values():
             lease.expires_at = min(lease.expires_at, now + lease.length)
@@ -59,14 +59,14 @@ class ModelSteward:
     async def reclaim(
         self, token: int, settlements: Sequence[Settlement], *, grace: int
     ) -> int:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         lease = self._store.leases.get(token)
         if lease is None or not self._is_over(lease, grace):
             return 0
         return self._store.bury(token, settlements)
 
     async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         now = self._store.now()
         due = [
             (schedule.next_due, schedule.tenant, schedule.name, schedule)
@@ -81,7 +81,7 @@ class ModelSteward:
         ]
 
     async def fire(self, firing: Firing) -> list[Submitted]:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         check_firing(firing)
         self._store.now()
         schedule = self._store.schedules.get((firing.tenant, firing.name))
@@ -100,7 +100,7 @@ class ModelSteward:
         return answers
 
     async def prune(self, retention: Retention, *, limit: int) -> int:
-        """See `longshore.engine.Steward`."""
+        """See `longshore.contract.Steward`."""
         jobs = self._jobs_past(retention)[:limit]
         for row in jobs:
             self._store.pruned[row.job.queue] += 1

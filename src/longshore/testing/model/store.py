@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from longshore.contract import Losses, Reference
 from longshore.core import breaker, event, ids
 from longshore.core.account import ApiKey, Tenant
 from longshore.core.consumer import Quarantined
@@ -26,7 +27,6 @@ from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.core.webhook import Endpoint
-from longshore.engine import Losses, Reference
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.lines import Bucket, Lines

@@ -15,7 +15,7 @@ class ModelEndpoints:
     _store: Store
 
     async def put_webhook(self, endpoint: Endpoint, *, seen: Endpoint | None = None) -> bool:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         now = self._store.now()
         webhook.validate(endpoint)
         is_there = account.unstored(endpoint.tenant) or endpoint.tenant in self._store.tenants
@@ -31,7 +31,7 @@ class ModelEndpoints:
         return True
 
     async def get_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> Endpoint:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         self._store.now()
         found = self._store.endpoints.get(endpoint_id)
         if found is None or tenant not in (None, found.tenant):
@@ -39,20 +39,20 @@ class ModelEndpoints:
         return found
 
     async def webhooks(self, *, tenant: str | None = None) -> list[Endpoint]:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         self._store.now()
         found = [e for e in self._store.endpoints.values() if tenant in (None, e.tenant)]
         return sorted(found, key=lambda one: (one.created_at, one.id))
 
     async def delete_webhook(self, endpoint_id: str, *, tenant: str | None = None) -> None:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         await self.get_webhook(endpoint_id, tenant=tenant)
         del self._store.endpoints[endpoint_id]
 
     async def enter_webhook(
         self, endpoint_id: str, holder: str, *, most: int, lease: int
     ) -> Refusal | None:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         await self.get_webhook(endpoint_id)
         doors, now = self._store.doors, self._store.now()
         doors[endpoint_id], refusal = door.enter(
@@ -63,7 +63,7 @@ class ModelEndpoints:
     async def leave_webhook(
         self, endpoint_id: str, holder: str, *, is_success: bool | None
     ) -> None:
-        """See `longshore.endpoints.Endpoints`."""
+        """See `longshore.contract.endpoints.Endpoints`."""
         doors, now = self._store.doors, self._store.now()
         if endpoint_id in doors:
             doors[endpoint_id] = door.leave(

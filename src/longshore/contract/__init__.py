@@ -14,8 +14,18 @@ network allows to avoid: an answer may be lost. So every call may be sent again 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from longshore.accounts import Accounts
-from longshore.audit import Audit
+from longshore.contract.accounts import Accounts
+from longshore.contract.audit import Audit
+from longshore.contract.endpoints import Endpoints
+from longshore.contract.flow import Flow
+from longshore.contract.outbox import Outbox
+from longshore.contract.sessions import (
+    Completion,
+    PromptSession,
+    Session,
+    StandaloneSession,
+    TransactionalSession,
+)
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.job import (
     Attempt,
@@ -38,16 +48,6 @@ from longshore.core.view import (
     Pause,
     QueueCounts,
     SessionView,
-)
-from longshore.endpoints import Endpoints
-from longshore.flow import Flow
-from longshore.outbox import Outbox
-from longshore.session import (
-    Completion,
-    PromptSession,
-    Session,
-    StandaloneSession,
-    TransactionalSession,
 )
 
 __all__ = [
