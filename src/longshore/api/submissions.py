@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from longshore.contract.audit import Audit
-from longshore.core.deed import Tally, joined
+from longshore.core.audit_record import Tally, joined
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.errors import EngineError
 from longshore.runtime.acting import ACTOR, acting

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from longshore.core.audit import Chained, Entry, Kind, Standing
+from longshore.core.audit_record import Tally
 from longshore.core.consumer import Cursor
-from longshore.core.deed import Tally
 
 __all__ = ["Audit"]
 
@@ -13,7 +13,7 @@ class Audit(Protocol):
     """Keeps a chain of entries.
 
     Every order that an engine carries out for somebody leaves a record in the same commit;
-    `core.deed` says which. `chain` makes entries of them.
+    `core.audit_record` says which. `chain` makes entries of them.
     """
 
     async def note_submits(self, tally: Tally) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core import event
-from longshore.core.deed import Deed
+from longshore.core.audit_record import AuditRecord
 from longshore.core.event import EXPENDABLE, EventBatch
 from longshore.errors import ConfigError
 
@@ -32,7 +32,7 @@ __all__ = [
     "append",
     "cut",
     "of_batches",
-    "of_deeds",
+    "of_records",
     "read_mark",
 ]
 
@@ -106,11 +106,11 @@ class Chained(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A deed that is not chained yet."""
+    """An audit record that is not chained yet."""
 
     number: int
     at: int
-    deed: Deed
+    record: AuditRecord
 
 
 def read_mark(text: str) -> Mark:
@@ -121,18 +121,18 @@ def read_mark(text: str) -> Mark:
     return Mark(int(found[1]), bytes.fromhex(found[2]))
 
 
-def of_deeds(found: Iterable[Pending]) -> list[Entry]:
+def of_records(found: Iterable[Pending]) -> list[Entry]:
     """The entries of what people ordered, not in the chain yet."""
     return [
         Entry(
             0,
             one.at,
             Kind.ACTION,
-            one.deed.tenant,
-            one.deed.actor,
-            one.deed.action,
-            one.deed.subject,
-            one.deed.facts.encode(),
+            one.record.tenant,
+            one.record.actor,
+            one.record.action,
+            one.record.subject,
+            one.record.facts.encode(),
         )
         for one in found
     ]

@@ -7,8 +7,8 @@ import msgspec
 
 from longshore.core import audit
 from longshore.core.audit import Chained, Entry, Kind, Mark, Pending, Standing
+from longshore.core.audit_record import AuditRecord, Tally
 from longshore.core.consumer import Cursor
-from longshore.core.deed import Deed, Tally
 from longshore.core.event import EventBatch
 from longshore.engines.postgres.database import Connection
 from longshore.engines.postgres.holding import Row
@@ -117,7 +117,7 @@ async def _chain(
             raise CursorLostError(cursor.consumer)
     standing = _standing(await connection.fetchrow(SQL.audit_hold))
     found = [_pending(row) for row in await connection.fetch(SQL.deeds, limit)]
-    entries = [*audit.of_deeds(found), *audit.of_batches(batches)]
+    entries = [*audit.of_records(found), *audit.of_batches(batches)]
     if found:
         await connection.execute(SQL.deeds_delete, [one.number for one in found])
     if entries:
@@ -136,7 +136,7 @@ async def _append(connection: Connection, standing: Standing, entries: Sequence[
 
 def _pending(row: Row) -> Pending:
     names = ("action", "subject", "tenant", "facts", "actor")
-    return Pending(row["number"], row["at"], Deed(*(row[name] for name in names)))
+    return Pending(row["number"], row["at"], AuditRecord(*(row[name] for name in names)))
 
 
 def _standing(row: Row | None) -> Standing:

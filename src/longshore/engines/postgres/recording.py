@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from longshore.core import deed
+from longshore.core import audit_record
+from longshore.core.audit_record import AuditRecord
 from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.acting import actor
@@ -34,11 +35,11 @@ def recording(database: Database, method: str, **arguments: object) -> Calls:
 
     A statement refuses by returning nothing, or false; a body by returning false.
     """
-    return _Recording(database, deed.of(method, arguments, actor=actor()))
+    return _Recording(database, audit_record.of(method, arguments, actor=actor()))
 
 
 class _Recording:
-    def __init__(self, database: Database, done: deed.Deed | None) -> None:
+    def __init__(self, database: Database, done: AuditRecord | None) -> None:
         self._database = database
         self._done = done
 

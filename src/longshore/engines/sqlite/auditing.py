@@ -8,8 +8,8 @@ import msgspec
 
 from longshore.core import audit
 from longshore.core.audit import GENESIS, Chained, Entry, Kind, Mark, Pending, Standing
+from longshore.core.audit_record import AuditRecord, Tally
 from longshore.core.consumer import Cursor
-from longshore.core.deed import Deed, Tally
 from longshore.core.event import EventBatch
 from longshore.engines.sqlite.outbox import SqliteOutbox, advance
 from longshore.engines.sqlite.recording import recorded
@@ -78,7 +78,7 @@ def _chain(
     """How many entries were made, and how many of them of deeds."""
     db = transaction.db
     found = _pending(db, limit)
-    entries = [*audit.of_deeds(found), *audit.of_batches(batches)]
+    entries = [*audit.of_records(found), *audit.of_batches(batches)]
     if cursor is not None and batches:
         advance(cursor, batches[-1].position, (), transaction)
     if found:
@@ -102,7 +102,7 @@ def _append(db: sqlite3.Connection, standing: Standing, entries: Sequence[Entry]
 
 def _pending(db: sqlite3.Connection, limit: int) -> list[Pending]:
     rows = db.execute(SQL.deeds, {"limit": limit})
-    return [Pending(number, at, Deed(*facts)) for number, at, *facts in rows]
+    return [Pending(number, at, AuditRecord(*facts)) for number, at, *facts in rows]
 
 
 def _standing(db: sqlite3.Connection) -> Standing:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longshore.core import deed
+from longshore.core import audit_record
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.acting import actor
@@ -19,7 +19,7 @@ def recorded(
     method: str, body: Callable[[Transaction], T], **arguments: object
 ) -> Callable[[Transaction], T]:
     """The body of an order, which leaves a record; none of what it refuses."""
-    done = deed.of(method, arguments, actor=actor())
+    done = audit_record.of(method, arguments, actor=actor())
 
     def both(transaction: Transaction) -> T:
         result = body(transaction)

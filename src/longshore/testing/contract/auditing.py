@@ -8,7 +8,7 @@ from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
-from longshore.core.deed import Tally
+from longshore.core.audit_record import Tally
 from longshore.core.event import Name, decode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from longshore.core import audit, deed
+from longshore.core import audit, audit_record
 from longshore.core.audit import Chained, Entry, Kind, Pending, Standing
+from longshore.core.audit_record import Tally
 from longshore.core.consumer import Cursor
-from longshore.core.deed import Tally
 from longshore.runtime.acting import actor
 from longshore.testing.model.outbox import ModelOutbox
 from longshore.testing.model.store import Store
@@ -33,7 +33,7 @@ class ModelAudit(ModelOutbox):
         batches = await self.unread(cursor, after=after, limit=limit) if cursor else []
         log = self._store.log
         found, log.deeds = log.deeds[:limit], log.deeds[limit:]
-        entries = [*audit.of_deeds(found), *audit.of_batches(batches)]
+        entries = [*audit.of_records(found), *audit.of_batches(batches)]
         self._store.log.append(entries)
         if cursor is not None and batches:
             after = batches[-1].position
@@ -61,7 +61,7 @@ class ModelAudit(ModelOutbox):
 
 def recording(kind: C) -> C:
     """The same engine, whose orders leave a record."""
-    for name in deed.RECORDED:
+    for name in audit_record.RECORDED:
         setattr(kind, name, _recorded(name, getattr(kind, name)))
     return kind
 
@@ -75,7 +75,7 @@ def _recorded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given.apply_defaults()
         result = await method(self, *args, **options)
         arguments = {one: value for one, value in given.arguments.items() if one != "self"}
-        done = deed.of(name, arguments, actor=actor())
+        done = audit_record.of(name, arguments, actor=actor())
         store: Store = self._store
         # Nobody is left to drain where the session has ended.
         is_vain = name == "quiet" and arguments["token"] not in store.leases

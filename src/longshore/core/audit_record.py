@@ -10,12 +10,12 @@ from longshore.core import ids
 from longshore.core.job import JobId
 from longshore.core.webhook import Endpoint
 
-__all__ = ["RECORDED", "Deed", "Tally", "joined", "of"]
+__all__ = ["RECORDED", "AuditRecord", "Tally", "joined", "of"]
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Deed(msgspec.Struct, frozen=True):
+class AuditRecord(msgspec.Struct, frozen=True):
     """One order that was carried out. Secrets and payloads are no part of it."""
 
     action: str
@@ -46,81 +46,83 @@ def joined(before: Tally | None, after: Tally) -> Tally:
 
 
 Arguments = Mapping[str, Any]
-_Maker = Callable[[Arguments], Deed | None]
+_Maker = Callable[[Arguments], AuditRecord | None]
 
 
-def of(method: str, arguments: Arguments, *, actor: str) -> Deed | None:
+def of(method: str, arguments: Arguments, *, actor: str) -> AuditRecord | None:
     """What is recorded of a call of the contract; None when it orders nothing."""
     made = RECORDED[method](arguments)
     return None if made is None else replace(made, actor=actor)
 
 
 def _jobs(action: str, *names: str) -> _Maker:
-    def make(arguments: Arguments) -> Deed | None:
+    def make(arguments: Arguments) -> AuditRecord | None:
         found: Sequence[JobId] = list(dict.fromkeys(arguments["job_ids"]))
         if not found:
             return None
         texts = [ids.text(one) for one in found]
         subject = texts[0] if len(texts) == 1 else f"{len(texts)} jobs"
         facts = {"jobs": texts, **_some(arguments, names)}
-        return Deed(action, subject, arguments["tenant"] or "", _text(facts))
+        return AuditRecord(action, subject, arguments["tenant"] or "", _text(facts))
 
     return make
 
 
-def _submits(arguments: Arguments) -> Deed:
+def _submits(arguments: Arguments) -> AuditRecord:
     it: Tally = arguments["tally"]
     first, last = ids.text(it.first), ids.text(it.last)
     if it.jobs == 1:
-        return Deed("job.submit", first, it.tenant)
-    return Deed(
+        return AuditRecord("job.submit", first, it.tenant)
+    return AuditRecord(
         "job.submit", f"{it.jobs} jobs", it.tenant, _text({"first": first, "last": last})
     )
 
 
 def _named(action: str, subject: str, *names: str) -> _Maker:
-    def make(arguments: Arguments) -> Deed:
+    def make(arguments: Arguments) -> AuditRecord:
         tenant = arguments.get("tenant") or ""
-        return Deed(action, f"{arguments[subject]}", tenant, _text(_some(arguments, names)))
+        return AuditRecord(
+            action, f"{arguments[subject]}", tenant, _text(_some(arguments, names))
+        )
 
     return make
 
 
 def _pause(verb: str) -> _Maker:
-    def make(arguments: Arguments) -> Deed:
+    def make(arguments: Arguments) -> AuditRecord:
         kind = "queue" if arguments["type"] is None else "type"
-        return Deed(f"{kind}.{verb}", arguments[kind] or "", facts=_text(arguments))
+        return AuditRecord(f"{kind}.{verb}", arguments[kind] or "", facts=_text(arguments))
 
     return make
 
 
-def _schedule(arguments: Arguments) -> Deed:
+def _schedule(arguments: Arguments) -> AuditRecord:
     it = arguments["schedule"]
     facts = msgspec.structs.asdict(replace(it, next_due=None, last_due=None, last_job=None))
     del facts["payload"]
     told = {name: value for name, value in facts.items() if value is not None}
-    return Deed("schedule.put", it.name, it.tenant, _text(told))
+    return AuditRecord("schedule.put", it.name, it.tenant, _text(told))
 
 
-def _line(arguments: Arguments) -> Deed:
+def _line(arguments: Arguments) -> AuditRecord:
     subject = f"{arguments['queue']}/{arguments['key']}"
-    return Deed("line.release", subject, arguments["tenant"])
+    return AuditRecord("line.release", subject, arguments["tenant"])
 
 
-def _tenant(arguments: Arguments) -> Deed:
+def _tenant(arguments: Arguments) -> AuditRecord:
     it = arguments["tenant"]
-    return Deed("tenant.put", it.name, it.name, _text(msgspec.structs.asdict(it)))
+    return AuditRecord("tenant.put", it.name, it.name, _text(msgspec.structs.asdict(it)))
 
 
-def _key(arguments: Arguments) -> Deed:
+def _key(arguments: Arguments) -> AuditRecord:
     it = arguments["key"]
     facts = {"scopes": it.scopes, "label": it.label, "lifetime": it.lifetime}
     facts |= {"queues": it.queues} if it.queues else {}
     facts |= {"types": it.types} if it.types else {}
-    return Deed("key.create", it.id, it.tenant or "", _text(facts))
+    return AuditRecord("key.create", it.id, it.tenant or "", _text(facts))
 
 
-def _webhook(arguments: Arguments) -> Deed | None:
+def _webhook(arguments: Arguments) -> AuditRecord | None:
     it: Endpoint = arguments["endpoint"]
     seen: Endpoint | None = arguments["seen"]
     if seen is not None and replace(seen, failing_since=it.failing_since) == it:
@@ -132,7 +134,7 @@ def _webhook(arguments: Arguments) -> Deed | None:
     facts["url"] = it.url.partition("?")[0]
     facts["secrets"] = len(it.secrets)
     facts["is_rotated"] = seen is not None and seen.secrets != it.secrets
-    return Deed("webhook.put", it.id, it.tenant, _text(facts))
+    return AuditRecord("webhook.put", it.id, it.tenant, _text(facts))
 
 
 RECORDED: dict[str, _Maker] = {

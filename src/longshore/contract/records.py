@@ -1,0 +1,253 @@
+"""Records: what people configure, stored by kind and name with a version.
+
+An engine stores, lists and compares versions. What a record means (validation, defaults,
+layers, secrets) is Python in `operations/` and `core/`. Claims obey some kinds: for those an
+engine has a hook, see `KindRules.claims`.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from longshore.core.audit_record import AuditRecord
+from longshore.core.job import JobId
+
+__all__ = [
+    "ANY",
+    "KINDS",
+    "AuditRecord",
+    "Delete",
+    "Found",
+    "Kind",
+    "KindRules",
+    "OnTenantDelete",
+    "Order",
+    "Put",
+    "Record",
+    "RecordFilter",
+    "RecordPage",
+    "Records",
+    "Ref",
+    "Written",
+    "conflict",
+    "stands",
+]
+
+ANY = -1
+"""As an expected version: whatever is there. 0 means that nothing is there yet."""
+
+
+class Kind(StrEnum):
+    """The kinds of records. An engine stores a kind that it does not know as it is."""
+
+    TENANT = "tenant"
+    """Name: the tenant's. Limits, weight, whether it is disabled. Claims read the weight."""
+    KEY = "key"
+    """Name: the key's id. Digests, scopes, label, expiry. The owner may be no tenant."""
+    KEY_USE = "key_use"
+    """Name: the key's id. When it was last used; apart, so that a use is no new version."""
+    WEBHOOK = "webhook"
+    """Name: the endpoint's id. URL, secrets, filters, failing_since."""
+    WEBHOOK_GATE = "webhook_gate"
+    """Name: the endpoint's id. Deliveries under way and the circuit breaker's state."""
+    SCHEDULE = "schedule"
+    """Name: the schedule's, per tenant. The definition; `due` is the next due time."""
+    QUEUE = "queue"
+    """Name: the queue's. Both layers, declared and overridden. Claims obey it."""
+    BREAKER = "breaker"
+    """Name: the task type. Both layers of a circuit breaker's settings. Claims obey it."""
+    PAUSE = "pause"
+    """Name: queue and type with a space between, `*` for any. Claims obey it."""
+    FLAG = "flag"
+    """Name: what is so of the whole store. `muted`: progress events are left out, sessions read
+    it. `had_keys`: an API key was made once, so the service never opens again by itself."""
+    QUARANTINED = "quarantined"
+    """Name: consumer and event id. An event that a relay set aside; pruned by retention."""
+
+
+class OnTenantDelete(StrEnum):
+    """What becomes of a tenant's records when the tenant is deleted."""
+
+    DELETE = "delete"
+    REFUSE = "refuse"
+    """The tenant cannot be deleted while it has one."""
+
+
+class KindRules(NamedTuple):
+    """What an engine has to know of a kind."""
+
+    claims: bool = False
+    """Claims obey it: the engine's hook for the kind runs in the same commit."""
+    durable: bool = True
+    """False: a loss of power may undo a write, which therefore need not wait for the disk."""
+    unique: bool = True
+    """One record of a name, whoever's it is, so that a Put of the name for another tenant is a
+    conflict; False: one per tenant."""
+    on_tenant_delete: OnTenantDelete = OnTenantDelete.DELETE
+
+
+KINDS: Mapping[Kind, KindRules] = {
+    Kind.TENANT: KindRules(claims=True),
+    Kind.KEY: KindRules(),
+    Kind.KEY_USE: KindRules(durable=False),
+    Kind.WEBHOOK: KindRules(),
+    Kind.WEBHOOK_GATE: KindRules(durable=False),
+    Kind.SCHEDULE: KindRules(unique=False, on_tenant_delete=OnTenantDelete.REFUSE),
+    Kind.QUEUE: KindRules(claims=True),
+    Kind.BREAKER: KindRules(claims=True),
+    Kind.PAUSE: KindRules(claims=True),
+    Kind.FLAG: KindRules(),
+    Kind.QUARANTINED: KindRules(unique=False),
+}
+
+
+class Ref(NamedTuple):
+    """Names a record."""
+
+    kind: Kind
+    name: str
+    tenant: str | None = ""
+    """Whose it is; empty: nobody's. None, where a record is read: whoever's."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as it is stored."""
+
+    kind: Kind
+    name: str
+    tenant: str = ""
+    version: int
+    """Grows with every write of the body."""
+    body: bytes
+    """A JSON object."""
+    created_at: int
+    changed_at: int
+    due: int | None = None
+    """When the scheduler is to look at it. None for a paused schedule and for other kinds."""
+    last_due: int | None = None
+    """Of a schedule: the last due time that fired. Written by `fire` alone."""
+    last_job: JobId | None = None
+    """Of a schedule: the last job. Written by `fire` alone."""
+    state: bytes = b"{}"
+    """What the engine knows of it and no caller writes: the rate limit of a queue, the phase of
+    a circuit breaker."""
+
+
+class Put(msgspec.Struct, frozen=True, kw_only=True):
+    """Create a record or replace its body."""
+
+    ref: Ref
+    body: bytes
+    expected: int
+    """The version that was read; 0 to create; `ANY` to overwrite."""
+    due: int | UnsetType | None = UNSET
+    """Left as it is unless given: a schedule that fires meanwhile keeps its place."""
+    most: int | None = None
+    """Refused when the tenant already has so many of the kind."""
+    resets: bool = False
+    """Forget `state`: a circuit breaker closes, a rate limit is full again."""
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove a record. A tenant's go along, or keep it, by `OnTenantDelete`."""
+
+    ref: Ref
+    expected: int = ANY
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was read, at one moment."""
+
+    now: int
+    """The engine's clock."""
+    records: tuple[Record | None, ...]
+    """In the order of the refs."""
+    tenants: Mapping[str, Record] = {}
+    """Their tenants' records, if they were asked for."""
+
+
+class Order(StrEnum):
+    """How a list is sorted."""
+
+    NAME = "name"
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which records to list. None means any."""
+
+    kind: Kind
+    tenant: str | None = None
+    prefix: str = ""
+    """What the name begins with."""
+    order: Order = Order.NAME
+
+
+class RecordPage(msgspec.Struct, frozen=True):
+    """Some records, at one moment, and where the next page begins."""
+
+    now: int
+    records: list[Record]
+    cursor: str | None
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What came of a write."""
+
+    now: int
+    records: list[Record]
+    """What was put, as it stands now, in the order of the changes."""
+    conflict: Ref | None = None
+    """The first record whose version was another one; then nothing was written."""
+
+
+def stands(change: Put | Delete, before: Record | None) -> bool:
+    """Whether the change was made already: then it is no conflict and no news. Pure."""
+    if isinstance(change, Delete):
+        return before is None
+    if before is None or change.resets:
+        return False
+    return change.body == before.body and change.due in (UNSET, before.due)
+
+
+def conflict(changes: Sequence[Put | Delete], before: Sequence[Record | None]) -> Ref | None:
+    """The first record that is not as its change expects it. Pure."""
+    for change, record in zip(changes, before, strict=True):
+        version = 0 if record is None else record.version
+        if change.expected not in (ANY, version) and not stands(change, record):
+            return change.ref
+    return None
+
+
+class Records(Protocol):
+    """Stores records."""
+
+    async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
+        """The records that these name, in one read; with their tenants' records if asked.
+
+        A key and its tenant are one read: that is how the API admits a request.
+        """
+        ...
+
+    async def list_records(
+        self, which: RecordFilter, *, limit: int, cursor: str | None = None
+    ) -> RecordPage:
+        """Up to `limit` records. A cursor of another filter is a ConfigError."""
+        ...
+
+    async def write_records(
+        self, changes: Sequence[Put | Delete], *, audit: AuditRecord | None
+    ) -> Written:
+        """Apply all changes and store the audit record in one commit, or none of it.
+
+        A Put of what already stands, and a Delete of what is gone, are no conflict and leave no
+        audit record: the call may be sent again. Without changes the audit record alone is
+        stored. TenantNotFoundError where the tenant of a new record is not there;
+        CapReachedError past `most`; TenantInUseError while the tenant has jobs or a record
+        that refuses.
+        """
+        ...
