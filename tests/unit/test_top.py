@@ -6,10 +6,21 @@ import pytest
 
 from longshore.cli.top import words
 from longshore.cli.top.keys import Key, Keys
-from longshore.cli.top.rates import Rate, Rates
 from longshore.contract import QueueCounts
+from longshore.operations.rates import Rate, Rates
 
 SECOND = 1_000_000
+
+
+def test_looks_that_come_fast_are_told_over_the_whole_window():
+    rates = Rates(window=60 * SECOND, most_samples=13)
+    for second in range(121):
+        rates.note(second * SECOND, [QueueCounts(queue="a", succeeded=second * second)])
+
+    # Over the last minute 180 jobs ended a second, over its last ten seconds 230.
+    assert rates.of("a").ended == pytest.approx(180, abs=15)
+    assert rates.all_together().ended == rates.of("a").ended
+    assert len(rates.of("a").trend) <= 13
 
 
 def test_a_key_that_arrives_in_parts_is_one_key():

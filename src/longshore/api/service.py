@@ -14,7 +14,7 @@ from longshore.core.retention import Retention
 from longshore.observe.engine import metrics_of
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview, preferred
-from longshore.operations.throughput import Throughput
+from longshore.operations.rates import RatesByTenant
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.streaming.hub import Hub
@@ -32,7 +32,7 @@ class Service:
     engine: Engine
     settings: ApiSettings = field(default_factory=ApiSettings)
     clock: Clock = field(default_factory=SystemClock)
-    throughput: Throughput = field(default_factory=Throughput)
+    rates: RatesByTenant = field(default_factory=RatesByTenant)
     ids: IdSource = field(init=False)
     desk: Desk = field(init=False)
     metrics: Metrics = field(init=False)

@@ -23,7 +23,7 @@ async def get(call: Call[Nothing, StatsQuery, Nothing]) -> Answer:
     """Depth, age and throughput of a queue, or of all together."""
     service = call.service
     stats = await read_stats(
-        service.engine, service.throughput, call.caller.tenant, call.query.queue
+        service.engine, service.rates, call.caller.tenant, call.query.queue
     )
     return Answer(200, encode(stats))
 

@@ -10,7 +10,7 @@ from longshore.core.latency import Slowness
 from longshore.core.state import State
 from longshore.core.view import JobFilter, QueueCounts
 from longshore.operations.local import EngineOperations
-from longshore.operations.throughput import Throughput
+from longshore.operations.rates import RatesByTenant
 from longshore.slow import slowness
 
 __all__ = ["SlowList", "Stats", "StatsOperations", "read_stats"]
@@ -32,8 +32,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     attempts_p99: int | None
     """Starts that 99 in 100 needed at most, of the newest 200 jobs that succeeded."""
     throughput: float | None
-    """Jobs that ended per second since this process was last asked, up to a minute ago; null
-    the first time."""
+    """Jobs that ended per second over the last minute, as far as this process was asked in it;
+    null the first time."""
 
 
 class SlowList(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class StatsOperations(EngineOperations):
 
     async def stats(self, queue: str | None = None) -> Stats:
         """Depth, age and throughput of a queue, or of all together."""
-        return await read_stats(self._engine, self._throughput, self._tenant, queue)
+        return await read_stats(self._engine, self._rates, self._tenant, queue)
 
     async def slow_types(
         self,
@@ -65,24 +65,22 @@ class StatsOperations(EngineOperations):
         return await slowness(self._engine, which, sample=sample)
 
     @cached_property
-    def _throughput(self) -> Throughput:
-        return Throughput()
+    def _rates(self) -> RatesByTenant:
+        return RatesByTenant()
 
 
 async def read_stats(
-    engine: Engine, throughput: Throughput, tenant: str | None, queue: str | None
+    engine: Engine, rates: RatesByTenant, tenant: str | None, queue: str | None
 ) -> Stats:
-    """Count the jobs of a queue, or of all; `throughput` remembers what it was told before."""
-    counts = [
-        one
-        for one in await engine.counts(tenant=tenant, may_estimate=True)
-        if queue in (None, one.queue)
-    ]
+    """Count the jobs of a queue, or of all; `rates` remembers what it was told before."""
+    found = await engine.counts(tenant=tenant, may_estimate=True)
     now = await engine.now()
+    rate = rates.of(tenant)
+    rate.note(now, found)
+    counts = [one for one in found if queue in (None, one.queue)]
     which = JobFilter(tenant=tenant, queue=queue, state=State.SUCCEEDED)
     newest = (await engine.find(which, limit=_SAMPLED)).jobs
     starts = sorted(job.attempt for job in newest)
-    ended = sum(one.succeeded + one.dead + one.cancelled for one in counts)
     return Stats(
         ready=sum(one.ready for one in counts),
         running=sum(one.running for one in counts),
@@ -92,7 +90,7 @@ async def read_stats(
         cancelled=sum(one.cancelled for one in counts),
         oldest_age_s=_age(counts, now),
         attempts_p99=starts[(len(starts) * 99) // 100] if starts else None,
-        throughput=throughput.rate((tenant, queue), now, ended),
+        throughput=(rate.all_together() if queue is None else rate.of(queue)).ended,
     )
 
 

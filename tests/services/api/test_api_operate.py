@@ -378,8 +378,23 @@ async def test_stats_tell_depth_and_age(client: httpx.AsyncClient, engine: Engin
     assert (everything["ready"], everything["dead"]) == (2, 1)
     assert (one["ready"], one["dead"], one["running"]) == (1, 1, 0)
     assert one["oldest_age_s"] >= 0
-    assert one["throughput"] is None
+    assert everything["throughput"] is None
+    assert one["throughput"] == 0
     assert (await client.get(path)).json()["throughput"] == 0
+
+
+async def test_stats_count_what_ended_and_was_pruned_since(
+    client: httpx.AsyncClient, engine: Engine
+):
+    await engine.submit([a_job(queue="q", type="other")])
+    await client.get("/v1/stats")
+    await dead_jobs(engine, 3, queue="q")
+    await engine.prune(Retention(dead=0), limit=100)
+
+    stats = (await client.get("/v1/stats", params={"queue": "q"})).json()
+
+    assert stats["dead"] == 0
+    assert stats["throughput"] > 0
 
 
 async def test_workers_that_crashed_with_jobs_are_counted(

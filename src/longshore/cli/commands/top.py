@@ -15,9 +15,9 @@ from longshore.cli.parameters import duration
 from longshore.cli.shared import Command, Shared
 from longshore.cli.top import facts
 from longshore.cli.top.facts import Facts
-from longshore.cli.top.rates import Rates
 from longshore.core.instant import micros
 from longshore.operations.backend import Backend
+from longshore.operations.rates import Rates
 
 _SHORTEST = timedelta(milliseconds=100)
 _MAX_WAIT_SECONDS = 5.0

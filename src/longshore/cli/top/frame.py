@@ -12,9 +12,9 @@ from rich.text import Text
 from longshore.cli import render, tables
 from longshore.cli.top import sections, words
 from longshore.cli.top.facts import Facts, Opened
-from longshore.cli.top.rates import Rates
 from longshore.cli.top.sections import Cell, Row, Section
 from longshore.cli.top.view import Page, Target, View
+from longshore.operations.rates import Rates
 
 __all__ = ["Canvas", "draw", "whole"]
 

@@ -10,12 +10,12 @@ from time import monotonic
 from longshore.cli.top import facts, frame
 from longshore.cli.top.frame import Canvas
 from longshore.cli.top.keys import Keys
-from longshore.cli.top.rates import Rates
 from longshore.cli.top.screen import Screen
 from longshore.cli.top.view import Order, Page, View
 from longshore.core.instant import micros
 from longshore.errors import EngineError, EngineUnavailableError, LongshoreError
 from longshore.operations.backend import Backend
+from longshore.operations.rates import Rates
 
 __all__ = ["Live"]
 

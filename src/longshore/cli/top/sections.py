@@ -7,13 +7,13 @@ from datetime import datetime
 from longshore.cli import tables
 from longshore.cli.top import words
 from longshore.cli.top.facts import Facts
-from longshore.cli.top.rates import Rates
 from longshore.cli.top.view import Target
 from longshore.core.flow import Phase
 from longshore.core.instant import micros
 from longshore.operations.breakers import BreakerView
 from longshore.operations.job_documents import JobDocument
 from longshore.operations.queues import QueueView
+from longshore.operations.rates import Rates
 from longshore.operations.workers import WorkerView
 
 __all__ = ["Cell", "Column", "Row", "Section", "jobs", "overview"]

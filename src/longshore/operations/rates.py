@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-__all__ = ["Counts", "Rate", "Rates"]
+__all__ = ["Counts", "Rate", "Rates", "RatesByTenant"]
 
 _WINDOW_US = 10_000_000
+_MINUTE_US = 60_000_000
 _MOST_SAMPLES = 60
+_MOST_TENANTS = 100
 
 
 class Counts(Protocol):
@@ -95,8 +97,14 @@ class Rates:
     and never below zero.
     """
 
-    def __init__(self) -> None:
-        self._samples: deque[_Sample] = deque(maxlen=_MOST_SAMPLES)
+    def __init__(self, *, window: int = _WINDOW_US, most_samples: int = _MOST_SAMPLES) -> None:
+        """Rates are over the last `window` microseconds.
+
+        Looks that come faster than so many samples fit into it replace one another.
+        """
+        self._window = window
+        self._apart = window // (most_samples - 1)
+        self._samples: deque[_Sample] = deque(maxlen=most_samples)
         self._sums: dict[str, _Sums] = {}
         self._last: dict[str, _Seen] = {}
         """As each queue was when it was last told of."""
@@ -105,9 +113,11 @@ class Rates:
 
     def note(self, now: int, queues: Sequence[Counts]) -> None:
         """Take a look into account."""
-        if self._samples and now <= self._samples[-1].now:
+        if self._samples and now < self._samples[-1].now:
             # The engine's clock was set back: what was before tells nothing.
             self._samples.clear()
+        elif self._samples and now == self._samples[-1].now:
+            self._samples.pop()
         # Of a queue that has only been pruned an engine does not tell how much that was.
         seen = {one.queue: found for one in queues if any(found := _seen(one))}
         for queue, found in seen.items():
@@ -116,15 +126,26 @@ class Rates:
             self._sums[queue] = _Sums(before.came + came, before.ended + gone)
         self._last |= seen
         self._unseen = self._last.keys() - seen.keys()
+        if len(self._samples) > 1:
+            last, newest = self._samples[-2], self._samples[-1]
+            if newest.now - last.now < self._apart:
+                self._samples.pop()
         self._samples.append(_Sample(now, dict(self._sums)))
 
+    def all_together(self) -> Rate:
+        """How fast all queues go together, without a trend."""
+        found = [self.of(queue) for queue in self._sums]
+        if len(self._samples) < 2:
+            return Rate()
+        return Rate(sum(it.submitted or 0 for it in found), sum(it.ended or 0 for it in found))
+
     def of(self, queue: str) -> Rate:
-        """How fast a queue goes, over the last ten seconds."""
+        """How fast a queue goes, over the window."""
         if len(self._samples) < 2:
             return Rate()
         newest = self._samples[-1]
         since = next(
-            (one for one in self._samples if one.now >= newest.now - _WINDOW_US),
+            (one for one in self._samples if one.now >= newest.now - self._window),
             newest,
         )
         # Looks may be further apart than the window.
@@ -142,6 +163,22 @@ class Rates:
         if queue in self._unseen:
             return _growth_unseen(before, seen)
         return _growth(before, seen)
+
+
+class RatesByTenant:
+    """Rates over the last minute, of all tenants together and of single ones.
+
+    A service is asked for them by many, each of whom may see no more than its own jobs.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str | None, Rates] = {}
+
+    def of(self, tenant: str | None) -> Rates:
+        """The rates of a tenant's jobs; None: of everyone's."""
+        if tenant not in self._of and len(self._of) >= _MOST_TENANTS:
+            self._of.clear()
+        return self._of.setdefault(tenant, Rates(window=_MINUTE_US, most_samples=13))
 
 
 def _seen(one: Counts) -> _Seen:
