@@ -231,9 +231,9 @@ def use_multiprocessing() -> tuple[int, int | None]:
     has_begun = forking.Event()
     stubborn = forking.Process(target=heed_nothing, args=(has_begun,))
     stubborn.start()
-    has_begun.wait(5)
+    has_begun.wait(30)
     stubborn.terminate()
-    stubborn.join(5)
+    stubborn.join(30)
     return total, stubborn.exitcode
 
 
