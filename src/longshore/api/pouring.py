@@ -90,10 +90,8 @@ async def _pour(stream: Stream, seconds: float, pen: "_Pen") -> None:
     if stream.first is not None:
         await pen.write(stream.written([stream.first]))
     if stream.after is not None:
-        async for told in listener.missed(stream.after):
-            await pen.write(
-                [sse.mark(listener.seen)] if told is None else stream.written([told])
-            )
+        async for portion in listener.missed(stream.after):
+            await pen.write(stream.written(portion) or [sse.mark(listener.seen)])
             if stream.is_done or listener.is_over:
                 break
     until = loop.time() + seconds

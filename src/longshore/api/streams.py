@@ -9,7 +9,7 @@ from longshore.api.pouring import MEDIA, Stream
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
-from longshore.core import event, ids, sse
+from longshore.core import ids, sse
 from longshore.core.account import Scope
 from longshore.core.event import Name as EventName
 from longshore.core.sse import Cursor
@@ -167,12 +167,11 @@ async def _listen(service: Service, caller: Caller, wish: Wish) -> Listener:
 async def _is_all_told(service: Service, wish: Wish, after: Cursor) -> bool:
     """Nothing that is wished for came after the place, as far as one look tells."""
     batches = await service.hub.page(after)
-    place = (after.position, after.number)
-    return len(batches) < PAGE and not any(
-        wish.fits(one) and tuple(map(int, one.id.split("."))) > place
-        for batch in batches
-        for one in event.expand(batch)
-    )
+    if len(batches) == PAGE:
+        return False
+    async for _ in service.hub.portions(batches, wish, after):
+        return False
+    return True
 
 
 ROUTES: tuple[Route[Any, Any, Any], ...] = (

@@ -5,7 +5,7 @@ ids of the jobs that share everything else. An event's id is (row, index): it ne
 however often it is read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -172,12 +172,18 @@ def decode(body: bytes) -> list[Group]:
     return groups
 
 
-def expand(batch: EventBatch, *, start: int = 0) -> Iterable[Event]:
-    """The batch's events one by one, in order, without the first `start` of them."""
+def expand(
+    batch: EventBatch, *, start: int = 0, among: Callable[[Group], bool] | None = None
+) -> Iterable[Event]:
+    """The batch's events one by one, in order, without the first `start` of them.
+
+    Those of a group are left out where `among` is given and says no.
+    """
     first = 0
     for group in batch.groups:
         count = len(group.ids) // 16
-        for offset in range(max(start - first, 0), count):
+        is_wanted = among is None or among(group)
+        for offset in range(max(start - first, 0), count if is_wanted else 0):
             yield Event(
                 f"{batch.position}.{first + offset}",
                 group.name,

@@ -66,8 +66,8 @@ async def _heard(
         job = await store.get(listener.wish.job_id)
         yield snapshot(job, listener.seen, await store.now()).event
     else:
-        async for told in listener.missed(after):
-            if told is not None:
+        async for portion in listener.missed(after):
+            for told in portion:
                 yield told.event
     while not listener.is_over:
         left = _LOOK_S if deadline is None else deadline - monotonic()

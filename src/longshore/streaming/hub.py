@@ -8,8 +8,9 @@ cannot keep up is let go, and comes back from the last event that it got.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import suppress
+from time import perf_counter
 
 from msgspec.structs import replace
 
@@ -31,6 +32,8 @@ _PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _MOST_WAITING = 2_000
 """Events that wait for one listener."""
+_SLICE_S = 0.002
+"""After so long other tasks run: batches hold thousands of events."""
 _READERS = 4
 """Those who come back and read by themselves at once; the others wait for a turn."""
 
@@ -59,23 +62,23 @@ class Listener:
         self._waiting: deque[Told] = deque()
         self._news = asyncio.Event()
 
-    async def missed(self, after: Cursor) -> AsyncIterator[Told | None]:
-        """What happened since; None where there was nothing in a while. Joins at the end."""
+    async def missed(self, after: Cursor) -> AsyncIterator[list[Told]]:
+        """What happened since, in portions; an empty one after each page. Joins at the end."""
         self.seen = after
         is_behind = True
         while is_behind:
             batches = await self._hub.page(self.seen)
-            for told in self._fitting(batches):
-                yield told
+            async for portion in self._hub.portions(batches, self.wish, self.seen):
+                yield portion
             if batches:
                 self.seen = Cursor(batches[-1].position)
             is_behind = len(batches) == PAGE
-            yield None
+            yield []
         end = self._hub.join(self)
         while self.seen.position < end:
             batches = await self._hub.page(self.seen)
-            for told in self._fitting(batches):
-                yield told
+            async for portion in self._hub.portions(batches, self.wish, self.seen):
+                yield portion
             if not batches:
                 break
             self.seen = Cursor(batches[-1].position)
@@ -124,14 +127,6 @@ class Listener:
         self.end()
         self._hub.release(self)
 
-    def _fitting(self, batches: list[EventBatch]) -> list[Told]:
-        return [
-            told
-            for batch in batches
-            for one in event.expand(batch)
-            if self.wish.fits(one) and (told := Told.of(one)).cursor > self.seen
-        ]
-
 
 class Hub:
     """Reads the outbox while anyone listens."""
@@ -149,10 +144,14 @@ class Hub:
         self._by_job: dict[JobId, set[Listener]] = {}
         self._turn = asyncio.Lock()
         self._readers = asyncio.Semaphore(_READERS)
+        self._looking = asyncio.Lock()
         self._tail: asyncio.Task[None] | None = None
         self._is_leaving = False
         self.position = 0
         """All up to here was handed to those who listen."""
+        self._begun = 0
+        """All up to here was, or is being handed to them."""
+        self._slice_ends = 0.0
 
     @property
     def count(self) -> int:
@@ -193,16 +192,34 @@ class Hub:
         async with self._readers:
             return await self._outbox.events(after=start, limit=PAGE)
 
+    async def portions(
+        self, batches: list[EventBatch], wish: Wish, after: Cursor
+    ) -> AsyncGenerator[list[Told]]:
+        """The events of the batches that are behind the place and wished for, in portions.
+
+        Whoever looks through many takes turns with the others who do, so that all together
+        take one slice of time, and then other tasks run.
+        """
+        ahead = _candidates(batches, wish, after)
+        is_more = True
+        while is_more:
+            async with self._looking:
+                found, is_more = _portion(ahead)
+                await asyncio.sleep(0)
+            if found:
+                yield found
+
     def join(self, listener: Listener) -> int:
         """From here on it hears everything that it wishes for."""
         if listener.is_over or listener not in self._listeners:
-            return self.position
+            return self._begun
         job_id = listener.wish.job_id
         if job_id is None:
             self._wide.add(listener)
         else:
             self._by_job.setdefault(job_id, set()).add(listener)
-        return self.position
+        # Of a batch that is being handed out it may have missed a part.
+        return self._begun
 
     def release(self, listener: Listener) -> None:
         """It listens no more. Nobody is left: the store is not asked any more."""
@@ -233,7 +250,7 @@ class Hub:
     async def _begin(self) -> None:
         async with self._turn:
             if self._tail is None or self._tail.done():
-                self.position = (await self._outbox.span()).last
+                self.position = self._begun = (await self._outbox.span()).last
                 self._tail = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
@@ -247,23 +264,25 @@ class Hub:
                 facts = {"reason": str(error)}
                 log.warning("outbox cannot be read", exc_info=not is_known, extra=facts)
                 pause = min(pause * 2, _LONGEST_PAUSE_S)
-                batches = []
+                batches = list[EventBatch]()
             else:
                 pause = _PAUSE_S
             for batch in batches:
-                self._tell(batch)
+                self._begun = batch.position
+                await self._tell(batch)
                 self.position = batch.position
             await asyncio.sleep(0 if len(batches) == PAGE else pause)
 
-    def _tell(self, batch: EventBatch) -> None:
+    async def _tell(self, batch: EventBatch) -> None:
         index = 0
         for group in batch.groups:
+            await self._let_others_run()
             wide = [one for one in self._wide if one.wish.may_fit(group)]
             if wide or self._by_job:
-                self._tell_group(batch, group, index, wide)
+                await self._tell_group(batch, group, index, wide)
             index += len(group.ids) // 16
 
-    def _tell_group(
+    async def _tell_group(
         self, batch: EventBatch, group: Group, first: int, wide: list[Listener]
     ) -> None:
         if not wide and not self._concerned(group):
@@ -275,7 +294,36 @@ class Hub:
                 told = Told.of(replace(one, id=f"{batch.position}.{first + offset}"))
                 for listener in listeners:
                     listener.put(told)
+            await self._let_others_run()
+
+    async def _let_others_run(self) -> None:
+        if perf_counter() > self._slice_ends:
+            await asyncio.sleep(0)
+            self._slice_ends = perf_counter() + _SLICE_S
 
     def _concerned(self, group: Group) -> bool:
         ids, by_job = group.ids, self._by_job
         return any(ids[at : at + 16] in by_job for at in range(0, len(ids), 16))
+
+
+def _candidates(
+    batches: Iterable[EventBatch], wish: Wish, after: Cursor
+) -> Iterator[Told | None]:
+    """What is wished for behind the place; None for each batch and event that was looked at."""
+    for batch in batches:
+        yield None
+        for one in event.expand(batch, among=wish.may_fit):
+            told = Told.of(one) if wish.fits(one) else None
+            yield told if told is not None and told.cursor > after else None
+
+
+def _portion(ahead: Iterator[Told | None]) -> tuple[list[Told], bool]:
+    """What comes within a slice of time, and whether there may be more."""
+    until = perf_counter() + _SLICE_S
+    found: list[Told] = []
+    for told in ahead:
+        if told is not None:
+            found.append(told)
+        if perf_counter() > until:
+            return found, True
+    return found, False

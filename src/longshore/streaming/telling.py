@@ -97,6 +97,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.queue is not None and group.queue != self.queue:
             return False
+        if self.job_id is not None and self.job_id not in group.ids:
+            return False
         is_typed = self.type is None or group.types or group.type == self.type
         is_owned = self.tenant is None or group.tenants or group.tenant == self.tenant
         return bool(is_typed and is_owned)

@@ -17,7 +17,8 @@ from longshore.api.settings import RESERVED, ApiSettings
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.runtime.keys import mint
-from longshore.testing.factories import a_schedule
+from longshore.streaming.telling import Wish
+from longshore.testing.factories import a_job, a_schedule
 from longshore.testing.harness import eventually
 
 HEAD = b"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -305,6 +306,41 @@ async def test_a_request_with_many_jobs_does_not_hold_up_the_others(memory: Engi
     assert answer.status_code == 200
     total, stall = measured
     assert stall < total / 2, (stall, total)
+
+
+async def test_events_of_large_batches_do_not_hold_up_the_others(memory: Engine):
+    for _ in range(3):
+        await memory.submit([a_job() for _ in range(4_000)])
+    path = "/v1/events?follow=false&from_start=true"
+    async with (
+        asking(Application(Service(memory))) as client,
+        longest_stall() as measured,
+    ):
+        whole = await client.get(path)
+        nothing = await client.get(f"{path}&type=none")
+
+    assert whole.content.count(b"event: job.submitted") == 12_000
+    assert nothing.status_code == 204
+    total, stall = measured
+    assert stall < total / 4, (stall, total)
+
+
+async def test_events_told_to_many_do_not_hold_up_the_others(memory: Engine):
+    hub = Service(memory).hub
+    batches = [[a_job() for _ in range(4_000)] for _ in range(3)]
+    listeners = [await hub.listen("someone", Wish(tenant="default")) for _ in range(20)]
+    for one in listeners:
+        one.join()
+    async with longest_stall() as measured:
+        for jobs in batches:
+            await memory.submit(jobs)
+        position = (await memory.span()).last
+        await eventually(lambda: hub.position == position, within=20)
+    for one in listeners:
+        one.close()
+
+    total, stall = measured
+    assert stall < total / 4, (stall, total)
 
 
 async def test_the_rate_of_many_schedules_does_not_hold_up_the_others(memory: Engine):

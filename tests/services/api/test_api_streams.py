@@ -20,8 +20,9 @@ from longshore.api.settings import ApiSettings
 from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import Tenant
-from longshore.core.sse import Decoder, Message
+from longshore.core.sse import START, Decoder, Message
 from longshore.streaming import hub
+from longshore.streaming.telling import Told, Wish
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker
@@ -340,3 +341,39 @@ async def test_who_cannot_keep_up_is_let_go_and_comes_back(
     told = {one["job_id"] for one in missed if one}
     assert len(told) == 50 - len(names)
     assert told <= {ids.text(job.id) for job in jobs}
+
+
+async def test_who_joins_while_a_batch_is_told_hears_each_event_once(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hub, "_SLICE_S", 0.0)
+    reader = hub.Hub(memory)
+    early, late, last = [await reader.listen("x", Wish(tenant="default")) for _ in range(3)]
+    early.join()
+    missing = late.missed(START)
+    nothing = await anext(missing)
+    await memory.submit([a_job() for _ in range(300)])
+
+    heard = [await early.news(20)]
+    last.join()
+    missed = [one async for part in missing for one in part]
+    await memory.submit([a_job()])
+    for one in (early, late, last):
+        heard.append(await heard_up_to(one, (await memory.span()).last))
+    for one in (early, late, last):
+        one.close()
+
+    first, rest, joined, only = heard
+    assert (nothing, 0 < len(first) < 300) == ([], True)
+    batch = [one.cursor for one in missed]
+    assert len(set(batch)) == len(batch) == 300
+    assert [one.cursor for one in [*first, *rest]] == [*batch, only[0].cursor]
+    assert [one.cursor for one in joined] == [one.cursor for one in only]
+    assert len(only) == 1
+
+
+async def heard_up_to(listener: hub.Listener, position: int) -> list[Told]:
+    found: list[Told] = []
+    while not found or found[-1].cursor.position < position:
+        found += await listener.news(20)
+    return found

@@ -289,6 +289,9 @@ LINES = {
     "A request with many jobs does not hold up the others.": (
         f"{_LIMITS}a_request_with_many_jobs_does_not_hold_up_the_others"
     ),
+    "A stream of many events does not hold up the others.": (
+        f"{_LIMITS}events_of_large_batches_do_not_hold_up_the_others"
+    ),
     "A payload that would break a list is stored by no route.": (
         f"{_ATTACK}a_payload_that_would_break_a_list_is_stored_by_no_route"
     ),
