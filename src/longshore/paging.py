@@ -8,7 +8,8 @@ __all__ = ["MOST_BYTES", "find"]
 MOST_BYTES = 4 << 20
 """Of payloads, results and errors in one page, unless its first job alone has more."""
 _FIRST = 16
-_MOST_AT_ONCE = 256
+_MOST_AT_ONCE = 32
+"""Large jobs may lie behind small ones: so many are read at most to find that out."""
 _BESIDES = 500
 """What else there is to say of a job takes about so many bytes."""
 

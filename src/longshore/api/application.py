@@ -67,6 +67,13 @@ _PROBLEM = b"application/problem+json"
 _TOO_MANY = 429
 _LARGE = 256 << 10
 """A body of so many bytes is read in a thread: it would hold up every other request."""
+_PIECE = 64 << 10
+"""A larger answer is sent in pieces of so many bytes, as its client reads them."""
+_SMALL = 16 << 10
+"""Answers up to here are not counted: each connection has one at most."""
+_LATER: RawHeaders = ((b"retry-after", b"1"),)
+_OWNER = "longshore.owner"
+"""Who asks, for bounds on what its answer takes."""
 _ROUTE = "longshore.route"
 """The template of the path, for those who count: ids have no place in labels."""
 _REQUEST = "longshore.request"
@@ -108,6 +115,8 @@ class Application:
         }
         self._patience = Patience(service.settings.request_timeout.total_seconds())
         self._budget = BodyBudget(service.settings)
+        self._unread = BodyBudget(service.settings)
+        """Bytes of answers that clients have not read."""
         self._under_way = 0
         self._streams: dict[Stream, tuple[Request, Line]] = {}
         """Those that are open: who opened them, and on which connection."""
@@ -130,7 +139,9 @@ class Application:
             if self._service.desk.is_leaving:
                 told = (*told, (b"connection", b"close"))
             if answer.stream is None or scope["method"] == "HEAD":
-                await _send(answer, told, send)
+                with Reservation(self._unread, scope.get(_OWNER, "")) as reserved:
+                    answer = _affordable(scope["method"], answer, reserved)
+                    await _send(answer, told, send)
             else:
                 # How long it goes on says nothing of how soon it was answered.
                 self._count(scope, answer.status, perf_counter() - began)
@@ -203,8 +214,7 @@ class Application:
             found = ProblemError(problem("internal"))
         if found.problem.status == _TOO_MANY:
             self._service.metrics.rate_limited.add(1, found.problem.code)
-        body = encode(found.problem)
-        return Answer(found.problem.status, body, found.headers, media=_PROBLEM)
+        return _refusal(found)
 
     async def _serve(
         self, scope: Message, headers: Mapping[bytes, bytes], receive: Receive
@@ -216,6 +226,7 @@ class Application:
         if self._under_way - self._service.desk.resting > most:
             raise ProblemError(problem("overloaded"), ((b"retry-after", b"1"),))
         caller = await self._admitted(route, headers, scope)
+        scope[_OWNER] = caller.owner
         if not route.has_body:
             return await self._handled(match, caller, (scope, headers, b""))
         with Reservation(self._budget, caller.owner) as reserved:
@@ -347,6 +358,26 @@ def _too_large(most: int) -> ProblemError:
     return ProblemError(problem("content_too_large", detail), ((b"connection", b"close"),))
 
 
+def _affordable(method: str, answer: Answer, reserved: Reservation) -> Answer:
+    """The answer, or 503 where too many bytes of answers wait for clients that do not read.
+
+    What has changed something is told of in any case: asking again would not do the same.
+    """
+    if len(answer.body) <= _SMALL or method != "GET":
+        return answer
+    try:
+        reserved.grow_to(len(answer.body))
+    except ProblemError:
+        detail = "Answers that were not read hold the memory for answers."
+        return _refusal(ProblemError(problem("overloaded", detail), _LATER))
+    return answer
+
+
+def _refusal(found: ProblemError) -> Answer:
+    body = encode(found.problem)
+    return Answer(found.problem.status, body, found.headers, media=_PROBLEM)
+
+
 async def _send(answer: Answer, told: RawHeaders, send: Send) -> None:
     always = _OF_DOCUMENTS if answer.media in (JSON, _PROBLEM) else _ALWAYS
     own = (
@@ -356,7 +387,13 @@ async def _send(answer: Answer, told: RawHeaders, send: Send) -> None:
     )
     headers = [*own[0 if answer.body else 2 :], *always, *answer.headers, *told]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+    body, at = answer.body, 0
+    while len(body) - at > _PIECE:
+        await send(
+            {"type": "http.response.body", "body": body[at : at + _PIECE], "more_body": True}
+        )
+        at += _PIECE
+    await send({"type": "http.response.body", "body": body[at:], "more_body": False})
 
 
 async def _live(receive: Receive, send: Send) -> None:

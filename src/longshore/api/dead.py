@@ -79,7 +79,7 @@ async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
         tag=asked.tag,
         state=State.DEAD,
     )
-    return await jobs.list_jobs(call.service, which, limit=asked.limit, cursor=asked.cursor)
+    return await jobs.list_jobs(call, which, limit=asked.limit, cursor=asked.cursor)
 
 
 async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:

@@ -176,7 +176,7 @@ async def find(call: Call[Nothing, JobQuery, Nothing]) -> Answer:
         state=asked.state,
         tag=asked.tag,
     )
-    return await list_jobs(call.service, which, limit=asked.limit, cursor=asked.cursor)
+    return await list_jobs(call, which, limit=asked.limit, cursor=asked.cursor)
 
 
 async def attempts(call: Call[JobPath, PageQuery, Nothing]) -> Answer:
@@ -223,14 +223,16 @@ async def tell(service: Service, job: Job) -> Answer:
 
 
 async def list_jobs(
-    service: Service, which: JobFilter, *, limit: int, cursor: str | None
+    call: Call[Any, Any, Any], which: JobFilter, *, limit: int, cursor: str | None
 ) -> Answer:
     """A page of jobs, or 400 for a cursor that does not fit."""
-    try:
-        found = await paging.find(service.engine, which, limit=limit, cursor=cursor)
-    except ConfigError:
-        raise ProblemError(problem("cursor")) from None
-    return Answer(200, encode(documents.job_list(found)))
+    service = call.service
+    async with service.pages.turn(call.caller.owner):
+        try:
+            found = await paging.find(service.engine, which, limit=limit, cursor=cursor)
+        except ConfigError:
+            raise ProblemError(problem("cursor")) from None
+        return Answer(200, encode(documents.job_list(found)))
 
 
 def refuse_keyless(caller: Caller, key: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Quotas: what a tenant may submit, and how often an address may guess a key.
+"""Quotas: what a tenant may submit, how often an address may guess a key, and turns.
 
 A tenant's bucket is in the engine, where all processes share it. A process borrows tokens a
 tenth of a second ahead and spends them by itself, so a request rarely waits for the bucket,
@@ -8,6 +8,8 @@ and all processes together never exceed it.
 import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from random import Random
@@ -18,7 +20,7 @@ from longshore.core.account import Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.runtime.clock import Clock
 
-__all__ = ["Guesses", "Quotas"]
+__all__ = ["Guesses", "Quotas", "Turns"]
 
 _AHEAD_S = 0.1
 _MOST_PURSES = 10_000
@@ -95,6 +97,34 @@ class Quotas:
         seconds = max(seconds + self._rng.randint(0, 1 + seconds // 4), 1)
         headers = (*_told(purse, seconds), (b"retry-after", b"%d" % seconds))
         return ProblemError(problem("quota_exceeded", policies=["tenant"]), headers)
+
+
+class Turns:
+    """Lets a few requests do at once what takes much memory, and fewer of one owner.
+
+    The others wait, first come, first served.
+    """
+
+    def __init__(self, *, most: int, most_each: int) -> None:
+        self._all = asyncio.Semaphore(most)
+        self._most_each = most_each
+        self._own: dict[str, tuple[asyncio.Semaphore, set[object]]] = {}
+        """By owner, its turns, and the requests that have or want one."""
+
+    @asynccontextmanager
+    async def turn(self, owner: str) -> AsyncGenerator[None]:
+        """Wait for a turn, and have it until the block ends."""
+        fresh = asyncio.Semaphore(self._most_each), set[object]()
+        own, asking = self._own.setdefault(owner, fresh)
+        asking.add(me := object())
+        try:
+            # Its own first: whoever waits for that keeps nobody else from a turn.
+            async with own, self._all:
+                yield
+        finally:
+            asking.discard(me)
+            if not asking:
+                del self._own[owner]
 
 
 class Guesses:

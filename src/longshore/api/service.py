@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from longshore import webhooks
 from longshore.api.caps import QueueNames
 from longshore.api.desk import Desk
+from longshore.api.limiting import Turns
 from longshore.api.settings import ApiSettings
 from longshore.api.submissions import Submissions
 from longshore.contract import Engine
@@ -23,6 +24,8 @@ from longshore.tasks.guard import Guard
 __all__ = ["Service"]
 
 _LABELS_EVERY = 10.0
+_PAGES, _PAGES_EACH = 8, 2
+"""Pages of jobs read at once, by all and by one tenant: reading one may take 32 MiB."""
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class Service:
     hub: Hub = field(init=False)
     submissions: Submissions = field(init=False)
     queue_names: QueueNames = field(init=False)
+    pages: Turns = field(init=False)
     tells_who: bool = False
     """Whether the first event of a job says who submitted it."""
     retention: Retention = field(default_factory=Retention)
@@ -56,6 +60,7 @@ class Service:
         self.overview = Overview(self.engine)
         self.submissions = Submissions(self.engine, self.clock)
         self.queue_names = QueueNames(self.engine)
+        self.pages = Turns(most=_PAGES, most_each=_PAGES_EACH)
         settings = self.settings
         self.hub = Hub(
             self.engine, most=settings.max_streams, most_each=settings.max_tenant_streams

@@ -41,7 +41,7 @@ class ApiSettings:
     max_inflight_bytes: int = 64 << 20
     """Bytes of request bodies that one process holds at once, from when a body is announced or
     arrives until its request is answered; past this it answers 503 with Retry-After. A body
-    that is alone is always taken."""
+    that is alone is always taken. Answers that clients have not read may take as many."""
     max_tenant_inflight_bytes: int = 32 << 20
     """The same of one tenant, or of one operator's key."""
     max_streams: int = 1_000

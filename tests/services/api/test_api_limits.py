@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from time import thread_time
+from typing import Any
 
+import httpx
 import pytest
 from api_steps import asking, exchange, served
 
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import RESERVED, ApiSettings
-from longshore.contract import Engine
+from longshore.contract import Engine, JobFilter, Page
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.runtime.keys import mint
+from longshore.runtime.keys import MintedKey, mint
 from longshore.streaming.telling import Wish
 from longshore.testing.factories import a_job, a_schedule
 from longshore.testing.harness import eventually
@@ -24,6 +26,7 @@ from longshore.testing.harness import eventually
 HEAD = b"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 LAST = b"Connection: close\r\n"
 KIB = 1 << 10
+ROOM = {"max_inflight_bytes": 250 * KIB, "max_tenant_inflight_bytes": 120 * KIB}
 BUDGET = {"max_inflight_bytes": 100 * KIB, "max_tenant_inflight_bytes": 60 * KIB}
 
 Address = tuple[str, int]
@@ -142,6 +145,126 @@ async def test_the_bodies_of_one_tenant_leave_room_for_those_of_others(memory: E
         await refused(address, batch(15 * KIB, bearers["globex"]))
 
     assert other[0] == 200
+
+
+class Reader:
+    """Whoever asks for `path` and reads the answer piece by piece, when it is told to."""
+
+    def __init__(self, path: str, key: MintedKey) -> None:
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "method": "GET",
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(b"authorization", b"Bearer " + key.text.encode())],
+        }
+        self.pieces: list[bytes] = []
+        self.is_sent_to = asyncio.Event()
+        self.reads = asyncio.Event()
+
+    async def receive(self) -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.body":
+            self.is_sent_to.set()
+            await self.reads.wait()
+            self.pieces.append(message["body"])
+
+
+async def test_answers_that_are_not_read_take_a_bounded_number_of_bytes(memory: Engine):
+    keys: dict[str, MintedKey] = {}
+    for name in ("acme", "globex"):
+        keys[name] = minted = mint()
+        await memory.put_tenant(Tenant(name=name))
+        await memory.add_key(
+            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,))
+        )
+        large = b'{"x":"%s"}' % (b"x" * 90 * KIB)
+        await memory.submit([a_job(tenant=name, payload=large)])
+    app = Application(Service(memory, ApiSettings(**ROOM)), is_local=False)
+    slow = Reader("/v1/jobs", keys["acme"])
+
+    async def asked(name: str, path: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {keys[name].text}"}
+        return await client.get(path, headers=headers)
+
+    async with asking(app) as client:
+        reading = asyncio.create_task(app(slow.scope, slow.receive, slow.send))
+        await slow.is_sent_to.wait()
+        refused = await asked("acme", "/v1/jobs")
+        small = await asked("acme", "/v1/schedules")
+        other = await asked("globex", "/v1/jobs")
+        slow.reads.set()
+        await reading
+        later = await asked("acme", "/v1/jobs")
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    assert refused.headers["retry-after"] == "1"
+    assert [one.status_code for one in (small, other, later)] == [200] * 3
+    assert len(json.loads(b"".join(slow.pieces))["jobs"]) == 1
+    assert max(map(len, slow.pieces)) <= 64 * KIB
+
+
+async def test_few_pages_of_jobs_are_read_at_once_and_fewer_of_one_tenant(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    keys: list[MintedKey] = []
+    for name in "abcde":
+        await memory.put_tenant(Tenant(name=name))
+        keys.append(minted := mint())
+        await memory.add_key(
+            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,))
+        )
+    find, reading = memory.find, list[str | None]()
+    seen: list[int] = []
+    own: list[int] = []
+
+    async def counted(which: JobFilter, **options: Any) -> Page:
+        reading.append(which.tenant)
+        seen.append(len(reading))
+        own.append(reading.count(which.tenant))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        try:
+            return await find(which, **options)
+        finally:
+            reading.remove(which.tenant)
+
+    monkeypatch.setattr(memory, "find", counted)
+    async with asking(Application(Service(memory), is_local=False)) as client:
+        answers = await asyncio.gather(
+            *(
+                client.get(path, headers={"Authorization": f"Bearer {key.text}"})
+                for path in ("/v1/jobs", "/v1/dead")
+                for key in keys
+                for _ in range(4)
+            )
+        )
+
+    assert {one.status_code for one in answers} == {200}
+    assert (max(own), max(seen)) == (2, 8)
+
+
+async def test_a_page_reads_few_large_jobs_behind_small_ones(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    large = b'{"x":"%s"}' % (b"x" * 900 * KIB)
+    await memory.submit([a_job(payload=large) for _ in range(40)])
+    await memory.submit([a_job() for _ in range(40)])
+    find, read = memory.find, list[int]()
+
+    async def counted(which: JobFilter, **options: Any) -> Page:
+        page = await find(which, **options)
+        read.append(sum(len(one.payload) for one in page.jobs))
+        return page
+
+    monkeypatch.setattr(memory, "find", counted)
+    async with asking(Application(Service(memory))) as client:
+        answer = await client.get("/v1/jobs?limit=200")
+
+    assert len(answer.json()["jobs"]) == 44
+    assert max(read) <= 32 << 20
 
 
 async def test_a_client_that_is_refused_while_it_sends_can_go_on_with_its_connection(

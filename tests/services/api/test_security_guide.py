@@ -283,6 +283,11 @@ LINES = {
     ),
     "Bodies that have not been answered take a bounded number of bytes, per process and per "
     "tenant.": f"{_LIMITS}the_bodies_of_one_tenant_leave_room_for_those_of_others",
+    "Answers that were not read take a bounded number of bytes, per process and per "
+    "tenant.": f"{_LIMITS}answers_that_are_not_read_take_a_bounded_number_of_bytes",
+    "Few pages of jobs are read at once, and fewer for one tenant.": (
+        f"{_LIMITS}few_pages_of_jobs_are_read_at_once_and_fewer_of_one_tenant"
+    ),
     "Connections beyond the cap are answered and closed, and health checks are served.": (
         f"{_LIMITS}connections_beyond_the_cap_are_answered_503_and_the_health_routes_200"
     ),
