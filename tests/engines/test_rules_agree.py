@@ -156,7 +156,7 @@ TENANTS = [*WEIGHTS, "default", "stranger"]
     )
 )
 async def test_tenants_take_the_turns_that_core_gives_them(
-    engine: Engine, steps: list[tuple[str, int]]
+    engine: Engine, url: str, steps: list[tuple[str, int]]
 ) -> None:
     for name, weight in WEIGHTS.items():
         await engine.put_tenant(Tenant(name=name, weight=weight), seen=None)
@@ -185,6 +185,18 @@ async def test_tenants_take_the_turns_that_core_gives_them(
             found = [claim.tenant for claim in await worker.claim(number)]
 
             assert found == expected
+
+    which = f"where queue = '{queue}'"
+    times[""] = at
+    assert dict(
+        await stored(
+            url,
+            sqlite=f"select '', vtime from longshore_flow {which}"
+            f" union all select tenant, vtime from longshore_fair {which}",
+            postgres=f"select '', vtime from longshore.flow {which}"
+            f" union all select tenant, vtime from longshore.fair {which}",
+        )
+    ) == {name: time for name, time in times.items() if time > at or not name}
 
 
 @EXAMPLES
