@@ -46,7 +46,7 @@ EXAMPLES = settings(
 LEASE = 1_000 * DAY
 RATES = st.sampled_from([None, 0.001, 0.3, 2.0, 33.333, 1_000_000.0])
 BURSTS = st.sampled_from([None, 1, 5, 1_000_000])
-WAITS = st.sampled_from([1, 999, 333_333, SECOND, 10 * SECOND, HOUR])
+WAITS = st.sampled_from([1, 999, 333_333, SECOND // 2, SECOND, 10 * SECOND, HOUR])
 Step = tuple[str, Any]
 
 _numbers = count()
@@ -200,6 +200,14 @@ async def test_tenants_take_the_turns_that_core_gives_them(
 
 
 @EXAMPLES
+@example(
+    QueueSettings(max_running=3),
+    [("submit", 9), ("claim", 5), ("end", 1), ("claim", 5), ("end", 2), ("claim", 1)],
+)
+@example(
+    QueueSettings(rate=2.0, burst=1),
+    [("submit", 9), ("claim", 5), ("wait", SECOND // 2), ("claim", 1), ("claim", 1)],
+)
 @given(
     st.builds(
         QueueSettings,
@@ -302,6 +310,17 @@ class CoreLine:
 @example(
     QueueSettings(max_running_per_key=5, rate_per_key=33.333, burst_per_key=5),
     [("submit", 5)],
+)
+@example(
+    QueueSettings(max_running_per_key=1, rate_per_key=2.0, burst_per_key=1),
+    [("submit", 3), ("end", "succeed"), ("wait", SECOND // 2), ("end", "succeed")],
+)
+@example(
+    QueueSettings(on_dead=OnDead.BLOCK),
+    [
+        *[("submit", 3), ("end", "fail"), ("wait", 10 * SECOND), ("end", "kill")],
+        *[("submit", 1), ("release", None), ("end", "stop")],
+    ],
 )
 @given(
     st.builds(
