@@ -30,6 +30,7 @@ __all__ = [
     "may_open",
     "opens_at",
     "room",
+    "took",
 ]
 
 PARKED = "line"
@@ -86,6 +87,18 @@ def room(
     if limit is None or not free:
         return free
     return min(free, borrow(empty_at, limit, want=0, now=now)[1].left)
+
+
+def took(settings: QueueSettings, empty_at: int | None, *, jobs: int, now: int) -> int | None:
+    """What is to be stored of the bucket of a line of which so many jobs were let in at once.
+
+    They borrow together: what each takes is rounded up to a nanosecond, and many small borrows
+    would add up to more than one.
+    """
+    limit = bucket_limit(settings)
+    if limit is None or not jobs:
+        return empty_at
+    return borrow(empty_at, limit, want=jobs, now=now)[0]
 
 
 def opens_at(

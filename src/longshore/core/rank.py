@@ -4,6 +4,7 @@ Engines break ties by order of arrival.
 """
 
 __all__ = [
+    "EPOCH_US",
     "HIGHEST_PRIORITY",
     "LOWEST_PRIORITY",
     "USUAL_PRIORITY",
@@ -16,7 +17,7 @@ HIGHEST_PRIORITY = 1
 LOWEST_PRIORITY = 9
 USUAL_PRIORITY = 5
 
-_EPOCH_US = 1_704_067_200_000_000
+EPOCH_US = 1_704_067_200_000_000
 """2024-01-01: keeps an arrival below 2**51 until 2095."""
 _BAND = 1 << 51
 _LEVEL = 1 << 52
@@ -27,7 +28,7 @@ def strict_rank(priority: int, arrival: int, *, punctual: bool = False) -> int:
 
     A job is punctual when it was submitted for a later time. Its arrival is that time.
     """
-    since = min(max(arrival - _EPOCH_US, 0), _BAND - 1)
+    since = min(max(arrival - EPOCH_US, 0), _BAND - 1)
     return priority * _LEVEL + (0 if punctual else _BAND) + since
 
 
@@ -48,5 +49,5 @@ def aging_rank(priority: int, arrival: int, *, aging: int) -> int:
     usual priority, so that in a queue whose order changes neither kind waits for all of the
     other.
     """
-    since = arrival - _EPOCH_US + (priority - USUAL_PRIORITY) * aging
+    since = arrival - EPOCH_US + (priority - USUAL_PRIORITY) * aging
     return USUAL_PRIORITY * _LEVEL + _BAND + min(max(since, 0), _BAND - 1)

@@ -1,4 +1,4 @@
-"""Limits on PostgreSQL: the arithmetic in SQL, and claims that come at the same time."""
+"""Limits on PostgreSQL: claims that come at the same time."""
 
 import asyncio
 import random
@@ -6,7 +6,6 @@ import random
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.bucket import Limit, borrow
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
 from longshore.engines import open_engine
@@ -14,33 +13,6 @@ from longshore.engines.postgres.database import Connection
 from longshore.testing.factories import a_job, a_settlement
 from longshore.testing.harness import eventually
 from longshore.testing.manual import ManualWorker, a_worker
-
-NOW = 1_800_000_000_000_000
-
-
-async def test_a_bucket_in_sql_is_the_one_of_the_core(observer: Connection):
-    chance = random.Random(7)
-    for _ in range(300):
-        rate = chance.choice([0.001, 0.3, 1.0, 33.333, 999.999, 1_000_000.0])
-        limit = Limit(rate, chance.choice([1, 7, 1_000, 1_000_000]))
-        empty_at = NOW * 1_000 - chance.randrange(-(10**9), 10 ** chance.randrange(9, 18))
-        milli = round(rate * 1_000)
-
-        row = await observer.fetchrow(
-            "select s as since, ($4 * 1000 - s) * $2 / 1000000000000 as tokens,"
-            "       longshore.filling($2, $3) as filling"
-            "  from longshore.filled_since($1, $2, $3, $4) s",
-            empty_at,
-            milli,
-            limit.burst,
-            NOW,
-        )
-
-        assert row is not None
-        since, asked = borrow(empty_at, limit, want=0, now=NOW)
-        assert (row["since"], row["tokens"]) == (since, asked.left)
-        full, _ = borrow(None, limit, want=0, now=NOW)
-        assert row["filling"] == NOW * 1_000 - full
 
 
 @pytest.mark.parametrize("limit", [7, 60], ids=["tight", "loose"])

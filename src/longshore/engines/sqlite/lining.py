@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from longshore.core import bucket, line
+from longshore.core import line
 from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId, Settlement
 from longshore.core.line import Line, LineName
@@ -69,7 +69,9 @@ class _Standing(msgspec.Struct):
     dead: list[str] = []
     has_parked: bool = False
     empty_at: int | None = None
-    """What is stored of its bucket, where it has one."""
+    """What was stored of its bucket, where it has one."""
+    entered: int = 0
+    """Jobs that are let in by this transaction."""
     opens_at: int | None = None
 
 
@@ -193,7 +195,7 @@ class _Lines:
         for job in jobs if not back else [job for job in jobs if job not in back]:
             it = self._lines[job.line]
             if not it.has_parked and self._room(job.line, it):
-                self._borrow(job.line)
+                it.entered += 1
                 self._let_in(it, job.id, job.seq, job.run_at, job.delivery, job.attempt)
             else:
                 it.has_parked = True
@@ -237,13 +239,15 @@ class _Lines:
         if rooms:
             names, found = list(rooms), self._next(rooms)
             for number, seq, job_id, *counters in found:
-                self._borrow(names[number])
-                self._let_in(self._lines[names[number]], job_id, seq, *counters)
+                it = self._lines[names[number]]
+                it.entered += 1
+                self._let_in(it, job_id, seq, *counters)
             self._db.execute(SQL.leave_parked, {"seqs": _array([one[1] for one in found])})
         if self._ready:
             self._db.execute(SQL.let_in, {"jobs": _array(self._ready)})
             sharing.settle_in(self._transaction, [seq for seq, *_ in self._ready])
             self._transaction.wakes = True
+        self._borrow()
         self._pace()
         kept = [
             (*name, it.inside, it.tail, it.last, it.dead, it.opens_at)
@@ -278,15 +282,15 @@ class _Lines:
         it.last = job_id
         self._ready.append((seq, run_at, delivery, attempt))
 
-    def _borrow(self, name: LineName) -> None:
-        """Take a token for a job that is let in."""
-        limit = line.bucket_limit(self._said(name))
-        if limit is not None:
-            it, now = self._lines[name], self._transaction.now
-            it.empty_at, _ = bucket.borrow(it.empty_at, limit, want=1, now=now)
-            full_at = limit.full_at(it.empty_at)
-            scope = {"name": name.bucket, "empty_at": it.empty_at, "full_at": full_at}
-            self._db.execute(SQL.bucket_put, scope)
+    def _borrow(self) -> None:
+        """Store the buckets of lines that let jobs in."""
+        for name in self._paced:
+            limit = line.bucket_limit(self._said(name))
+            empty_at = self._empty_at(name)
+            if limit is not None and empty_at is not None and self._lines[name].entered:
+                full_at = limit.full_at(empty_at)
+                scope = {"name": name.bucket, "empty_at": empty_at, "full_at": full_at}
+                self._db.execute(SQL.bucket_put, scope)
 
     def _pace(self) -> None:
         """Say when lines open by themselves, of those that have somebody waiting."""
@@ -298,18 +302,28 @@ class _Lines:
                     self._said(name),
                     inside=it.inside,
                     is_blocked=bool(it.dead),
-                    empty_at=it.empty_at,
+                    empty_at=self._empty_at(name),
                     now=self._transaction.now,
                 )
 
     def _room(self, name: LineName, it: _Standing) -> int:
-        return line.room(
+        """How many more may be let in.
+
+        Those who are let in already borrow together with them, so room is as it was before.
+        """
+        room = line.room(
             self._said(name),
-            inside=it.inside,
+            inside=it.inside - it.entered,
             is_blocked=bool(it.dead),
             empty_at=it.empty_at,
             now=self._transaction.now,
         )
+        return max(room - it.entered, 0)
+
+    def _empty_at(self, name: LineName) -> int | None:
+        """What is to be stored of a line's bucket, with what those took who were let in."""
+        it, now = self._lines[name], self._transaction.now
+        return line.took(self._said(name), it.empty_at, jobs=it.entered, now=now)
 
     def _said(self, name: LineName) -> QueueSettings:
         return self._settings.get(name.queue, QueueSettings())

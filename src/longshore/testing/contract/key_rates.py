@@ -84,6 +84,17 @@ async def test_a_rate_per_key_lets_several_run_at_once_if_they_may(
 
 
 @lined
+async def test_a_burst_of_a_key_is_let_in_whole_whatever_its_rate(engine: Engine) -> None:
+    """Tokens of such a rate take no whole number of nanoseconds."""
+    await _say(engine, rate_per_key=33.333, burst_per_key=5, max_running_per_key=5)
+    worker = await a_worker(engine)
+
+    await engine.submit(_line(5))
+
+    assert len(await worker.claim(9)) == 5
+
+
+@lined
 async def test_a_key_that_was_empty_meanwhile_has_saved_up_no_more_than_time_brought(
     engine: Engine, clock: ManualClock
 ) -> None:

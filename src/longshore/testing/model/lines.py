@@ -3,10 +3,18 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from longshore.core import bucket
 from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId
-from longshore.core.line import PARKED, Line, LineName, blocks, bucket_limit, opens_at, room
+from longshore.core.line import (
+    PARKED,
+    Line,
+    LineName,
+    blocks,
+    bucket_limit,
+    opens_at,
+    room,
+    took,
+)
 from longshore.testing.model.row import Row
 
 __all__ = ["Bucket", "Lines"]
@@ -131,8 +139,8 @@ class Lines:
         for row in entering:
             self._let_in(name, row)
         limit = bucket_limit(settings)
-        if limit is not None and entering:
-            empty_at, _ = bucket.borrow(empty_at, limit, want=len(entering), now=now)
+        empty_at = took(settings, empty_at, jobs=len(entering), now=now)
+        if limit is not None and entering and empty_at is not None:
             self._buckets[name.bucket] = Bucket(empty_at, limit.full_at(empty_at))
         inside += len(entering)
         opens = opens_at(
