@@ -222,6 +222,7 @@ async def test_a_worker_does_not_begin_on_a_database_of_an_unreleased_version(
     await other.execute("update longshore.migration set name = '0001_tables'")
 
     with pytest.raises(SchemaError, match="made by an unreleased version of longshore"):
-        await Longshore(new_postgres_url).work(queues=["default"])
+        async with asyncio.timeout(10):
+            await Longshore(new_postgres_url).work(queues=["default"])
 
     assert await other.fetchval("select count(*) from longshore.session") == 0

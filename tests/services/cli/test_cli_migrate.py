@@ -127,9 +127,7 @@ async def execute(url: str, *statements: str) -> None:
     await connection.close()
 
 
-@pytest.mark.parametrize(
-    "words", [["migrate"], ["migrate", "--check"], ["scheduler"]], ids=" ".join
-)
+@pytest.mark.parametrize("words", [["migrate"], ["migrate", "--check"]], ids=" ".join)
 def test_a_store_of_an_unreleased_version_is_refused_with_what_to_do(
     words: list[str], shell: Shell, unreleased: str
 ):
