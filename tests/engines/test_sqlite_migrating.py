@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from longshore import Longshore
 from longshore.contract import Engine, Session
+from longshore.engines import open_engine
 from longshore.engines.sqlite import submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.migrating import MIGRATIONS, migrate
@@ -28,6 +30,16 @@ ADDITION = Migration(
 BREAK = Migration(
     NEXT, f"{NEXT:04d}_break", "alter table longshore_session rename column worker to who;"
 )
+
+
+UNRELEASED = [
+    Migration(
+        1,
+        "0001_jobs",
+        "create table longshore_session (token int, expires_at int, closed_at int);",
+    ),
+    Migration(2, "0002_accounts", "create table longshore_tenant (name text);"),
+]
 
 
 @pytest.fixture
@@ -140,3 +152,23 @@ async def test_the_levels_of_sessions_that_are_gone_are_forgotten(
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute("select token, level from longshore_session_level").fetchall()
     assert rows == [(session.token, MIGRATIONS[-1].number)]
+
+
+async def test_a_file_of_an_unreleased_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    writer = Writer(
+        Store(path=str(path), clock=SystemClock()), submitting.submit, lambda _: None
+    )
+    await migrate(writer, migrations=UNRELEASED)
+    await writer.close()
+    before = path.read_bytes()
+    engine = open_engine(f"sqlite:///{path}")
+
+    for call in (engine.migrate, engine.ping, Longshore(f"sqlite:///{path}").__aenter__):
+        with pytest.raises(
+            SchemaError,
+            match=r"made by an unreleased version of longshore: .* begins with 0001_jobs",
+        ):
+            await call()
+    await engine.close()
+
+    assert path.read_bytes() == before

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from longshore.engines.postgres.migrating import MIGRATIONS
 
-__all__ = ["KNOWN", "Release", "additive", "before_newest", "install", "succeed", "unlike"]
+__all__ = ["KNOWN", "Release", "additive", "install", "succeed", "unlike"]
 
 ROOT = Path(__file__).parents[2]
 _PARTS = ("pyproject.toml", "README.md", "LICENSE")
@@ -56,27 +56,11 @@ class Release:
         )
 
 
-def before_newest(engine: str = "postgres") -> str:
-    """The commit before the one that brought the newest migration."""
-    folder = ROOT / "src" / "longshore" / "engines" / engine / "migrations"
-    newest = max(folder.glob("*.sql"))
-    # It may have had another number at first, when two were made at the same time.
-    under_any_number = str(newest.with_name(f"*_{newest.name.partition('_')[2]}"))
-    asked = ["log", "--no-renames", "--diff-filter=A", "--format=%H", "--", under_any_number]
-    added = _git(*asked).decode().split()
-    # What is not committed yet comes after all that is.
-    return f"{added[-1]}^" if added else "HEAD"
-
-
-def install(folder: Path, *, commit: str | None = None) -> Release:
-    """This version or that of a commit, by pip. Whatever it needs is taken from here."""
+def install(folder: Path) -> Release:
+    """This version, by pip. Whatever it needs is taken from here."""
     tree = folder.with_name(f"{folder.name}-tree")
     tree.mkdir()
-    if commit is None:
-        _copy(tree)
-    else:
-        archive = _git("archive", commit, *_PARTS, "src")
-        subprocess.run(["tar", "-x", "-C", tree], input=archive, check=True, timeout=60)
+    _copy(tree)
     release = _environment(folder)
     words = "pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check"
     subprocess.run(
@@ -133,13 +117,6 @@ def _copy(tree: Path) -> None:
         shutil.copy(ROOT / name, tree)
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", tree / "src", ignore=unwanted)
-
-
-def _git(*words: str) -> bytes:
-    done = subprocess.run(
-        ["git", *words], cwd=ROOT, check=True, capture_output=True, timeout=60
-    )
-    return done.stdout
 
 
 def _environment(folder: Path) -> Release:

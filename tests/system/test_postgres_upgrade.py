@@ -2,8 +2,7 @@
 
 The next version is this one and a few more migrations. Where those say so, the workers go on
 under load as if nothing happened. Where not, they finish what they run and leave before the
-schema changes. Either way every job runs once, by a ledger outside the queue. Once more with
-the real thing: the commit before the newest migration, and this version.
+schema changes. Either way every job runs once, by a ledger outside the queue.
 """
 
 import asyncio
@@ -16,10 +15,9 @@ from random import Random
 
 import asyncpg
 import pytest
-from releases import KNOWN, Release, additive, before_newest, install, succeed, unlike
+from releases import KNOWN, Release, additive, install, succeed, unlike
 from upgrade_port import SCHEMA, Port, opened
 
-from longshore.engines.postgres.migrating import MIGRATIONS
 from longshore_lab.ledger import now
 from longshore_lab.servers import PostgresServer
 
@@ -68,33 +66,6 @@ async def test_workers_of_this_version_go_on_under_load_while_the_next_one_migra
         assert await site.dismiss([*before, *after]) == [0, 0, 0, 0]
         await site.assert_sound()
         log.info("%.0f jobs/s, longest gap %.3f s", *site.flow(began, migrated))
-
-
-@pytest.mark.slow
-async def test_workers_of_the_version_before_the_newest_migration_live_through_it(
-    old: Release, port: Opener, tmp_path: Path
-):
-    """Their code is that of the commit before it; what migrates is this version, as it is."""
-    past = install(tmp_path / "past", commit=before_newest())
-    level = len(list((past.engines / "postgres" / "migrations").glob("*.sql")))
-    missing = [one for one in MIGRATIONS if one.number > level]
-    async with port(by=past) as site:
-        before = await site.work(past)
-        await site.produce(past)
-        await site.all_run(before, since=0)
-
-        applied = await site.migrate(old)
-        assert applied == [f"applied {one.name}" for one in missing]
-        after = await site.work(old, count=1)
-        if all(one.works_with <= level for one in missing):
-            after += before
-        else:
-            await site.refused(before)
-        await site.all_run(after, since=now())
-        await site.finish()
-
-        assert await site.dismiss(after) == [0] * len(after)
-        await site.assert_sound()
 
 
 @pytest.mark.prove

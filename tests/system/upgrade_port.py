@@ -158,18 +158,13 @@ class Port:
 
 
 @asynccontextmanager
-async def opened(
-    url: str, folder: Path, *, by: Release | None = None, **load: float
-) -> AsyncIterator[Port]:
-    """A port on a new store, with the schema of this version or of another."""
+async def opened(url: str, folder: Path, **load: float) -> AsyncIterator[Port]:
+    """A port on a new store, with the schema of this version."""
     # No lease ends meanwhile, so no job may run a second time without having failed.
     plan = {"batch": 25, "pace": 0.05, "long_share": 0.0, "lease_seconds": 60.0, **load}
     port = Port(Trial(url=url, folder=str(folder), jobs=100_000, **plan))
     try:
-        if by is None:
-            await port.engine.migrate()
-        else:
-            await port.migrate(by)
+        await port.engine.migrate()
         yield port
     finally:
         await port.close()

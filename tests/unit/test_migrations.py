@@ -121,3 +121,31 @@ def test_a_migration_that_was_edited_after_it_was_applied_is_refused():
 
     with pytest.raises(SchemaError, match="0001_first was changed after it was applied"):
         check([edited, SECOND], remembered(*NEW))
+
+
+def test_a_store_that_begins_with_another_migration_is_told_from_a_newer_one():
+    other = [Migration(1, "0001_tables", "create table b (n int);"), SECOND, BREAKING]
+
+    for migrations in (OLD, NEWEST):
+        with pytest.raises(
+            SchemaError, match=r"begins with 0001_tables and not with 0001_first"
+        ):
+            pending(migrations, remembered(*other))
+
+
+def test_the_files_of_a_folder_are_one_migration_in_the_order_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "steps_in_parts"
+    (folder / "0001_base").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "0001_base" / "2_functions.sql").write_text("select 2;\n")
+    (folder / "0001_base" / "1_tables.sql").write_text("select 1;\n")
+    (folder / "0002_more.sql").write_text("-- longshore: works-with 0001\nselect 3;\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    found = read_migrations("steps_in_parts")
+
+    assert [one.name for one in found] == ["0001_base", "0002_more"]
+    assert found[0].statements.split() == ["select", "1;", "select", "2;"]
+    assert [one.works_with for one in found] == [1, 1]

@@ -8,7 +8,7 @@ from longshore_lab.mutants.__main__ import accepted
 from longshore_lab.mutants.conditions import changes, probed
 from longshore_lab.mutants.planted import PLANTED, Planted
 from longshore_lab.mutants.record import Measured, Record, named
-from longshore_lab.mutants.statements import ENGINES, VERBS, mutants, statements
+from longshore_lab.mutants.statements import ENGINES, VERBS, functions, mutants, statements
 
 
 def labels(sql: str) -> list[str]:
@@ -139,11 +139,39 @@ def test_every_mutant_that_is_accepted_exists_and_has_a_reason(engine: str):
 
 
 def test_a_function_is_taken_as_the_last_migration_has_it():
-    found = statements("postgres")
+    first = """
+create function longshore.one(p int) returns int language sql immutable
+begin atomic
+    select p;
+end;
+create function longshore.two() returns int language plpgsql as $$
+begin
+    return 2;
+end
+$$;
+create function longshore.gone() returns int language plpgsql as $$ begin end $$;
+"""
+    second = """
+drop function longshore.gone();
+create or replace function longshore.two() returns int language plpgsql as $$
+begin
+    return 3;
+end
+$$;
+"""
 
-    assert found["claim()"].startswith("create or replace function longshore.claim(")
-    assert found["claim()"].count("$$") == 2
-    assert "published()" not in found, "a migration has dropped it"
+    found = functions([first, second])
+
+    assert list(found) == ["one()", "two()"]
+    assert found["one()"].startswith("create or replace function longshore.one(p int)")
+    assert found["one()"].endswith("select p;\nend;")
+    assert "return 3" in found["two()"]
+
+
+def test_a_function_in_sql_has_mutants_as_one_in_plpgsql_has():
+    found = {one.statement for one in mutants("postgres")}
+
+    assert {"claim()", "state_of()"} <= found
 
 
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: f"{one.engine}-{one.about}")

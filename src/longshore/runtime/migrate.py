@@ -10,6 +10,9 @@ line only code that knows the migration itself may. The store remembers the leve
 migration: code that has never seen the file reads there whether it may work.
 
 The second line is for a statement that refuses to run in a transaction.
+
+A migration is a file `NNNN_name.sql`, or a folder `NNNN_name` whose files, in the order of
+their names, are one text.
 """
 
 import hashlib
@@ -17,6 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import takewhile
 
 from longshore.errors import SchemaError
@@ -26,6 +30,7 @@ __all__ = ["Migration", "Remembered", "check", "level", "pending", "read_migrati
 _MARK = "-- longshore: "
 _WORKS_WITH = re.compile(r"works-with (\d{4})")
 _OUTSIDE = "outside-transaction"
+_NUMBERED = re.compile(r"\d{4}_\w+(\.sql)?")
 _INDEX = re.compile(
     r"create\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+([a-z_][a-z0-9_]*)\s+on\b"
 )
@@ -102,15 +107,13 @@ class Remembered:
 
 
 def read_migrations(package: str) -> list[Migration]:
-    """The package's `NNNN_name.sql` files, in order, numbered without a gap."""
+    """The package's `NNNN_name` files and folders, in order, numbered without a gap."""
     found = sorted(
-        (entry for entry in files(package).iterdir() if entry.name.endswith(".sql")),
+        (entry for entry in files(package).iterdir() if _NUMBERED.fullmatch(entry.name)),
         key=lambda entry: entry.name,
     )
     migrations = [
-        Migration(
-            int(entry.name[:4]), entry.name.removesuffix(".sql"), entry.read_text("utf-8")
-        )
+        Migration(int(entry.name[:4]), entry.name.removesuffix(".sql"), _text(entry))
         for entry in found
     ]
     if [one.number for one in migrations] != [*range(1, len(migrations) + 1)]:
@@ -130,6 +133,7 @@ def pending(
     migrations: Sequence[Migration], remembered: Sequence[Remembered]
 ) -> list[Migration]:
     """What is still to do, or SchemaError when this code may not work on what was done."""
+    _refuse_unreleased(migrations, remembered)
     ours = level(migrations)
     for one in remembered:
         if one.number > ours and one.works_with > ours:
@@ -141,7 +145,10 @@ def pending(
     applied = {one.number: one.checksum for one in remembered if one.is_applied}
     for one in migrations:
         if one.number in applied and applied[one.number] != one.checksum:
-            raise SchemaError(f"migration {one.name} was changed after it was applied")
+            raise SchemaError(
+                f"migration {one.name} was changed after it was applied: this is not the "
+                "version that made the store; use that one, or start with a new store"
+            )
     return [one for one in migrations if one.number not in applied]
 
 
@@ -152,3 +159,27 @@ def check(migrations: Sequence[Migration], remembered: Sequence[Remembered]) -> 
         names = ", ".join(one.name for one in missing)
         verb = "is" if len(missing) == 1 else "are"
         raise SchemaError(f"migration {names} {verb} missing; run `longshore migrate`")
+
+
+def _refuse_unreleased(
+    migrations: Sequence[Migration], remembered: Sequence[Remembered]
+) -> None:
+    """SchemaError for a store whose first migration has another name: no release made it."""
+    first = {one.number: one.name for one in migrations[:1]}
+    for one in remembered:
+        if one.name != first.get(one.number, one.name):
+            raise SchemaError(
+                "the store was made by an unreleased version of longshore: its schema begins "
+                f"with {one.name} and not with {first[one.number]}; let that version finish "
+                "its jobs, and start this one with a new store"
+            )
+
+
+def _text(entry: Traversable) -> str:
+    """What a file says, or all files of a folder one after the other."""
+    if not entry.is_dir():
+        return entry.read_text("utf-8")
+    parts = sorted(
+        (one for one in entry.iterdir() if one.name.endswith(".sql")), key=lambda one: one.name
+    )
+    return "\n".join(one.read_text("utf-8") for one in parts)

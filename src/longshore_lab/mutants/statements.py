@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from zlib import crc32
 
+from longshore.runtime.migrate import read_migrations
 from longshore_lab.mutants.conditions import Probe, changes, probed
 from longshore_lab.mutants.planted import PLANTED
 
-__all__ = ["ENGINES", "VERBS", "Mutant", "mutants", "probes", "statements"]
+__all__ = ["ENGINES", "VERBS", "Mutant", "functions", "mutants", "probes", "statements"]
 
 ENGINES = ("sqlite", "postgres")
 
@@ -82,7 +83,8 @@ VERBS: dict[str, dict[str, str]] = {
 """The statements of each call; what only people look at is not among them."""
 
 _FUNCTION = re.compile(
-    r"create (?:or replace )?function longshore\.(?P<made>\w+)\s*\((?:(?!\$\$).)*?\$\$.*?\$\$;"
+    r"create (?:or replace )?function longshore\.(?P<made>\w+)\s*\("
+    r"(?:(?!\$\$|\nbegin atomic\n).)*(?:\$\$.*?\$\$;|\nbegin atomic\n.*?\nend;)"
     r"|drop function longshore\.(?P<dropped>\w+)\s*\(",
     re.DOTALL,
 )
@@ -118,9 +120,18 @@ class Mutant:
 
 def statements(engine: str) -> dict[str, str]:
     """Every file and every function of the engine, by name, as it is now."""
-    found = dict(sorted(_files(f"longshore.engines.{engine}.sql").items()))
-    for _, migration in sorted(_files(f"longshore.engines.{engine}.migrations").items()):
-        for one in _FUNCTION.finditer(migration):
+    migrations = read_migrations(f"longshore.engines.{engine}.migrations")
+    return {
+        **dict(sorted(_files(f"longshore.engines.{engine}.sql").items())),
+        **functions([one.statements for one in migrations]),
+    }
+
+
+def functions(migrations: Sequence[str]) -> dict[str, str]:
+    """Every function that is there after these migrations, by name with `()`."""
+    found: dict[str, str] = {}
+    for text in migrations:
+        for one in _FUNCTION.finditer(text):
             if one["dropped"]:
                 found.pop(f"{one['dropped']}()", None)
             else:
@@ -163,7 +174,10 @@ def _parts(name: str, text: str) -> tuple[str, str, str]:
     """What is before a function's body, the body, and what is behind it."""
     if not name.endswith("()"):
         return "", text, ""
-    begin, end = text.index("$$") + 2, text.rindex("$$")
+    if "$$" in text:
+        begin, end = text.index("$$") + 2, text.rindex("$$")
+    else:
+        begin, end = text.index("\nbegin atomic\n") + 14, text.rindex("end;")
     return text[:begin], text[begin:end], text[end:]
 
 

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from longshore import Longshore
+from longshore.engines import open_engine
 from longshore.engines.postgres import migrating
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.database import Database
@@ -189,3 +191,38 @@ async def test_an_ended_connection_leaves_a_schema_that_can_be_migrated(
         await migration
 
     assert await migrate(database, migrations=[FIRST, SECOND]) == ["0002_more"]
+
+
+async def test_a_database_of_an_unreleased_version_is_refused_and_left_as_it_is(
+    database: Database, other: Connection, new_postgres_url: str
+) -> None:
+    first = Migration(1, "0001_tables", "create table longshore.note (n int)")
+    await migrate(database, migrations=[first, SECOND])
+    engine = open_engine(new_postgres_url)
+
+    for call in (engine.migrate, engine.ping):
+        with pytest.raises(
+            SchemaError,
+            match="made by an unreleased version of longshore: its schema begins with 0001_t",
+        ):
+            await call()
+    await engine.close()
+
+    tables = "select array_agg(relname::text order by relname) from pg_class"
+    assert await other.fetchval(
+        f"{tables} where relkind = 'r' and relnamespace = 'longshore'::regnamespace"
+    ) == ["migration", "note", "session_level"]
+    assert await other.fetchval("select count(*) from longshore.migration") == 2
+
+
+async def test_a_worker_does_not_begin_on_a_database_of_an_unreleased_version(
+    database: Database, other: Connection, new_postgres_url: str
+) -> None:
+    await migrate(database)
+    await other.execute("update longshore.migration set name = '0001_tables'")
+
+    with pytest.raises(SchemaError, match="made by an unreleased version of longshore"):
+        async with asyncio.timeout(10):
+            await Longshore(new_postgres_url).work(queues=["default"])
+
+    assert await other.fetchval("select count(*) from longshore.session") == 0

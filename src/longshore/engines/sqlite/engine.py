@@ -346,7 +346,9 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
                 Path(self._store.path).parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EngineUnavailableError(f"{self._store.path}: {error.strerror}") from error
-        return await migrating.migrate(self._writer, patience=patience)
+        return await migrating.migrate(
+            self._writer, migrations=migrating.MIGRATIONS, patience=patience
+        )
 
     async def ping(self) -> None:
         """Return if the file can be written and has the right schema."""
