@@ -21,6 +21,7 @@ from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
+from longshore.records import breaker_settings, pauses
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore_lab.servers import PostgresServer
@@ -105,11 +106,11 @@ async def leave_out(engine: Engine, why: str, jobs: int) -> None:
 
     if why == "breaker":
         rules = BreakerSettings(failures=1, cooldown=HOUR)
-        await engine.put_breaker("left-out", Layer.OVERRIDDEN, rules)
+        await breaker_settings.put(engine, "left-out", Layer.OVERRIDDEN, rules)
         await engine.submit(some(1))
         await (await a_claimer(engine)).fail()
     if why == "pause":
-        await engine.pause(type="left-out")
+        await pauses.pause(engine, type="left-out")
     if why == "keys":
         await engine.submit(some(KEYS))
         assert len(await (await a_claimer(engine)).claim(KEYS)) == KEYS

@@ -31,6 +31,7 @@ from longshore.core.account import Tenant
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
+from longshore.records import queue_settings, tenants
 from longshore.running import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
@@ -181,14 +182,14 @@ async def behind_a_flood(url: str, options: argparse.Namespace) -> None:
     engine = open_engine(url)
     await engine.migrate()
     fair = QueueSettings(order=Order.FAIR)
-    await engine.put_queue("default", Layer.OVERRIDDEN, fair)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, fair)
     alone = await waits_of(engine, Crew(url, options, expected=options.jobs), options.jobs)
     if options.late:
-        await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings())
+        await queue_settings.put(engine, "default", Layer.OVERRIDDEN, QueueSettings())
     began = time.perf_counter()
     await fill(engine, "flood", options.flood)
     filled = time.perf_counter()
-    await engine.put_queue("default", Layer.OVERRIDDEN, fair)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, fair)
     sorted_at = time.perf_counter()
     crew = Crew(url, options, expected=options.jobs)
     await asyncio.sleep(SETTLE_S)
@@ -220,9 +221,9 @@ async def by_weights(url: str, options: argparse.Namespace) -> None:
     engine = open_engine(url)
     await engine.migrate()
     fair = QueueSettings(order=Order.FAIR)
-    await engine.put_queue("default", Layer.OVERRIDDEN, fair)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, fair)
     for name, weight in WEIGHTS.items():
-        await engine.put_tenant(Tenant(name=name, weight=weight))
+        await tenants.create(engine, Tenant(name=name, weight=weight))
         payload = json.dumps({"sent": name}).encode()
         for _ in range(0, options.flood * weight // 6, BATCH):
             await engine.submit(jobs(name, BATCH, payload))

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
+from longshore.records import queue_settings
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.worker.registry import Handler, Registry
@@ -41,7 +42,7 @@ async def fill(url: str, jobs: int, limit: str | None) -> None:
     engine = open_engine(url)
     await engine.migrate()
     if limit:
-        await engine.put_queue("default", Layer.DECLARED, LIMITS[limit])
+        await queue_settings.put(engine, "default", Layer.DECLARED, LIMITS[limit])
     make = IdSource(SystemClock()).make
     for _ in range(0, jobs, BATCH):
         await engine.submit([NewJob(id=make(), type="work") for _ in range(BATCH)])

@@ -117,7 +117,7 @@ def migrated(server: PostgresServer) -> str:
 
 @pytest.fixture
 async def empty_postgres_url(postgres_url: str) -> str:
-    """The same database, with no row in any table of Longshore and all numbers from 1."""
+    """The same database as it was when it had just been migrated."""
     await empty(postgres_url)
     return postgres_url
 

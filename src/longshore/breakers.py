@@ -5,15 +5,13 @@ from dataclasses import asdict, dataclass
 
 from msgspec.structs import replace
 
-from longshore.contract import Engine
 from longshore.core import breaker, flow, quantity
-from longshore.core.flow import BreakerFlow, BreakerSettings, Layer
-from longshore.errors import ConfigError, EngineBusyError
+from longshore.core.flow import BreakerSettings
+from longshore.errors import ConfigError
 from longshore.options import Duration, microseconds
 
-__all__ = ["Breaker", "forget", "get", "override", "useless"]
+__all__ = ["Breaker"]
 
-_TRIES = 20
 _DURATIONS = ("window", "cooldown")
 
 
@@ -50,43 +48,8 @@ class Breaker:
         return settings
 
 
-async def get(engine: Engine, type_name: str) -> BreakerFlow:
-    """All that is said of a type's breaker, which may be nothing, and how it stands."""
-    found = [one for one in await engine.breaker_settings() if one.type == type_name]
-    return found[0] if found else BreakerFlow(type_name)
-
-
-async def override(
-    engine: Engine, type_name: str, changes: Mapping[str, object]
-) -> BreakerFlow:
-    """Override some settings of a breaker; None lets what is declared hold again."""
-    for _ in range(_TRIES):
-        seen = await get(engine, type_name)
-        wanted = replace(seen.overridden, **changes)
-        _refuse_useless(replace(seen, overridden=wanted).effective, changes)
-        if await engine.put_breaker(type_name, Layer.OVERRIDDEN, wanted, seen=seen.overridden):
-            return await get(engine, type_name)
-    raise EngineBusyError(f"others keep changing the breaker of {type_name!r}; try again")
-
-
-async def forget(engine: Engine, type_name: str) -> None:
-    """Drop what code once declared; a worker that still does declares it again."""
-    await engine.put_breaker(type_name, Layer.DECLARED, BreakerSettings())
-
-
-def useless(settings: BreakerSettings, changes: Mapping[str, object]) -> str | None:
-    """What is wrong with changes that leave the settings without effect; None: nothing."""
-    asked = [field for field, value in changes.items() if value is not None]
-    if asked and breaker.rules(settings) is None:
-        return f"{asked[0]} says nothing without failures or a ratio; set one"
-    for field in ("window", "least"):
-        if field in asked and settings.ratio is None:
-            return f"{field} says nothing without a ratio; set both"
-    return None
-
-
 def _refuse_useless(settings: BreakerSettings, changes: Mapping[str, object]) -> None:
-    if fault := useless(settings, changes):
+    if fault := breaker.useless(settings, changes):
         raise ConfigError(fault)
 
 

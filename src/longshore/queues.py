@@ -6,7 +6,6 @@ from typing import Literal, Protocol, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from longshore import tenancy
 from longshore.contract import Engine
 from longshore.core import flow, quantity
 from longshore.core.account import DEFAULT_TENANT, Tenant
@@ -16,6 +15,7 @@ from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations
 from longshore.options import Duration, microseconds
+from longshore.records import tenants
 
 __all__ = ["QueueOptions", "Queues"]
 
@@ -99,8 +99,8 @@ class Queues:
     async def weigh(self, tenant: str, weight: int) -> None:
         """Set a tenant's share of fair queues. It counts from the next claim on."""
         engine = self._app.engine
-        await engine.put_tenant(Tenant(name=tenant))
-        await tenancy.change(engine, tenant, lambda seen: replace(seen, weight=weight))
+        await tenants.create(engine, Tenant(name=tenant))
+        await tenants.change(engine, tenant, lambda seen: replace(seen, weight=weight))
 
     async def blocked(self, *, limit: int = 100, tenant: str | None = None) -> list[Line]:
         """Lines, the jobs of one ordering key, that dead jobs block."""

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from longshore.contract import Engine
 from longshore.core.schedule import CatchUp, Schedule, declared
 from longshore.engines import open_engine
+from longshore.records import schedules
 from longshore_lab import ledger
 from longshore_lab.clerk import TYPE
 from longshore_lab.fleet import Fleet
@@ -159,7 +160,7 @@ def blows_for(seed: int, count: int, *, every: float) -> list[Blow]:
 
 
 async def run(
-    trial: Trial, schedules: Sequence[Beaten], blows: Sequence[Blow], *, within: float
+    trial: Trial, beats: Sequence[Beaten], blows: Sequence[Blow], *, within: float
 ) -> FiringVerdict:
     """Declare the schedules, let the blows fall, and wait until all is caught up and run."""
     engine = open_engine(trial.url)
@@ -170,16 +171,16 @@ async def run(
             await _man(trial, fleet)
             begun = await engine.now()
             ahead = begun - ledger.now()
-            for one in schedules:
-                await engine.put_schedule(declared(one.schedule, now=begun))
+            for one in beats:
+                await schedules.put(engine, declared(one.schedule, now=begun))
             await _suffer(Runner(trial, fleet, engine), fleet, engine, blows)
-        ends = {one.name: one.next_due or 0 for one in await engine.schedules()}
+        ends = {one.name: one.next_due or 0 for one in await schedules.every(engine)}
     finally:
         book.close()
         await engine.close()
     expected = {
         (one.schedule.name, due)
-        for one in schedules
+        for one in beats
         for due in one.due_times(begun, ends[one.schedule.name])
     }
     pages = ledger.read(trial.ledgers, of="clerk-*")
@@ -221,7 +222,7 @@ async def _suffer(runner: Runner, fleet: Fleet, engine: Engine, blows: Sequence[
 
 
 async def _caught_up(fleet: Fleet, engine: Engine, moment: int) -> None:
-    while any((one.next_due or moment) <= moment for one in await engine.schedules()):
+    while any((one.next_due or moment) <= moment for one in await schedules.every(engine)):
         fleet.check()
         await asyncio.sleep(_POLL)
 
@@ -236,8 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--break", dest="sabotage", choices=PLANTS)
     options = parser.parse_args(arguments)
-    schedules = beaten(2, catch_up=tuple(CatchUp))
-    rate = sum(_SECOND / one.step for one in schedules)
+    beats = beaten(2, catch_up=tuple(CatchUp))
+    rate = sum(_SECOND / one.step for one in beats)
     blows = blows_for(
         options.seed, int(options.due / rate / options.every) + 2, every=options.every
     )
@@ -249,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sabotage=options.sabotage,
         )
         seconds = 2 * options.due / rate + 120
-        verdict = asyncio.run(run(trial, schedules, blows, within=seconds))
+        verdict = asyncio.run(run(trial, beats, blows, within=seconds))
     print(msgspec.json.encode({"seed": options.seed, **verdict.document()}).decode())
     return 0 if verdict.holds else 1
 

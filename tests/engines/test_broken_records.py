@@ -23,6 +23,17 @@ from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError
+from longshore.records import (
+    api_keys,
+    breaker_settings,
+    broken,
+    pauses,
+    quarantine,
+    queue_settings,
+    schedules,
+    tenants,
+    webhooks,
+)
 from longshore.runtime.ids import IdSource
 from longshore.runtime.keys import mint
 from longshore.scheduler.fire import Firer
@@ -86,8 +97,8 @@ def warnings_of(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     ]
 
 
-async def broken(engine: Engine) -> list[tuple[str, str, str | None]]:
-    return [(one.kind, one.name, one.tenant) for one in await engine.broken_records()]
+async def found_broken(engine: Engine) -> list[tuple[str, str, str | None]]:
+    return [(one.kind, one.name, one.tenant) for one in await broken.every(engine)]
 
 
 @pytest.mark.parametrize("definition", ["no json", '{"name": 1}', "[]", '{"type": "t"}'])
@@ -96,17 +107,18 @@ async def test_a_schedule_that_cannot_be_decoded_keeps_no_other_from_firing(
 ) -> None:
     now = await engine.now()
     for number, name in enumerate(["bad-1", "bad-2", "good"]):
-        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE + number))
-    await plant(f"update {{}}schedule set definition = '{definition}' where name like 'bad%'")
+        await schedules.put(engine, a_schedule(name=name, next_due=now - MINUTE + number))
+    where = "kind = 'schedule' and name like 'bad%'"
+    await plant(f"update {{}}record set body = '{definition}' where {where}")
 
-    due = await engine.due_schedules(limit=1)
-    listed = await engine.schedules()
+    due = await schedules.due(engine, limit=1)
+    listed = await schedules.every(engine)
     await Firer(engine, IdSource()).tick()
 
     assert [one.schedule.name for one in due] == ["good"]
     assert [one.name for one in listed] == ["good"]
     assert [one.type for one in (await engine.find(JobFilter(), limit=9)).jobs] == ["noop"]
-    assert await broken(engine) == [
+    assert await found_broken(engine) == [
         ("schedule", "bad-1", "default"),
         ("schedule", "bad-2", "default"),
     ]
@@ -118,11 +130,11 @@ async def test_a_record_is_warned_of_once_with_its_name_and_what_is_wrong(
     engine: Engine, plant: Plant, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = f"told once by {engine.url[:8]}"
-    await engine.put_schedule(a_schedule(name=name))
-    await plant("update {}schedule set definition = '[1]'")
+    await schedules.put(engine, a_schedule(name=name))
+    await plant("update {}record set body = '[1]' where kind = 'schedule'")
 
     for _ in range(3):
-        await engine.schedules()
+        await schedules.every(engine)
 
     (warning,) = [one for one in caplog.records if one.name == "longshore.store"]
     assert warning.__dict__["record"] == name
@@ -135,9 +147,10 @@ async def test_a_schedule_that_can_be_decoded_and_not_fired_keeps_no_other_from_
 ) -> None:
     now = await engine.now()
     for name in ("zero", "good"):
-        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE))
+        await schedules.put(engine, a_schedule(name=name, next_due=now - MINUTE))
     zero = json.dumps({"name": "zero", "type": "t", "every": 0})
-    await plant(f"update {{}}schedule set definition = '{zero}' where name = 'zero'")
+    where = "kind = 'schedule' and name = 'zero'"
+    await plant(f"update {{}}record set body = '{zero}' where {where}")
 
     await Firer(engine, IdSource()).tick()
 
@@ -148,26 +161,28 @@ async def test_settings_that_cannot_be_decoded_leave_those_of_others_in_force(
     engine: Engine, plant: Plant
 ) -> None:
     for name in ("bad", "good"):
-        await engine.put_queue(name, Layer.OVERRIDDEN, QueueSettings(max_running=1))
-        await engine.put_breaker(name, Layer.OVERRIDDEN, BreakerSettings(failures=3))
-    await plant("update {}setting set settings = '[]' where name = 'bad'")
+        await queue_settings.put(engine, name, Layer.OVERRIDDEN, QueueSettings(max_running=1))
+        await breaker_settings.put(engine, name, Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await plant(
+        "update {}record set body = '[]' where kind in ('queue', 'breaker') and name = 'bad'"
+    )
 
-    queues, breakers = await engine.queue_settings(), await engine.breaker_settings()
-    found = await broken(engine)
-    await engine.put_queue("bad", Layer.OVERRIDDEN, QueueSettings(max_running=2))
-    await engine.put_breaker("bad", Layer.OVERRIDDEN, BreakerSettings(failures=4))
+    queues, breakers = await queue_settings.every(engine), await breaker_settings.every(engine)
+    found = await found_broken(engine)
+    await queue_settings.put(engine, "bad", Layer.OVERRIDDEN, QueueSettings(max_running=2))
+    await breaker_settings.put(engine, "bad", Layer.OVERRIDDEN, BreakerSettings(failures=4))
 
     assert [one.queue for one in queues] == ["good"]
     assert [one.type for one in breakers] == ["good"]
     assert found == [("queue", "bad", None), ("breaker", "bad", None)]
-    assert await broken(engine) == []
-    assert [one.queue for one in await engine.queue_settings()] == ["bad", "good"]
+    assert await found_broken(engine) == []
+    assert [one.queue for one in await queue_settings.every(engine)] == ["bad", "good"]
 
 
 async def test_a_breaker_whose_count_cannot_be_decoded_is_closed_and_holds_up_nobody(
     engine: Engine, plant: Plant
 ) -> None:
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, BreakerSettings(failures=3))
     await plant("update {}breaker set standing = '[]'")
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
@@ -176,7 +191,7 @@ async def test_a_breaker_whose_count_cannot_be_decoded_is_closed_and_holds_up_no
     await worker.fail(first)
     await worker.succeed(second)
 
-    assert [one.phase for one in await engine.breaker_settings()] == ["closed"]
+    assert [one.phase for one in await breaker_settings.every(engine)] == ["closed"]
     assert len((await engine.find(JobFilter(), limit=9)).jobs) == 2
 
 
@@ -185,44 +200,48 @@ async def test_tenants_and_webhooks_that_cannot_be_decoded_are_left_out_and_can_
 ) -> None:
     key = mint()
     for name, endpoint_id in (("bad", BAD), ("good", GOOD)):
-        await engine.put_tenant(Tenant(name=name))
-        await engine.put_webhook(an_endpoint(endpoint_id, tenant=name))
-    await engine.add_key(
-        NewKey(id=key.id, digest=key.digest, tenant="bad", scopes=(Scope.READ,), label="")
+        await tenants.create(engine, Tenant(name=name))
+        await webhooks.create(engine, an_endpoint(endpoint_id, tenant=name))
+    await api_keys.add(
+        engine,
+        NewKey(id=key.id, digest=key.digest, tenant="bad", scopes=(Scope.READ,), label=""),
     )
-    await plant("update {}tenant set definition = '[]' where name = 'bad'")
-    await plant("update {}webhook set definition = '[]' where tenant = 'bad'")
+    await plant("update {}record set body = '[]' where kind = 'tenant' and name = 'bad'")
+    await plant("update {}record set body = '[]' where kind = 'webhook' and tenant = 'bad'")
 
-    tenants, webhooks = await engine.tenants(), await engine.webhooks()
-    found = await broken(engine)
+    names, endpoints = await tenants.every(engine), await webhooks.every(engine)
+    found = await found_broken(engine)
     for call in (
-        lambda: engine.get_tenant("bad"),
-        lambda: engine.get_webhook(BAD),
-        lambda: engine.find_access(key.id),
+        lambda: tenants.get(engine, "bad"),
+        lambda: webhooks.get(engine, BAD),
+        lambda: api_keys.find_access(engine, key.id),
     ):
         with pytest.raises(BrokenRecordError, match="cannot be decoded"):
             await call()
     await Notifier(engine, IdSource()).tick()
-    await engine.put_tenant(Tenant(name="bad"))
-    await engine.put_webhook(an_endpoint(BAD, tenant="bad"))
+    await tenants.create(engine, Tenant(name="bad"))
+    await webhooks.create(engine, an_endpoint(BAD, tenant="bad"))
 
-    assert [one.name for one in tenants] == ["default", "good"]
-    assert [one.id for one in webhooks] == [GOOD]
+    assert [one.name for one in names] == ["default", "good"]
+    assert [one.id for one in endpoints] == [GOOD]
     assert found == [("tenant", "bad", "bad"), ("webhook", BAD, "bad")]
-    assert await broken(engine) == []
-    assert await engine.find_access(key.id) is not None
+    assert await found_broken(engine) == []
+    assert await api_keys.find_access(engine, key.id) is not None
 
 
-async def test_a_webhooks_door_that_cannot_be_decoded_is_open(
+async def test_a_webhooks_gate_that_cannot_be_decoded_is_open(
     engine: Engine, plant: Plant
 ) -> None:
-    await engine.put_webhook(an_endpoint(BAD, tenant="default"))
-    await plant("update {}webhook set door = '[]'")
+    await webhooks.create(engine, an_endpoint(BAD, tenant="default"))
+    await webhooks.admit(engine, BAD, "first", max_in_flight=1, lease=MINUTE)
+    full = await webhooks.admit(engine, BAD, "second", max_in_flight=1, lease=MINUTE)
+    await plant("update {}record set body = '[]' where kind = 'webhook_gate'")
 
-    refusal = await engine.enter_webhook(BAD, "holder", most=1, lease=MINUTE)
-    await engine.leave_webhook(BAD, "holder", is_success=True)
+    rejected = await webhooks.admit(engine, BAD, "second", max_in_flight=1, lease=MINUTE)
+    await webhooks.release(engine, BAD, "second", succeeded=True)
 
-    assert refusal is None
+    assert full is not None
+    assert rejected is None
 
 
 async def test_a_job_whose_failure_cannot_be_decoded_is_listed_and_says_so(
@@ -300,8 +319,9 @@ async def test_a_schedule_due_outside_of_the_calendar_keeps_no_other_from_firing
 ) -> None:
     now = await engine.now()
     for name in ("far", "good"):
-        await engine.put_schedule(a_schedule(name=name, next_due=now - MINUTE))
-    await plant(f"update {{}}schedule set next_due = {due} where name = 'far'")
+        await schedules.put(engine, a_schedule(name=name, next_due=now - MINUTE))
+    where = "kind = 'schedule' and name = 'far'"
+    await plant(f"update {{}}record set due = {due} where {where}")
 
     await Firer(engine, IdSource()).tick()
 
@@ -312,8 +332,8 @@ async def test_an_event_that_makes_no_delivery_keeps_no_other_webhook_from_its_o
     engine: Engine,
 ) -> None:
     for name, tenant in ((BAD, "bad"), (GOOD, "good")):
-        await engine.put_tenant(Tenant(name=tenant))
-        await engine.put_webhook(an_endpoint(name, tenant=tenant))
+        await tenants.create(engine, Tenant(name=tenant))
+        await webhooks.create(engine, an_endpoint(name, tenant=tenant))
     notifier = Notifier(engine, IdSource())
     await notifier.tick()
     await engine.submit(
@@ -348,13 +368,18 @@ async def test_a_quarantined_event_of_an_unknown_name_keeps_no_other_from_being_
     cursor = await engine.take_cursor("bus", holder="h", lease=MINUTE)
     assert cursor is not None
     aside = [
-        Quarantined("bus", f"1.{place}", Name.DEAD, a_job().id, "too large", b"")
+        quarantine.put(
+            Quarantined("bus", f"1.{place}", Name.DEAD, a_job().id, "too large", b""),
+            "default",
+        )
         for place in range(2)
     ]
     await engine.advance(cursor, position=0, quarantined=aside)
-    await plant("update {}quarantine set name = 'job.unheard_of' where event_id = '1.1'")
+    where = "kind = 'quarantined' and name = 'bus 1.1'"
+    unheard = "replace(body, 'job.dead', 'job.unheard_of')"
+    await plant(f"update {{}}record set body = {unheard} where {where}")
 
-    assert [one.event_id for one in await engine.quarantined(limit=9)] == ["1.0"]
+    assert [one.event_id for one in await quarantine.latest(engine, limit=9)] == ["1.0"]
 
 
 SHORT = [Group(Name.SUBMITTED, "q", "t", "default", bytes(32), types=["t"])]
@@ -389,7 +414,7 @@ async def test_an_audit_entry_of_an_unknown_kind_keeps_no_other_from_being_liste
     engine: Engine, plant: Plant
 ) -> None:
     for name in ("a", "b", "c"):
-        await engine.pause(queue=name)
+        await pauses.pause(engine, queue=name)
     await engine.chain(limit=9)
     await plant("update {}audit set kind = 'rumour' where number = 2")
 

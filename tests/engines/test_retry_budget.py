@@ -21,6 +21,7 @@ from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.operations.explain import gather
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
@@ -162,7 +163,9 @@ async def test_a_fleet_brings_back_as_many_retries_as_an_operator_says(
 ):
     dependency, rate, failing = Dependency(), 25, 300
     dependency.is_down = True
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(retry_rate=rate))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(retry_rate=rate)
+    )
     async with fleet(engine, clock, dependency.registry):
         await engine.submit([a_job() for _ in range(failing)])
         await eventually(partial(counted, engine, scheduled=failing), within=30.0)

@@ -8,7 +8,7 @@ The functions that PostgreSQL computes rules with are compared one by one in
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from itertools import count, product
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ from longshore.core.job import Claim
 from longshore.core.line import LineName
 from longshore.core.state import State
 from longshore.engines import open_engine
+from longshore.errors import ConfigError
+from longshore.records import breaker_settings, queue_settings, tenants
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker
@@ -110,7 +112,7 @@ async def test_a_job_has_the_rank_that_core_says(
     expected: dict[str, set[int]] = {}
     for number, said in enumerate(orders):
         if flow.said(said):
-            await engine.put_queue(f"q{number}", Layer.DECLARED, said)
+            await queue_settings.put(engine, f"q{number}", Layer.DECLARED, said)
         cases = product((1, 5, 9), whens, keys, (1, 2))
         for priority, when, key, jobs in cases:
             clock.advance(7_919)
@@ -159,9 +161,10 @@ async def test_tenants_take_the_turns_that_core_gives_them(
     engine: Engine, url: str, steps: list[tuple[str, int]]
 ) -> None:
     for name, weight in WEIGHTS.items():
-        await engine.put_tenant(Tenant(name=name, weight=weight), seen=None)
+        with suppress(ConfigError):  # there, of an example before
+            await tenants.create(engine, Tenant(name=name, weight=weight))
     queue = a_name()
-    await engine.put_queue(queue, Layer.DECLARED, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(engine, queue, Layer.DECLARED, QueueSettings(order=Order.FAIR))
     async with working(engine, queue) as worker:
         waiting, at, times = Counter[str](), 0, dict[str, int]()
         for what, number in steps:
@@ -227,7 +230,7 @@ async def test_a_claim_takes_what_core_says_that_a_limited_queue_has_room_for(
     engine: Engine, clock: ManualClock, said: QueueSettings, steps: list[tuple[str, int]]
 ) -> None:
     queue = a_name()
-    await engine.put_queue(queue, Layer.DECLARED, said)
+    await queue_settings.put(engine, queue, Layer.DECLARED, said)
     async with working(engine, queue) as worker:
         ready, held, empty_at = 0, list[Claim](), None
         for what, number in steps:
@@ -342,7 +345,7 @@ async def test_an_ordering_key_lets_in_what_core_has_room_for(
     engine: Engine, clock: ManualClock, url: str, said: QueueSettings, steps: list[Step]
 ) -> None:
     name = LineName(a_name(), "default", "anna")
-    await engine.put_queue(name.queue, Layer.DECLARED, said)
+    await queue_settings.put(engine, name.queue, Layer.DECLARED, said)
     async with working(engine, name.queue) as worker:
         core, held = CoreLine(said), list[Claim]()
         for what, it in steps:
@@ -405,7 +408,7 @@ async def test_a_breaker_holds_back_what_core_says(engine: Engine, clock: Manual
         said = BreakerSettings(failures=1, cooldown=MINUTE, probes=probes)
         held = breaker.rules(said)
         assert held is not None
-        await engine.put_breaker(name, Layer.DECLARED, said)
+        await breaker_settings.put(engine, name, Layer.DECLARED, said)
         async with working(engine, name) as worker:
             await engine.submit(
                 [a_job(queue=name, type=name, max_attempts=1) for _ in range(30)]
@@ -432,7 +435,7 @@ async def test_a_breaker_holds_back_what_core_says(engine: Engine, clock: Manual
 async def test_a_breaker_that_nothing_opened_holds_nothing_back(engine: Engine) -> None:
     name = a_name()
     said = BreakerSettings(failures=2, probes=1)
-    await engine.put_breaker(name, Layer.DECLARED, said)
+    await breaker_settings.put(engine, name, Layer.DECLARED, said)
     async with working(engine, name) as worker:
         await engine.submit([a_job(queue=name, type=name, max_attempts=1) for _ in range(9)])
         (first,) = await worker.claim()

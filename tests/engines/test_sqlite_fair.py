@@ -6,6 +6,7 @@ from pathlib import Path
 
 from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 
 
@@ -15,7 +16,9 @@ async def test_a_long_queue_is_sorted_in_parts_and_whole(engine: Engine, path: P
         await engine.submit(jobs)
     await engine.submit([a_job(queue="other")])
 
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR)
+    )
 
     with closing(sqlite3.connect(path)) as db:
         lanes = db.execute("select lane, count(*) from longshore_ready group by lane")

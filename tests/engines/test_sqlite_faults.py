@@ -22,6 +22,7 @@ from longshore.errors import (
     EngineUnavailableError,
     SchemaError,
 )
+from longshore.records import schedules
 from longshore.runtime.ids import IdSource
 from longshore_lab.disk import small_disk
 
@@ -198,7 +199,7 @@ async def test_one_bad_call_in_a_group_commit_leaves_the_others_alone(engine: En
     import asyncio
 
     good = asyncio.create_task(engine.submit(a_batch()))
-    bad = asyncio.create_task(engine.delete_schedule("nobody"))
+    bad = asyncio.create_task(schedules.delete(engine, "nobody"))
     also_good = asyncio.create_task(engine.submit(a_batch()))
 
     results = await asyncio.gather(good, bad, also_good, return_exceptions=True)

@@ -71,7 +71,17 @@ async def test_what_is_claimed_is_taken_from_the_front_of_each_type(
         (SQL.held, {"token": 1}, "SEARCH h USING PRIMARY KEY (token=?)"),
         (SQL.handed_out, {"token": 1, "number": 1}, "SEARCH h USING PRIMARY KEY (token=?)"),
         (SQL.unwanted, {"token": 1}, "longshore_held_unwanted"),
-        (SQL.schedule_due, {"now": 1, "limit": 1}, "longshore_schedule_due"),
+        (
+            SQL.schedule_due,
+            {"now": 1, "limit": 1},
+            "longshore_record_due (kind=? AND due>? AND due<?)",
+        ),
+        (
+            SQL.quarantine_prune,
+            {"before": 1, "limit": 1},
+            "longshore_record_age (kind=? AND cr",
+        ),
+        (SQL.is_muted, {}, "longshore_record USING PRIMARY KEY (kind=? AND name=? AND"),
         (SQL.delete_unique, {"seqs": "[]"}, "longshore_unique USING PRIMARY KEY"),
         (SQL.prune_outbox, {"before": 1, "limit": 1}, "longshore_outbox_age (at<?)"),
         (

@@ -20,6 +20,7 @@ from longshore.errors import (
     QueueFullError,
     SchemaError,
 )
+from longshore.records import queue_settings
 from longshore.runtime.ids import IdSource
 
 ids = IdSource()
@@ -72,7 +73,7 @@ async def test_a_full_queue_takes_nothing_in_ones_own_transaction(
     engine: Engine, path: Path
 ) -> None:
     """What the transaction itself put there counts, and a refusal leaves it usable."""
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
     await engine.submit([a_job()])
     kept, refused = a_job("k"), a_job()
     with closing(sqlite3.connect(path)) as db, db:

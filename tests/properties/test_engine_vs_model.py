@@ -45,7 +45,7 @@ def test_the_model_agrees_with_itself():
     compare(ModelEngine, examples=5, steps=30, machine=AccountedMachine)
 
 
-# Of seven runs with other seeds the poorest had twice as much of nearly everything.
+# Of runs of a quarter as many with eight seeds the poorest had more of everything.
 FLOORS = {
     "submitted": 1_000,
     "claimed": 500,
@@ -58,16 +58,20 @@ FLOORS = {
     "condemned out of order": 25,
     "cancelled out of order": 25,
     "cancel": 10,
-    "replay": 5,
-    "retry_now": 2,
+    "replay": 1,
+    "retry_now": 1,
 }
 """How many jobs have to have what happen to them."""
 
 
 def test_histories_as_short_as_those_of_ci_get_somewhere():
-    """Else machines could agree for ever because nothing happens."""
+    """Else machines could agree for ever because nothing happens.
+
+    More of them than CI plays: which ones Hypothesis makes depends on the modules that other
+    tests have imported, and of a few some have hardly any cancel or replay.
+    """
     census = Counter[str]()
-    chosen = settings(max_examples=12, stateful_step_count=30, derandomize=True, database=None)
+    chosen = settings(max_examples=48, stateful_step_count=30, derandomize=True, database=None)
     history = partial(LimitedMachine, ModelEngine, None, census)
 
     run_state_machine_as_test(history, settings=chosen)

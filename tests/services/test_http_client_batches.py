@@ -26,6 +26,7 @@ from longshore.errors import (
     QueueFullError,
     SubmitError,
 )
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 
 Submit = Callable[..., Awaitable[list[Outcome]]]
@@ -224,12 +225,12 @@ class Relief(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         answer = await self._inner.handle_async_request(request)
-        await self._engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings())
+        await queue_settings.put(self._engine, "mail", Layer.OVERRIDDEN, QueueSettings())
         return answer
 
 
 async def test_jobs_of_a_full_queue_go_in_when_there_is_room(engine: Engine):
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
     await engine.submit([a_job(queue="mail")])
     jobs = [Submission("a", {}, {"queue": "mail"}), Submission("b")]
 

@@ -14,6 +14,7 @@ from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.observe.overview import Overview
 from longshore.observe.serving import listen, serving
 from longshore.observe.settings import MetricsSettings
+from longshore.records import breaker_settings
 
 
 def counted(page: bytes, *, of: str) -> dict[str, float]:
@@ -80,8 +81,9 @@ class Reluctant:
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_away = False
-        self.breaker_settings = engine.breaker_settings
-        self.queue_settings = engine.queue_settings
+        self.get_records = engine.get_records
+        self.list_records = engine.list_records
+        self.write_records = engine.write_records
         self.sessions = engine.sessions
         self.losses = engine.losses
         self.now = engine.now
@@ -107,7 +109,7 @@ async def test_the_queue_is_looked_at_once_for_all_who_ask_and_a_slow_look_holds
     app = Longshore("sqlite://:memory:")
     async with app:
         await app.submit("noop")
-        await app.engine.put_breaker("t", Layer.DECLARED, BreakerSettings(failures=3))
+        await breaker_settings.put(app.engine, "t", Layer.DECLARED, BreakerSettings(failures=3))
         engine = Reluctant(app.engine)
         overview = Overview(engine)
 

@@ -22,6 +22,7 @@ from longshore.core.job import NewJob
 from longshore.core.schedule import Firing, Schedule, Shot
 from longshore.core.submission import LONGEST_KEY
 from longshore.errors import ConfigError, SubmitError
+from longshore.records import schedules
 from longshore.testing.factories import HOUR, SECOND, an_id
 
 TEN_YEARS_S = 315_360_000
@@ -133,21 +134,20 @@ class House:
         engine = self.app.engine
         now = await engine.now()
         at = now - now % SECOND
-        await engine.put_schedule(
-            Schedule(name="plain", type="t", every=HOUR, next_due=at), seen=None
-        )
+        await schedules.put(engine, Schedule(name="plain", type="t", every=HOUR, next_due=at))
         try:
             shot = Shot(at, _job(wanted))
             await engine.fire(Firing("plain", "default", at, (shot,), at + HOUR))
         finally:
-            await engine.delete_schedule("plain")
+            await schedules.delete(engine, "plain")
 
     async def sdk_schedule(self, wanted: Wanted) -> None:
         await self.app.schedules.put("s", self.app.spec(**_spec(wanted)), every=3_600)
 
     async def engine_schedule(self, wanted: Wanted) -> None:
         job = _job(wanted)
-        await self.app.engine.put_schedule(
+        await schedules.put(
+            self.app.engine,
             Schedule(
                 name="s",
                 tenant=job.tenant,
@@ -159,7 +159,7 @@ class House:
                 max_attempts=job.max_attempts,
                 timeout=job.timeout,
                 tags=job.tags,
-            )
+            ),
         )
 
     async def http_schedule(self, wanted: Wanted) -> None:
@@ -167,12 +167,12 @@ class House:
         _expect(await self._post("/v1/schedules", body), {201})
 
     async def http_schedule_change(self, wanted: Wanted) -> None:
-        await self.app.engine.put_schedule(Schedule(name="p", type="t", every=HOUR))
+        await schedules.put(self.app.engine, Schedule(name="p", type="t", every=HOUR))
         headers = {"content-type": "application/json"}
         body = _document(wanted)
         path = "/v1/schedules/p"
         answer = await self.client.patch(path, content=body.encode(), headers=headers)
-        await self.app.engine.delete_schedule("p")
+        await schedules.delete(self.app.engine, "p")
         _expect(answer, {200})
 
     async def cli_schedule(self, wanted: Wanted) -> None:
@@ -313,8 +313,8 @@ async def emptied(engine: Engine) -> None:
     if jobs:
         await engine.cancel([job.id for job in jobs], reason="tried")
         await engine.purge([job.id for job in jobs])
-    for schedule in await engine.schedules():
-        await engine.delete_schedule(schedule.name)
+    for schedule in await schedules.every(engine):
+        await schedules.delete(engine, schedule.name)
 
 
 def shown(case: object) -> str:

@@ -9,6 +9,7 @@ from longshore.core.cloudevent import subject
 from longshore.core.event import EXPENDABLE, Event, Name
 from longshore.core.job import Report
 from longshore.engines import open_engine
+from longshore.records import quarantine
 from longshore.relay.relay import LEASE_US, MOST_EVENTS, Relay
 from longshore.relay.sink import Refused, SinkError
 from longshore.runtime.clock import ManualClock
@@ -139,7 +140,7 @@ async def test_what_a_sink_refuses_is_set_aside_and_the_others_flow(engine: Engi
     await _work(engine, jobs=2)
     await relay.tick()
 
-    aside = await engine.quarantined(limit=10)
+    aside = await quarantine.latest(engine, limit=10)
     events = await read_outbox(engine)
     assert sorted(one.event_id for one in aside) == sorted(
         one.id for one in events if one.name is Name.STARTED

@@ -21,6 +21,7 @@ from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, 
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError, EngineUnavailableError
+from longshore.records import queue_settings, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
@@ -64,8 +65,8 @@ async def on_mars(clock: ManualClock, tmp_path: Path) -> AsyncIterator[tuple[Eng
 
     def forget() -> None:
         with closing(sqlite3.connect(tmp_path / "jobs.db")) as db, db:
-            words = "replace(definition, 'Europe/Berlin', 'Mars/Base')"
-            assert db.execute(f"update longshore_schedule set definition = {words}").rowcount
+            words = "replace(body, 'Europe/Berlin', 'Mars/Base') where kind = 'schedule'"
+            assert db.execute(f"update longshore_record set body = {words}").rowcount
 
     yield engine, forget
     await engine.close()
@@ -78,7 +79,7 @@ def a_firer(engine: Any, clock: ManualClock) -> Firer:
 async def declare(engine: Engine, **changes: object) -> Schedule:
     now = await engine.now()
     schedule = declared(a_schedule(**changes), now=now)
-    await engine.put_schedule(schedule)
+    await schedules.put(engine, schedule)
     return schedule
 
 
@@ -119,7 +120,7 @@ async def test_a_due_time_becomes_a_job_of_the_schedules_kind(
 async def test_a_schedule_waits_for_room_in_its_queue_and_holds_up_no_other(
     engine: Engine, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ):
-    await engine.put_queue("full", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await queue_settings.put(engine, "full", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
     await engine.submit([a_job(queue="full")])
     waits = await declare(engine, name="waits", queue="full")
     await declare(engine, name="goes")
@@ -130,7 +131,7 @@ async def test_a_schedule_waits_for_room_in_its_queue_and_holds_up_no_other(
         for _ in range(3):
             await firer.tick()
     meanwhile = (await fired(engine, "waits"), len(await fired(engine, "goes")))
-    await engine.put_queue("full", Layer.OVERRIDDEN, QueueSettings())
+    await queue_settings.put(engine, "full", Layer.OVERRIDDEN, QueueSettings())
     await firer.tick()
 
     assert meanwhile == ([], 1)
@@ -164,7 +165,7 @@ async def test_a_firer_resumed_with_an_old_view_fires_nothing_twice(
     """Split brain: one firer read what is due, stood still, and acts an hour later."""
     await declare(engine)
     clock.advance(MINUTE)
-    (old_view,) = await engine.due_schedules(limit=10)
+    (old_view,) = await schedules.due(engine, limit=10)
 
     fresh = a_firer(engine, clock)
     await fresh.tick()
@@ -221,7 +222,7 @@ async def test_a_schedule_put_back_to_a_due_time_that_fired_does_not_fire_it_aga
     clock.advance(MINUTE)
     await firer.tick()
 
-    await engine.put_schedule(schedule)
+    await schedules.put(engine, schedule)
     await firer.tick()
     clock.advance(MINUTE)
     await firer.tick()
@@ -289,7 +290,7 @@ async def test_a_step_of_the_clock_doubles_no_due_time_and_makes_no_burst(
 
 async def test_a_paused_schedule_fires_nothing(engine: Engine, clock: ManualClock):
     schedule = await declare(engine)
-    await engine.put_schedule(replace(schedule, is_paused=True))
+    await schedules.put(engine, replace(schedule, is_paused=True))
 
     clock.advance(HOUR)
     await a_firer(engine, clock).tick()
@@ -333,7 +334,7 @@ async def test_a_schedule_that_cannot_fire_does_not_hold_up_the_others(
 ):
     engine, forget = on_mars
     unknown = a_schedule(name="a", every=None, cron="@daily", timezone="Europe/Berlin")
-    await engine.put_schedule(replace(unknown, next_due=START))
+    await schedules.put(engine, replace(unknown, next_due=START))
     forget()
     await declare(engine, name="b")
     firer = a_firer(engine, clock)
@@ -353,7 +354,7 @@ async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others
     engine, forget = on_mars
     unknown = a_schedule(every=None, cron="@daily", timezone="Europe/Berlin")
     for number in range(250):
-        await engine.put_schedule(replace(unknown, name=f"a{number}", next_due=START))
+        await schedules.put(engine, replace(unknown, name=f"a{number}", next_due=START))
     forget()
     await declare(engine, name="b")
     firer = a_firer(engine, clock)

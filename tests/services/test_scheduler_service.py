@@ -10,8 +10,9 @@ from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.schedule import declared
 from longshore.engines import open_engine
 from longshore.errors import JobNotFoundError
+from longshore.operations.outbox_alarm import Standing, Watch
+from longshore.records import flags, schedules
 from longshore.runtime.clock import ManualClock
-from longshore.runtime.watch import Standing, Watch
 from longshore.scheduler.prune import Batch, Pruner
 from longshore.scheduler.service import Scheduler
 from longshore.testing.factories import DAY, HOUR, MINUTE, a_job, a_schedule
@@ -42,7 +43,7 @@ async def an_idle_store_with_work_of_every_kind(engine: Engine, clock: ManualClo
     await engine.submit([held])
     await worker.claim()
     await engine.submit([due])
-    await engine.put_schedule(declared(a_schedule(every=MINUTE), now=clock.now()))
+    await schedules.put(engine, declared(a_schedule(every=MINUTE), now=clock.now()))
     clock.advance(DAY + MINUTE)
 
 
@@ -92,7 +93,7 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
         await promoted.wait()
         scheduler.drain()
 
-    watched = {"breaker_settings", "consumers", "webhooks", "ping"}
+    watched = {"list_records", "consumers", "ping"}
     assert calls == {"promote", "lapsed", "due_schedules", "prune"} | watched
     assert [counts.ready for counts in await engine.counts()] == [1]
 
@@ -179,7 +180,7 @@ async def test_over_its_bound_the_outbox_loses_progress_until_half_of_it_is_read
             await engine.submit([a_job()])
         for watch in watches:
             await watch.tick()
-        return await engine.is_muted()
+        return await flags.is_muted(engine)
 
     position = 0
     seen = [await look(4), await look(5)]

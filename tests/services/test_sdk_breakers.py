@@ -6,6 +6,7 @@ import pytest
 
 from longshore import Breaker, ConfigError, Longshore, Settings
 from longshore.core.flow import BreakerSettings, Phase
+from longshore.records import breaker_settings
 
 
 async def test_a_task_that_fails_waits_and_runs_once_it_works_again():
@@ -25,12 +26,14 @@ async def test_a_task_that_fails_waits_and_runs_once_it_works_again():
         handles = await app.submit_many([send.spec() for _ in range(5)])
         working = asyncio.create_task(app.work(concurrency=1))
         async with asyncio.timeout(30):
-            while [one.phase for one in await app.engine.breaker_settings()] != [Phase.OPEN]:
+            while [one.phase for one in await breaker_settings.every(app.engine)] != [
+                Phase.OPEN
+            ]:
                 await asyncio.sleep(0.01)
             is_down = False
             for handle in handles:
                 await handle.result(timeout=30)
-        (stands,) = await app.engine.breaker_settings()
+        (stands,) = await breaker_settings.every(app.engine)
         working.cancel()
         await asyncio.wait([working])
 

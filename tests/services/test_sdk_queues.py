@@ -6,6 +6,7 @@ import pytest
 
 from longshore import ConfigError, Longshore, Settings
 from longshore.core.flow import Layer, Order, QueueFlow, QueueSettings
+from longshore.records import queue_settings
 
 
 async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
@@ -14,14 +15,14 @@ async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
     override = QueueSettings(max_running=2)
 
     async with app:
-        await app.engine.put_queue("mail", Layer.OVERRIDDEN, override)
+        await queue_settings.put(app.engine, "mail", Layer.OVERRIDDEN, override)
         await app.work(until_idle=True)
 
         declared = QueueSettings(max_running=10, rate=0.5, burst=5)
-        assert await app.engine.queue_settings() == [QueueFlow("mail", declared, override)]
+        assert await queue_settings.every(app.engine) == [QueueFlow("mail", declared, override)]
         app.queue("mail", rate=1)
         await app.queue.store()
-        (mail,) = await app.engine.queue_settings()
+        (mail,) = await queue_settings.every(app.engine)
         assert (mail.declared, mail.overridden) == (QueueSettings(rate=1.0), override)
 
 
@@ -65,7 +66,7 @@ async def test_code_says_in_which_order_jobs_go_and_whose_weigh_more():
         await app.submit_many(jobs)
         await app.work(until_idle=True, concurrency=1)
 
-        fair, aging = await app.engine.queue_settings()
+        fair, aging = await queue_settings.every(app.engine)
         assert (fair.declared.order, aging.declared.aging) == (Order.FAIR, 90_000_000)
     middle = order[:192]
     assert abs(middle.count("b") - 128) <= 64

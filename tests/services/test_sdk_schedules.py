@@ -1,7 +1,7 @@
 """Schedules that an app declares in its code."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,9 +18,11 @@ from longshore import (
     recurring,
 )
 from longshore.contract import Engine
-from longshore.core.schedule import CatchUp, Overlap, Schedule
+from longshore.contract.records import AuditRecord, Delete, Put, Written
+from longshore.core.schedule import CatchUp, Overlap
 from longshore.operations.backend import EngineBackend
 from longshore.operations.declarations import Declarations
+from longshore.records import schedules
 from longshore.runtime.clock import SECOND, ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.fire import Firer
@@ -64,7 +66,7 @@ async def test_a_declared_schedule_submits_jobs_like_its_spec(
 
     await app.store_schedules()
 
-    (stored,) = await app.engine.schedules()
+    (stored,) = await schedules.every(app.engine)
     assert (stored.name, stored.cron, stored.timezone) == (
         "nightly",
         "0 3 * * *",
@@ -89,7 +91,7 @@ async def test_a_decorator_schedules_a_task_under_its_own_name(app: Longshore):
 
     await app.store_schedules()
 
-    often, nightly = await app.engine.schedules()
+    often, nightly = await schedules.every(app.engine)
     assert await report("stock") == "stock"
     assert (nightly.name, nightly.cron, nightly.overlap) == (
         "report.nightly",
@@ -140,7 +142,7 @@ async def test_an_interval_counts_from_its_anchor(
 
     await app.store_schedules()
 
-    (stored,) = await app.engine.schedules()
+    (stored,) = await schedules.every(app.engine)
     assert stored.next_due == int(start.timestamp()) * SECOND
 
 
@@ -161,7 +163,7 @@ async def test_a_schedule_that_comes_from_data_is_put_changed_paused_and_removed
     assert resumed.next_due is not None
     assert resumed.next_due > clock.now()
     assert stored == resumed
-    assert await app.engine.schedules() == []
+    assert await schedules.every(app.engine) == []
     with pytest.raises(ScheduleNotFoundError):
         await app.schedules.pause("customer-7")
 
@@ -172,7 +174,7 @@ async def test_what_is_put_is_not_declared_so_nobody_puts_it_back(
     """Another process may have changed it since."""
     await app.schedules.put("customer-7", report.spec("old"), every=60)
     stored = await app.schedules.get("customer-7")
-    await app.engine.put_schedule(msgspec.structs.replace(stored, priority=1))
+    await schedules.put(app.engine, msgspec.structs.replace(stored, priority=1))
 
     await app.store_schedules()
 
@@ -187,11 +189,15 @@ class Interrupted:
         self._engine = engine
         self.changes = 0
 
-    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
+    async def write_records(
+        self, changes: Sequence[Put | Delete], *, audit: AuditRecord | None
+    ) -> Written:
         self.changes += 1
-        if self.changes == 1 and seen is not None:
-            await self._engine.put_schedule(msgspec.structs.replace(seen, is_paused=True))
-        return await self._engine.put_schedule(schedule, seen=seen)
+        if self.changes == 1 and changes[0].expected:
+            ref = changes[0].ref
+            seen = await schedules.get(self._engine, ref.name, ref.tenant or "")
+            await schedules.put(self._engine, msgspec.structs.replace(seen, is_paused=True))
+        return await self._engine.write_records(changes, audit=audit)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -201,7 +207,7 @@ async def test_a_deployment_and_an_operator_do_not_undo_each_other(
     app: Longshore, report: SyncTask[[str], None]
 ):
     before = recurring.recurring("often", report.spec("a"), {"every": 60})
-    await app.engine.put_schedule(before)
+    await schedules.put(app.engine, before)
     app.schedule("often", report.spec("b"), every=60)
     engine: Any = Interrupted(app.engine)
 
@@ -212,21 +218,21 @@ async def test_a_deployment_and_an_operator_do_not_undo_each_other(
     assert engine.changes == 2
 
 
-async def test_declaring_again_keeps_the_place_and_an_operators_pause(
+async def test_declaring_again_keeps_an_operators_pause(
     app: Longshore, report: SyncTask[[str], None], clock: ManualClock
 ):
     app.schedule("often", report.spec("a"), every=timedelta(minutes=1))
     await app.store_schedules()
-    (first,) = await app.engine.schedules()
-    await app.engine.put_schedule(msgspec.structs.replace(first, is_paused=True))
+    (first,) = await schedules.every(app.engine)
+    await schedules.put(app.engine, msgspec.structs.replace(first, is_paused=True))
     clock.advance(3_600 * SECOND)
 
     app.schedule("often", report.spec("b"), every=timedelta(minutes=1))
     await app.store_schedules()
 
-    (stored,) = await app.engine.schedules()
+    (stored,) = await schedules.every(app.engine)
     assert (stored.payload, stored.is_paused) == (b'{"kind":"b"}', True)
-    assert stored.next_due == first.next_due
+    assert stored.next_due is None
 
 
 async def test_a_schedule_that_is_no_longer_declared_stays(
@@ -238,7 +244,7 @@ async def test_a_schedule_that_is_no_longer_declared_stays(
     other = Longshore("sqlite://:memory:")
     assert list(other.schedules) == []
     await app.store_schedules()
-    assert [one.name for one in await app.engine.schedules()] == ["often"]
+    assert [one.name for one in await schedules.every(app.engine)] == ["often"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from receiver import Answer, Receiver, listening, replies, running
 from standardwebhooks import Webhook, WebhookVerificationError
 from test_task_http_guard import INWARD, NAMES
 
-from longshore import Longshore, Settings, webhooks
+from longshore import Longshore, Settings
 from longshore.contract import Engine
 from longshore.core import webhook
 from longshore.core.job import JobId
@@ -28,6 +28,8 @@ from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
+from longshore.operations import deliveries
+from longshore.records import webhooks
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.notify import CONSUMER, Notifier
@@ -46,7 +48,7 @@ async def nowhere(host: str, port: int) -> list[str]:
     raise OSError(f"{host} does not exist")
 
 
-create = partial(webhooks.create, guard=Guard(LOCAL.allowed_networks, nowhere))
+create = partial(deliveries.create, guard=Guard(LOCAL.allowed_networks, nowhere))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -96,17 +98,17 @@ async def test_a_message_arrives_signed_and_can_be_had_again(store: str, receive
         )
         job = await app.submit("noop")
         await eventually(lambda: len(receiver.requests) == 1, within=30)
-        newer, _ = await webhooks.rotate(engine, made.id, grace=60_000_000)
+        newer, _ = await deliveries.rotate(engine, made.id, grace=60_000_000)
         await app.submit("noop")
         await eventually(lambda: len(receiver.requests) == 2, within=30)
 
-        async def first() -> webhooks.Delivery | None:
-            done, _ = await webhooks.deliveries(engine, made, state=State.SUCCEEDED)
+        async def first() -> deliveries.Delivery | None:
+            done, _ = await deliveries.deliveries(engine, made, state=State.SUCCEEDED)
             return done[-1] if len(done) == 2 else None
 
         delivery = await eventually(first, within=30)
         assert delivery is not None
-        await webhooks.replay(engine, made, delivery.job.id, IdSource())
+        await deliveries.replay(engine, made, delivery.job.id, IdSource())
         await eventually(lambda: len(receiver.requests) == 3, within=30)
 
     told = verified(secret, receiver, 0)
@@ -178,7 +180,7 @@ async def test_of_deliveries_nothing_is_told_and_nobody_leaves_no_consumer(engin
     for _ in range(3):
         await notifier.tick()
     found = (await engine.find(JobFilter(tag=made.id), limit=100)).jobs
-    await engine.delete_webhook(made.id)
+    await webhooks.delete(engine, made.id)
     await notifier.tick()
 
     assert nobody == await engine.consumers() == []
@@ -305,7 +307,7 @@ async def test_what_is_refused_is_tried_again_on_the_schedule(
     assert isinstance(caught.value.after, timedelta)
     assert least <= caught.value.after.total_seconds() <= 1.2 * least
     assert len(receiver.requests) == 1
-    assert (await engine.get_webhook(made.id)).failing_since is not None
+    assert (await webhooks.get(engine, made.id)).failing_since is not None
 
 
 async def test_an_endpoint_that_is_gone_or_fails_for_long_is_disabled(
@@ -319,14 +321,14 @@ async def test_an_endpoint_that_is_gone_or_fails_for_long_is_disabled(
             await task.deliver(made.id, "msg_1", "job.dead", "{}")
     receiver.answer = replies(500)
     async with delivering(engine, receiver.url) as (task, other):
-        await engine.put_webhook(replace(other, failing_since=1), seen=other)
+        await webhooks.change(engine, other.id, lambda it: replace(it, failing_since=1))
         with pytest.raises(Retry):
             await task.deliver(other.id, "msg_1", "job.dead", "{}")
     with running(replace(CLAIM, tenant="rival")), pytest.raises(Cancel, match="gone"):
         await task.deliver(other.id, "msg_1", "job.dead", "{}")
 
-    assert (await engine.get_webhook(made.id)).disabled == "it answered 410"
-    assert "5 days" in ((await engine.get_webhook(other.id)).disabled or "")
+    assert (await webhooks.get(engine, made.id)).disabled == "it answered 410"
+    assert "5 days" in ((await webhooks.get(engine, other.id)).disabled or "")
     assert len(receiver.requests) == 2
 
 
@@ -340,10 +342,10 @@ async def test_one_success_makes_good_what_failed_before(engine: Engine, receive
                     await task.deliver(made.id, "msg_1", "job.dead", "{}")
 
         await fail(4)
-        failing = await engine.get_webhook(made.id)
+        failing = await webhooks.get(engine, made.id)
         receiver.answer = replies(204)
         await task.deliver(made.id, "msg_1", "job.dead", "{}")
-        good = await engine.get_webhook(made.id)
+        good = await webhooks.get(engine, made.id)
         # It would rest after the fifth in a row.
         await fail(5)
 
@@ -364,8 +366,8 @@ async def test_no_url_leads_inward(engine: Engine, receiver: Receiver):
             with running(CLAIM):
                 await task.deliver(made.id, "msg_1", "job.dead", "{}")
         except (ConfigError, Dead):
-            for one in await engine.webhooks():
-                await engine.delete_webhook(one.id)
+            for one in await webhooks.every(engine):
+                await webhooks.delete(engine, one.id)
             continue
         passed.append(url)
 
@@ -380,16 +382,16 @@ async def test_no_endpoint_is_made_of_a_url_that_leads_inward(engine: Engine, te
         return NAMES.get(host, ["127.0.0.1"])
 
     guard, url = Guard(resolve=resolve), template.replace("PORT", "8000")
-    _, public = await webhooks.create(
+    _, public = await deliveries.create(
         engine, tenant="default", url="https://public.example/", guard=guard
     )
 
     with pytest.raises(ConfigError, match="url"):
-        await webhooks.create(engine, tenant="default", url=url, guard=guard)
+        await deliveries.create(engine, tenant="default", url=url, guard=guard)
     with pytest.raises(ConfigError, match="url"):
-        await webhooks.change(engine, public.id, lambda it: replace(it, url=url), guard=guard)
+        await deliveries.change(engine, public.id, lambda it: replace(it, url=url), guard=guard)
 
-    assert [one.url for one in await engine.webhooks()] == ["https://public.example/"]
+    assert [one.url for one in await webhooks.every(engine)] == ["https://public.example/"]
 
 
 async def test_an_endpoint_is_made_while_no_name_server_answers(engine: Engine):
@@ -401,20 +403,20 @@ async def test_an_endpoint_is_made_while_no_name_server_answers(engine: Engine):
 
     with patch("socket.getaddrinfo", hangs):
         try:
-            await webhooks.create(engine, tenant="default", url="https://slow.example/")
+            await deliveries.create(engine, tenant="default", url="https://slow.example/")
         finally:
             release.set()
-    await webhooks.create(
+    await deliveries.create(
         engine, tenant="default", url="https://nowhere.example/", guard=Guard(resolve=nowhere)
     )
 
-    assert len(await engine.webhooks()) == 2
+    assert len(await webhooks.every(engine)) == 2
 
 
 async def test_an_endpoint_that_led_inward_before_can_still_be_changed(engine: Engine):
     _, made = await create(engine, tenant="default", url="http://127.0.0.1:1/")
 
-    found = await webhooks.change(engine, made.id, lambda it: replace(it, disabled="by hand"))
+    found = await deliveries.change(engine, made.id, lambda it: replace(it, disabled="by hand"))
 
     assert found.disabled == "by hand"
 
@@ -460,7 +462,7 @@ async def test_neither_the_query_of_an_endpoint_nor_its_secret_is_told_to_anyone
         engine = app.engine
         await engine.migrate()
         secret, made = await create(engine, tenant="default", url=url + HOOK)
-        job_id = await webhooks.test(engine, made, IdSource())
+        job_id = await deliveries.test(engine, made, IdSource())
         task = asyncio.create_task(app.work(queues=[webhook.QUEUE]))
 
         async def ended() -> bool:
@@ -476,7 +478,7 @@ async def test_neither_the_query_of_an_endpoint_nor_its_secret_is_told_to_anyone
             "events": await engine.events(after=0, limit=1_000),
             "audit": await engine.latest_entries(before=10**9, limit=100),
             "metrics": app.metrics.text([]),
-            "why": (await engine.get_webhook(made.id)).disabled,
+            "why": (await webhooks.get(engine, made.id)).disabled,
             # Longshore's own processes silence httpcore, whose debug lines hold all headers.
             "logs": [
                 (record.getMessage(), vars(record))

@@ -14,6 +14,7 @@ from longshore.core.event import Name, expand
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.state import State
 from longshore.errors import ConfigError
+from longshore.records import queue_settings
 from longshore.running import current_job
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
@@ -364,7 +365,9 @@ async def test_a_worker_that_has_enough_of_a_flood_takes_another_tenants_job_wit
         await within(gates[min(len(entered), 4) - 1].wait())
 
     shop.task("wait", wait)
-    await shop.engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(
+        shop.engine, "default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR)
+    )
     await shop.engine.submit([a_job(type="wait", tenant="flood") for _ in range(200)])
     worker = shop.worker(concurrency=1)
     worker._fetcher._pace = FastPace(rooms=1)
@@ -397,7 +400,9 @@ async def test_what_a_limit_lets_run_does_not_wait_in_one_worker_while_another_h
 
     shop.task("quick", quick)
     shop.task("long", long)
-    await shop.engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_running=4))
+    await queue_settings.put(
+        shop.engine, "default", Layer.OVERRIDDEN, QueueSettings(max_running=4)
+    )
     one = shop.worker(name="one", concurrency=2, lease=timedelta(seconds=1))
     two = shop.worker(name="two", concurrency=4, lease=timedelta(seconds=1))
 

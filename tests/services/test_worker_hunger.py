@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from workshop import Workshop, open_workshop, within
 
+from longshore.records import pauses
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
 from longshore.worker.worker import Worker
@@ -91,7 +92,7 @@ async def test_jobs_of_others_make_no_one_hungry(shop: Workshop):
 async def test_what_is_paused_makes_no_one_hungry(shop: Workshop):
     async with shop.working() as worker:
         await eventually(lambda: worker.stats.exchanges)
-        await shop.engine.pause(type="mail")
+        await pauses.pause(shop.engine, type="mail")
         await withheld(shop, worker)
 
         assert not await looked(worker, shop)

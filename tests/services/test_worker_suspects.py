@@ -15,6 +15,7 @@ from longshore.core.job import Death, JobId
 from longshore.core.poison import unreported
 from longshore.core.state import State
 from longshore.handle import JobHandle
+from longshore.records import pauses
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker
@@ -70,12 +71,12 @@ async def kept_waiting(shop: Workshop) -> AsyncIterator[tuple[Hall, Worker, JobI
     hall = Hall(shop)
     suspect = await shop.submit("wait", {"n": 0})
     await lost(shop, suspect, 2)
-    await shop.engine.pause(queue="default")
+    await pauses.pause(shop.engine, queue="default")
     await shop.submit("wait", {"n": 1}, queue="other")
     worker = shop.worker(queues=("default", "other"))
     async with shop.working(worker):
         await hall.entered(1)
-        await shop.engine.resume(queue="default")
+        await pauses.resume(shop.engine, queue="default")
         worker.nudge()
         await eventually(lambda: worker._fetcher._guard.is_shut)
         yield hall, worker, suspect

@@ -9,12 +9,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from longshore import breakers, overriding, webhooks
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Name
 from longshore.core.state import Verb
 from longshore.engines import open_engine
+from longshore.operations import deliveries
+from longshore.records import (
+    api_keys,
+    breaker_settings,
+    pauses,
+    quarantine,
+    queue_settings,
+    tenants,
+)
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.keys import mint
@@ -30,10 +38,10 @@ async def operator_key(url: str) -> str:
     minted = mint()
     engine = open_engine(url)
     await engine.migrate()
-    await engine.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
+    await api_keys.add(
+        engine, NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
     )
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     await engine.close()
     return minted.text
 
@@ -41,8 +49,8 @@ async def operator_key(url: str) -> str:
 async def fill(url: str) -> None:
     """Put some of everything into the store, so that no list is empty."""
     engine = open_engine(url)
-    await overriding.override(engine, "default", {"on_dead": "block"})
-    await breakers.override(engine, "email.send", {"failures": 3})
+    await queue_settings.override(engine, "default", {"on_dead": "block"})
+    await breaker_settings.override(engine, "email.send", {"failures": 3})
     await engine.submit([a_job(ordering_key=f"k{n % 3}") for n in range(30)])
     session = await engine.open_session(
         worker="w", queues=[a_job().queue], types=[a_job().type], lease=LEASE
@@ -50,13 +58,13 @@ async def fill(url: str) -> None:
     claims = (await session.exchange(1, want=30)).claims
     kills = [a_settlement(one, Verb.KILL, reason="poison") for one in claims]
     await session.exchange(2, settlements=kills)
-    _, endpoint = await webhooks.create(engine, tenant="default", url="https://example.com")
-    await webhooks.test(engine, endpoint, IdSource(SystemClock()))
-    await engine.pause(queue="paused")
+    _, endpoint = await deliveries.create(engine, tenant="default", url="https://example.com")
+    await deliveries.test(engine, endpoint, IdSource(SystemClock()))
+    await pauses.pause(engine, queue="paused")
     cursor = await engine.take_cursor("kafka", holder="h", lease=LEASE)
     assert cursor is not None
     aside = Quarantined("kafka", "1.1", Name.SUBMITTED, claims[0].id, "too large", b"{}")
-    await engine.advance(cursor, position=1, quarantined=[aside])
+    await engine.advance(cursor, position=1, quarantined=[quarantine.put(aside, "default")])
     await engine.take_cursor("left", holder="h", lease=1)
     await engine.chain(limit=100)
     await engine.close()

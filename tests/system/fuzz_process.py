@@ -19,6 +19,7 @@ from longshore.core.job import Claim, NewJob, Settlement, UniqueUntil, Verdict
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.errors import LeaseLostError, LongshoreError
+from longshore.records import pauses
 from longshore.runtime.ids import IdSource
 
 T = TypeVar("T")
@@ -90,12 +91,12 @@ class Fuzz:
             lambda: engine.replay(some),
             lambda: engine.retry_now(some),
             lambda: engine.purge(some[:1]),
-            lambda: engine.pause(queue=rng.choice(QUEUES)),
-            lambda: engine.pause(type=rng.choice(TYPES)),
-            lambda: engine.resume(queue=rng.choice(QUEUES)),
-            lambda: engine.resume(queue=rng.choice(QUEUES)),
-            lambda: engine.resume(type=rng.choice(TYPES)),
-            lambda: engine.resume(type=rng.choice(TYPES)),
+            lambda: pauses.pause(engine, queue=rng.choice(QUEUES)),
+            lambda: pauses.pause(engine, type=rng.choice(TYPES)),
+            lambda: pauses.resume(engine, queue=rng.choice(QUEUES)),
+            lambda: pauses.resume(engine, queue=rng.choice(QUEUES)),
+            lambda: pauses.resume(engine, type=rng.choice(TYPES)),
+            lambda: pauses.resume(engine, type=rng.choice(TYPES)),
             lambda: engine.counts(),
         ]
         await self.hurried(rng.choice(acts)())

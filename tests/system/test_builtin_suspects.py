@@ -18,6 +18,7 @@ from longshore.core.job import JobId
 from longshore.core.poison import unreported
 from longshore.core.state import State
 from longshore.core.webhook import Endpoint, Secret
+from longshore.records import webhooks
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
 
@@ -101,7 +102,7 @@ async def submitted(yard: Yard, task: str, receiver: Receiver) -> JobId:
     if task == webhook.TASK:
         secret = Secret(webhook.secret_text(bytes(range(32))))
         endpoint = Endpoint(id=f"wh_{1:024x}", tenant="default", url=url, secrets=(secret,))
-        await yard.engine.put_webhook(endpoint)
+        await webhooks.create(yard.engine, endpoint)
         payload = {"endpoint": endpoint.id, "message": "m", "event": "job.dead", "body": "{}"}
     elif task == "email.send":
         payload = {"to": ["ada@example.org"], "subject": "Hello", "text": "Hello"}

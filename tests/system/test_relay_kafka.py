@@ -18,6 +18,7 @@ from longshore.core import cloudevent, ids
 from longshore.core.event import Event
 from longshore.core.job import JobId, NewJob
 from longshore.engines import open_engine
+from longshore.records import quarantine
 from longshore.relay.kafka import KafkaSink
 from longshore.relay.relay import Relay
 from longshore.relay.settings import KafkaSettings
@@ -60,7 +61,7 @@ async def test_events_are_cloudevents_by_job_and_one_too_large_holds_up_no_other
             await relay.tick()
     await relay.close()
 
-    (aside,) = await engine.quarantined(limit=10)
+    (aside,) = await quarantine.latest(engine, limit=10)
     events = await read_outbox(engine)
     ledger = balance(events, read_topic(kafka_server.servers, topic))
     assert (ledger.missing, ledger.strange, ledger.disordered) == ([aside.event_id], [], [])
@@ -92,7 +93,7 @@ async def test_an_event_that_the_broker_refuses_is_set_aside_and_the_others_flow
 
     ledger = await _shipped(engine, kafka_server, narrow_topic)
 
-    (aside,) = await engine.quarantined(limit=10)
+    (aside,) = await quarantine.latest(engine, limit=10)
     assert (ledger.missing, ledger.strange, ledger.disordered) == ([aside.event_id], [], [])
     assert aside.job_id == large.id
     assert "too large" in aside.reason
@@ -114,7 +115,7 @@ async def test_batches_that_the_broker_refuses_become_smaller_until_they_flow(
     ledger = await _shipped(engine, kafka_server, narrow_topic)
 
     assert ledger.is_sound
-    assert await engine.quarantined(limit=10) == []
+    assert await quarantine.latest(engine, limit=10) == []
 
 
 @pytest.mark.slow

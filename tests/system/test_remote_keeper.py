@@ -22,6 +22,7 @@ from longshore.core.account import NewKey, Scope
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.engines import open_engine
+from longshore.records import api_keys
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
@@ -121,8 +122,8 @@ async def port(store: str, tmp_path: Path) -> AsyncIterator[Port]:
 
 async def a_workers_key(engine: Engine) -> str:
     made = mint()
-    await engine.add_key(
-        NewKey(id=made.id, digest=made.digest, tenant=None, scopes=(Scope.WORK,))
+    await api_keys.add(
+        engine, NewKey(id=made.id, digest=made.digest, tenant=None, scopes=(Scope.WORK,))
     )
     return made.text
 
@@ -186,9 +187,9 @@ async def test_a_keeper_whose_key_was_revoked_says_so_and_goes(port: Port) -> No
     await port.serve("--only", "sessions")
     worker = await port.work("victim", await a_workers_key(port.engine), lease=30)
     keeper = await port.keeper("victim")
-    (key,) = await port.engine.keys()
+    (key,) = await api_keys.every(port.engine)
 
-    await port.engine.revoke_key(key.id)
+    await api_keys.revoke(port.engine, key.id)
     await eventually(
         lambda: port.logged("victim", "renewal failed") or worker.poll() is not None,
         within=PATIENCE,

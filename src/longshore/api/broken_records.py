@@ -7,6 +7,7 @@ from longshore.api.listing import PageQuery, page
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.core.account import Scope
 from longshore.operations.broken_records import BrokenRecordList
+from longshore.records import broken
 
 __all__ = ["ROUTES"]
 
@@ -17,7 +18,7 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     Every list leaves such a record out. Storing it anew replaces it.
     """
     found, cursor = page(
-        await call.service.engine.broken_records(),
+        await broken.every(call.service.engine),
         call.query,
         lambda one: (one.kind, one.tenant or "", one.name),
         of=("broken_records",),

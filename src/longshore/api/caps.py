@@ -12,12 +12,12 @@ from time import monotonic
 from longshore.api.problems import invalid
 from longshore.api.slices import in_slices
 from longshore.contract import Engine
-from longshore.core import schedule as schedules
 from longshore.core.account import Tenant
 from longshore.core.job import NewJob
-from longshore.core.schedule import Schedule
+from longshore.core.schedule import Schedule, firing_rate
 from longshore.core.submission import RESERVED_PREFIX
 from longshore.errors import CapReachedError
+from longshore.records import api_keys, schedules, tenants, webhooks
 
 __all__ = ["QueueNames", "check_job", "check_key", "check_schedule", "check_webhook"]
 
@@ -48,7 +48,7 @@ async def check_schedule(engine: Engine, account: Tenant | None, wanted: Schedul
     if account is None:
         return
     check_queue_name(account, wanted.queue)
-    known = await engine.schedules(tenant=account.name)
+    known = await schedules.every(engine, tenant=account.name)
     others = [one for one in known if one.name != wanted.name]
     if len(others) == len(known) and len(others) >= account.max_schedules:
         raise CapReachedError("max_schedules", account.max_schedules, "schedules")
@@ -66,7 +66,7 @@ async def check_schedule(engine: Engine, account: Tenant | None, wanted: Schedul
     # A thousand cron expressions take seconds, and others are served meanwhile.
     rate = 0.0
     async for one in in_slices(live):
-        rate += schedules.firing_rate(one, now)
+        rate += firing_rate(one, now)
     if rate > most:
         raise CapReachedError("max_schedule_rate", most, "jobs a second from its schedules")
 
@@ -75,7 +75,7 @@ async def check_webhook(engine: Engine, account: Tenant | None) -> None:
     """Return if the tenant may have one more webhook, else CapReachedError."""
     if account is None:
         return
-    if len(await engine.webhooks(tenant=account.name)) >= account.max_webhooks:
+    if len(await webhooks.every(engine, tenant=account.name)) >= account.max_webhooks:
         raise CapReachedError("max_webhooks", account.max_webhooks, "webhooks")
 
 
@@ -83,8 +83,8 @@ async def check_key(engine: Engine, tenant: str | None) -> None:
     """Return if the tenant may have one more key that is good, else CapReachedError."""
     if tenant is None:
         return
-    most, now = (await engine.get_tenant(tenant)).max_keys, await engine.now()
-    if sum(one.is_live(now) for one in await engine.keys(tenant=tenant)) >= most:
+    most, now = (await tenants.get(engine, tenant)).max_keys, await engine.now()
+    if sum(one.is_live(now) for one in await api_keys.every(engine, tenant=tenant)) >= most:
         raise CapReachedError("max_keys", most, "keys that are good")
 
 
@@ -130,7 +130,7 @@ class QueueNames:
         counts = await self._engine.counts(tenant=tenant)
         names = {one.queue for one in counts if one.has_jobs}
         # Those of schedules will have jobs.
-        names |= {one.queue for one in await self._engine.schedules(tenant=tenant)}
+        names |= {one.queue for one in await schedules.every(self._engine, tenant=tenant)}
         now = self._clock()
         known = _Known(names, now + max(_AGE, _REST * (now - began)))
         self._known[tenant] = known

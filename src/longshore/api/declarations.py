@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from longshore.api.problems import invalid
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.schedules import checked
-from longshore.breakers import useless
 from longshore.core import flow
 from longshore.core.account import Scope
+from longshore.core.breaker import useless
 from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.operations.breakers import BreakerPatch
 from longshore.operations.breakers import changes as breaker_changes

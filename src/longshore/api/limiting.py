@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from random import Random
 
 from longshore.api.problems import ProblemError, RawHeaders, problem, too_many
-from longshore.contract import Accounts
+from longshore.contract import Counters
 from longshore.core.account import Tenant
 from longshore.core.bucket import Borrowed, Limit
 from longshore.runtime.clock import Clock
@@ -44,7 +44,7 @@ class _Purse:
 class Quotas:
     """What tenants may submit, as far as this process sees it."""
 
-    def __init__(self, engine: Accounts, rng: Random | None = None) -> None:
+    def __init__(self, engine: Counters, rng: Random | None = None) -> None:
         self._engine = engine
         self._rng = rng or Random()
         self._purses: OrderedDict[str, _Purse] = OrderedDict()

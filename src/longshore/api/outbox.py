@@ -17,6 +17,7 @@ from longshore.operations.outbox import (
     quarantine_place,
     quarantined_view,
 )
+from longshore.records import quarantine
 
 __all__ = ["ROUTES"]
 
@@ -49,7 +50,7 @@ async def quarantined(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     read = query.limit + 1
     # The engine reads from the newest on, so a later page takes a longer read.
     while True:
-        found = await call.service.engine.quarantined(limit=read)
+        found = await quarantine.latest(call.service.engine, limit=read)
         shown, cursor = page(found, query, quarantine_place, of=("quarantined",))
         # Events of one commit have the same time: beside the oldest there may be others.
         is_enough = cursor is not None and shown[-1].at > found[-1].at

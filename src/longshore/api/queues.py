@@ -27,6 +27,7 @@ from longshore.operations.workers import (
     WorkerView,
     worker_view,
 )
+from longshore.records import pauses, queue_settings
 
 __all__ = ["ROUTES", "QueuePath"]
 
@@ -66,11 +67,11 @@ class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def find(call: Call[Nothing, QueuesQuery, Nothing]) -> Answer:
     """Queues that have jobs or a pause, with how many jobs are in each state, by name."""
     engine, tenant = call.service.engine, call.caller.tenant
-    pauses = await engine.pauses()
-    known = await counts_of(engine, tenant, pauses, may_estimate=call.query.may_estimate)
+    paused = await pauses.every(engine)
+    known = await counts_of(engine, tenant, paused, may_estimate=call.query.may_estimate)
     names, cursor = page(list(known), call.query, lambda one: (one,), of=("queues", tenant))
-    flows = {one.queue: one for one in await engine.queue_settings()}
-    shown = [queue_view(known[one], pauses, flows.get(one, QueueFlow(one))) for one in names]
+    flows = {one.queue: one for one in await queue_settings.every(engine)}
+    shown = [queue_view(known[one], paused, flows.get(one, QueueFlow(one))) for one in names]
     return Answer(200, encode(QueueList(shown, cursor)))
 
 
@@ -117,7 +118,7 @@ async def resume_type(call: Call[TypePath, Nothing, Nothing]) -> Answer:
     return Answer(204)
 
 
-async def pauses(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
+async def list_pauses(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """What is not handed out: queues, types, and types in one queue, by queue and type.
 
     A queue without jobs can be paused too, and so can a type that no queue has jobs of.
@@ -218,7 +219,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         method="GET",
         path="/v1/pauses",
         name="listPauses",
-        handler=pauses,
+        handler=list_pauses,
         scope=Scope.READ,
         is_fleetwide=True,
         query=PageQuery,

@@ -38,9 +38,8 @@ from longshore.operations.schedule_documents import (
 from longshore.operations.schedules import (
     ScheduleOperations,
     StoredSchedule,
-    find_schedule,
-    get_schedule,
 )
+from longshore.records import schedules
 
 __all__ = ["ROUTES"]
 
@@ -73,7 +72,7 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """Schedules, by name."""
     tenant = call.caller.tenant
     found, cursor = page(
-        await call.service.engine.schedules(tenant=tenant),
+        await schedules.every(call.service.engine, tenant=tenant),
         call.query,
         lambda one: (one.name, one.tenant),
         of=("schedules", tenant),
@@ -84,7 +83,7 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
 async def create(call: Call[Nothing, Nothing, ScheduleBody]) -> Answer:
     """Create a schedule; 409 if there is one of this name."""
     wanted = checked(schedule_of(call.body.name, call.body, call.caller.home))
-    if await find_schedule(call.service.engine, wanted.name, wanted.tenant) is not None:
+    if await schedules.find(call.service.engine, wanted.name, wanted.tenant) is not None:
         raise ProblemError(problem("name_taken"))
     return _stored(await _put(call, wanted))
 
@@ -172,7 +171,7 @@ def _schedules(call: Call[Any, Any, Any]) -> ScheduleOperations:
 
 
 async def _get(call: Call[SchedulePath, Any, Any]) -> Schedule:
-    return await get_schedule(call.service.engine, call.path.name, call.caller.home)
+    return await schedules.get(call.service.engine, call.path.name, call.caller.home)
 
 
 async def _put(call: Call[Any, Any, Any], wanted: Schedule) -> StoredSchedule:

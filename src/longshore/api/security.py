@@ -10,10 +10,11 @@ import msgspec
 from longshore.api.limiting import Guesses
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Caller, Route
-from longshore.contract import Accounts
+from longshore.contract import Records
 from longshore.core import account, submission
 from longshore.core.account import Access, Credential, Scope
 from longshore.errors import TenantNotFoundError
+from longshore.records import api_keys, tenants
 from longshore.runtime.clock import Clock
 
 __all__ = ["Admission", "Request"]
@@ -52,7 +53,7 @@ class Admission:
     behind a proxy anything. Afterwards it never opens again, whatever becomes of the keys.
     """
 
-    def __init__(self, engine: Accounts, clock: Clock, *, is_local: bool = True) -> None:
+    def __init__(self, engine: Records, clock: Clock, *, is_local: bool = True) -> None:
         self._engine = engine
         self._clock = clock
         self._is_local = is_local
@@ -106,7 +107,7 @@ class Admission:
         """Tell the store which keys were used; the seconds until it is worth doing again."""
         used, self._used = self._used, set()
         if used:
-            await self._engine.note_use(sorted(used))
+            await api_keys.note_uses(self._engine, sorted(used))
         return 15.0
 
     async def _caller(self, request: Request) -> Caller:
@@ -155,7 +156,7 @@ class Admission:
         if now < self._there_until.get(name, 0):
             return
         try:
-            await self._engine.get_tenant(name)
+            await tenants.get(self._engine, name)
         except TenantNotFoundError:
             self._there_until.pop(name, None)
             detail = "The tenant that Longshore-Tenant names does not exist; create it first."
@@ -169,7 +170,7 @@ class Admission:
         known = self._known.get(key_id)
         if known is not None and now < known[0]:
             return known[1]
-        access = await self._engine.find_access(key_id) if key_id else None
+        access = await api_keys.find_access(self._engine, key_id) if key_id else None
         # Ids that nobody has could be made up without end.
         if access is None:
             self._known.pop(key_id, None)
@@ -186,7 +187,7 @@ class Admission:
         now = self._clock.now()
         # A clock that was set back must not make an old answer last.
         if self._looked_at is None or not 0 <= now - self._looked_at <= _KEYLESS_US:
-            self._had_keys = await self._engine.had_keys()
+            self._had_keys = await api_keys.had_keys(self._engine)
             self._looked_at = now
         return not self._had_keys
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from longshore import webhooks
 from longshore.api.caps import QueueNames
 from longshore.api.desk import Desk
 from longshore.api.limiting import Turns
@@ -15,6 +14,7 @@ from longshore.core.retention import Retention
 from longshore.observe.engine import metrics_of
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview, preferred
+from longshore.operations import deliveries
 from longshore.operations.rates import RatesByTenant
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
@@ -48,7 +48,7 @@ class Service:
     """Whether the first event of a job says who submitted it."""
     retention: Retention = field(default_factory=Retention)
     """What schedulers are told to keep: whatever is older tells that nobody prunes."""
-    webhook_guard: Guard = field(default_factory=webhooks.guard_of)
+    webhook_guard: Guard = field(default_factory=deliveries.guard_of)
     """Where webhook endpoints may be."""
     document: Callable[[], bytes] = bytes
     """What /openapi.json answers: written by the application from its routes."""

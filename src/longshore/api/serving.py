@@ -14,8 +14,9 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.settings import ApiSettings
 from longshore.api.table import routes_of
-from longshore.contract import Accounts
+from longshore.contract import Records
 from longshore.errors import ConfigError, EngineError
+from longshore.records import api_keys
 from longshore.runtime.beat import Beat, Tick
 
 __all__ = ["ApiServer", "is_loopback", "listen", "refuse_keyless"]
@@ -154,9 +155,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def refuse_keyless(engine: Accounts, host: str) -> None:
+async def refuse_keyless(engine: Records, host: str) -> None:
     """ConfigError where others could reach a service that asks nobody for a key."""
-    if not is_loopback(host) and not await engine.keys():
+    if not is_loopback(host) and not await api_keys.every(engine):
         raise ConfigError(
             f"{host} can be reached from other machines, and the store has no API key; "
             "make one first (`longshore keys create`), or listen on 127.0.0.1"

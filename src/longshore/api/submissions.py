@@ -3,11 +3,14 @@
 import logging
 from collections.abc import Sequence
 
-from longshore.contract.audit import Audit
+from msgspec.structs import replace
+
+from longshore.contract import Records
+from longshore.core import audit_record
 from longshore.core.audit_record import Tally, joined
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.errors import EngineError
-from longshore.runtime.acting import ACTOR, acting
+from longshore.runtime.acting import ACTOR
 from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import SECOND, Clock
 
@@ -29,7 +32,7 @@ class Submissions:
     that is killed tells nothing of what it had counted.
     """
 
-    def __init__(self, engine: Audit, clock: Clock) -> None:
+    def __init__(self, engine: Records, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
         self._counted: dict[_Who, Tally] = {}
@@ -71,8 +74,8 @@ class Submissions:
     async def _tell(self, who: _Who) -> None:
         tally = self._counted.pop(who)
         try:
-            with acting(who[0]):
-                await self._engine.note_submits(tally)
+            record = replace(audit_record.submitted(tally), actor=who[0])
+            await self._engine.write_records([], audit=record)
         except EngineError:
             later = self._counted.get(who)
             self._counted[who] = tally if later is None else joined(tally, later)

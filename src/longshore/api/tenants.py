@@ -31,6 +31,7 @@ from longshore.operations.tenants import (
     TenantView,
     tenant_view,
 )
+from longshore.records import api_keys, tenants
 
 __all__ = ["ROUTES"]
 
@@ -56,7 +57,7 @@ class KeyQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True)
 async def list_tenants(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """Tenants, by name."""
     found, cursor = page(
-        await call.service.engine.tenants(),
+        await tenants.every(call.service.engine),
         call.query,
         lambda one: (one.name,),
         of=("tenants",),
@@ -107,7 +108,7 @@ async def list_keys(call: Call[Nothing, KeyQuery, Nothing]) -> Answer:
     """API keys, revoked ones too. Their secrets are not stored."""
     engine, tenant = call.service.engine, call.query.tenant
     found, cursor = page(
-        await engine.keys(tenant=tenant),
+        await api_keys.every(engine, tenant=tenant),
         call.query,
         lambda one: (one.created_at, one.id),
         of=("keys", tenant),

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore import webhooks
 from longshore.api import caps
 from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
@@ -15,6 +14,7 @@ from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.core.account import Scope
 from longshore.core.state import State
 from longshore.errors import ConfigError
+from longshore.operations import deliveries
 from longshore.operations.fields import Id, JobIdText, Limit
 from longshore.operations.webhooks import (
     DeliveryList,
@@ -29,6 +29,7 @@ from longshore.operations.webhooks import (
     delivery_view,
     webhook_view,
 )
+from longshore.records import webhooks
 
 __all__ = ["ROUTES"]
 
@@ -79,7 +80,7 @@ async def find(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """Endpoints, oldest first."""
     tenant = call.caller.tenant
     found, cursor = page(
-        await call.service.engine.webhooks(tenant=tenant),
+        await webhooks.every(call.service.engine, tenant=tenant),
         call.query,
         lambda one: (one.created_at, one.id),
         of=("webhooks", tenant),
@@ -122,12 +123,12 @@ async def test(call: Call[WebhookPath, Nothing, Nothing]) -> Answer:
     return Answer(202, encode(await _webhooks(call).test_webhook(call.path.endpoint)))
 
 
-async def deliveries(call: Call[WebhookPath, DeliveriesQuery, Nothing]) -> Answer:
+async def list_deliveries(call: Call[WebhookPath, DeliveriesQuery, Nothing]) -> Answer:
     """What was sent to an endpoint, or is to be, newest first."""
     engine, asked = call.service.engine, call.query
-    found = await engine.get_webhook(call.path.endpoint, tenant=call.caller.tenant)
+    found = await webhooks.get(engine, call.path.endpoint, tenant=call.caller.tenant)
     try:
-        some, cursor = await webhooks.deliveries(
+        some, cursor = await deliveries.deliveries(
             engine, found, state=asked.state, limit=asked.limit, cursor=asked.cursor
         )
     except ConfigError:
@@ -242,7 +243,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         "GET",
         "/{endpoint}/deliveries",
         "listDeliveries",
-        deliveries,
+        list_deliveries,
         parameters=WebhookPath,
         query=DeliveriesQuery,
         answers={200: DeliveryList},

@@ -7,12 +7,12 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from longshore import webhooks
 from longshore.api.service import Service
 from longshore.app import Longshore
 from longshore.cli import wiring
 from longshore.core.quantity import microseconds
 from longshore.errors import ConfigError
+from longshore.operations import deliveries
 from longshore.settings import Settings
 from longshore.worker.signals import drained_by_signals
 
@@ -121,5 +121,5 @@ def _service(app: Longshore, settings: Settings) -> Service:
         wiring.CLOCK,
         tells_who=settings.audit.transitions,
         retention=settings.scheduler.retention,
-        webhook_guard=webhooks.guard_of(settings.webhooks),
+        webhook_guard=deliveries.guard_of(settings.webhooks),
     )

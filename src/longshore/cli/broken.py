@@ -1,7 +1,6 @@
 """Warnings of stored records that lists leave out because they cannot be decoded."""
 
 from longshore.cli import render
-from longshore.contract import Engine
 from longshore.core.view import BrokenRecord
 from longshore.errors import ForbiddenError
 from longshore.operations.backend import Backend
@@ -9,9 +8,7 @@ from longshore.operations.backend import Backend
 __all__ = ["text_of", "warn_of_broken"]
 
 
-async def warn_of_broken(
-    backend: Backend | Engine, kind: str, tenant: str | None = None
-) -> None:
+async def warn_of_broken(backend: Backend, kind: str, tenant: str | None = None) -> None:
     """Name the records of a kind that cannot be decoded. A tenant's own key may not ask."""
     try:
         found = await backend.broken_records()

@@ -13,7 +13,7 @@ from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview
 from longshore.observe.serving import listen, serving
 from longshore.observe.settings import MetricsSettings
-from longshore.runtime.watch import Standing
+from longshore.operations.outbox_alarm import Standing
 
 __all__ = ["Port", "at", "neighbours", "noting", "opened", "told"]
 

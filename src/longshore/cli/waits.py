@@ -3,7 +3,8 @@
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from longshore.contract import Pause, SessionView
+from longshore.contract import SessionView
+from longshore.core.view import Pause
 from longshore.errors import UnknownTaskError
 from longshore.operations.workers import WorkerView
 

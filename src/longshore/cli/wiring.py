@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from longshore import tracing, webhooks
+from longshore import tracing
 from longshore.app import Longshore
 from longshore.cli import logs
 from longshore.cli.loading import load_app
@@ -15,7 +15,7 @@ from longshore.cli.shared import Shared
 from longshore.contract import Engine, JobStore
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
-from longshore.operations import sqlite_checks
+from longshore.operations import deliveries, sqlite_checks
 from longshore.operations.backend import Backend, EngineBackend
 from longshore.runtime.acting import acting, person
 from longshore.runtime.beat import Tick
@@ -179,7 +179,7 @@ async def backend(
     async with opened(shared, "this command") as engine:
         await prepare(engine, creates=creates)
         found = EngineBackend(engine, tenant=tenant)
-        found.webhook_guard = webhooks.guard_of(settings(shared).webhooks)
+        found.webhook_guard = deliveries.guard_of(settings(shared).webhooks)
         yield found
 
 

@@ -1,8 +1,9 @@
 """The engine contract: what every store must do, grouped by who asks for it.
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
-people look through an Inspector and set limits through Flow, the API asks Accounts who they
-are, relays read an Outbox, whose events go to Endpoints, and an Audit log says who did what.
+people look at jobs and change them through an Inspector and keep what they configure as
+Records, the API counts requests with Counters, relays read an Outbox, and an Audit log says
+who did what.
 Semantics live in `longshore.testing.contract`, which every engine must pass;
 `docs/architecture/exchange.md` walks the hard cases on paper.
 
@@ -14,11 +15,12 @@ network allows to avoid: an answer may be lost. So every call may be sent again 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from longshore.contract.accounts import Accounts
 from longshore.contract.audit import Audit
-from longshore.contract.endpoints import Endpoints
+from longshore.contract.counters import Counters
 from longshore.contract.flow import Flow
+from longshore.contract.maintenance import DueSchedules
 from longshore.contract.outbox import Outbox
+from longshore.contract.records import Records
 from longshore.contract.sessions import (
     Completion,
     PromptSession,
@@ -38,24 +40,21 @@ from longshore.core.job import (
     Submitted,
 )
 from longshore.core.retention import Retention
-from longshore.core.schedule import DueSchedule, Firing, Schedule
+from longshore.core.schedule import Firing
 from longshore.core.traits import Traits
 from longshore.core.view import (
-    BrokenRecord,
     JobFilter,
     Losses,
     Page,
-    Pause,
     QueueCounts,
     SessionView,
 )
 
 __all__ = [
-    "Accounts",
     "Audit",
-    "BrokenRecord",
     "Completion",
-    "Endpoints",
+    "Counters",
+    "DueSchedules",
     "Engine",
     "Exchanged",
     "Flow",
@@ -67,11 +66,11 @@ __all__ = [
     "Losses",
     "Outbox",
     "Page",
-    "Pause",
     "Producer",
     "Promoted",
     "PromptSession",
     "QueueCounts",
+    "Records",
     "Reference",
     "Renewed",
     "Report",
@@ -167,15 +166,16 @@ class Steward(Protocol):
         """
         ...
 
-    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
-        """Schedules whose next due time has come and that are not paused."""
+    async def due_schedules(self, *, limit: int) -> DueSchedules:
+        """Schedules whose `due` has come, the earliest first."""
         ...
 
     async def fire(self, firing: Firing) -> list[Submitted]:
-        """Submit the firing's jobs and move the schedule on, in one commit.
+        """Submit the firing's jobs and set the schedule's next due time, in one commit.
 
-        Empty, and nothing applied, when it is no longer due then. None fires twice. Over a
-        maximum depth it stays due: QueueFullError, and nothing applied.
+        Empty, and nothing applied, when `expected` is no longer the schedule's due time. Each
+        due time fires once. Over a maximum depth it stays due: QueueFullError, and nothing
+        applied. The version of the schedule's record stays.
         """
         ...
 
@@ -245,43 +245,8 @@ class Inspector(Protocol):
         """
         ...
 
-    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Stop handing out jobs of a queue, of a type, or of a type in one queue."""
-        ...
-
-    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Undo exactly the pause with the same arguments. Harmless when there is none."""
-        ...
-
-    async def pauses(self) -> list[Pause]:
-        """Every pause that stands, by queue and type; those of any come first."""
-        ...
-
-    async def broken_records(self) -> list[BrokenRecord]:
-        """Schedules, settings, tenants and webhooks that are stored and cannot be decoded.
-
-        Every call that reads several leaves such a record out, and logs a warning once; a call
-        for this record alone raises BrokenRecordError. Storing it anew replaces it.
-        """
-        ...
-
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain; its next renewal tells it."""
-        ...
-
-    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
-        """Create the schedule, or replace its definition; its past firings stay.
-
-        With `seen`, only if it still stands exactly so: if not, False, and nothing is stored.
-        """
-        ...
-
-    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
-        """Every schedule, by name."""
-        ...
-
-    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
-        """Remove it, or ScheduleNotFoundError. Jobs it fired stay."""
         ...
 
 
@@ -333,7 +298,7 @@ class JobStore(Producer, Keeper, Protocol):
         ...
 
 
-class Engine(JobStore, Steward, Inspector, Flow, Accounts, Outbox, Endpoints, Audit, Protocol):
+class Engine(JobStore, Steward, Inspector, Flow, Records, Counters, Outbox, Audit, Protocol):
     """A store that keeps every promise above."""
 
     async def owner_of(self, token: int) -> str | None:

@@ -3,7 +3,6 @@
 from typing import Protocol
 
 from longshore.core.audit import Chained, Entry, Kind, Standing
-from longshore.core.audit_record import Tally
 from longshore.core.consumer import Cursor
 
 __all__ = ["Audit"]
@@ -12,13 +11,9 @@ __all__ = ["Audit"]
 class Audit(Protocol):
     """Keeps a chain of entries.
 
-    Every order that an engine carries out for somebody leaves a record in the same commit;
-    `core.audit_record` says which. `chain` makes entries of them.
+    What somebody changes leaves an audit record in the same commit (`core.audit_record` says
+    which). `chain` makes entries of them.
     """
-
-    async def note_submits(self, tally: Tally) -> None:
-        """Leave a record of what somebody submitted, who is named as for any other order."""
-        ...
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0

@@ -7,7 +7,8 @@ in the store: what it has not passed is kept, and one process at a time reads fo
 from collections.abc import Sequence
 from typing import Protocol
 
-from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.contract.records import Put
+from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 
 __all__ = ["Outbox"]
@@ -45,11 +46,12 @@ class Outbox(Protocol):
         ...
 
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
     ) -> None:
         """The consumer is done with everything up to `position`; or CursorLostError.
 
-        What it was not able to hand on is set aside in the same commit. Never goes back.
+        Events that it was not able to hand on are stored as records in the same commit. Never
+        goes back.
         """
         ...
 
@@ -63,20 +65,4 @@ class Outbox(Protocol):
 
     async def delete_consumer(self, name: str) -> bool:
         """Forget a consumer, so that nothing is kept for it; whether there was one."""
-        ...
-
-    async def mute(self, is_muted: bool) -> bool:
-        """Store no `job.progress` from now on, or store it again; whether that is news.
-
-        Every other event is stored at any time, and jobs tell how far they are as ever.
-        Sessions of other processes may hear of it some seconds later.
-        """
-        ...
-
-    async def is_muted(self) -> bool:
-        """Whether `job.progress` is left out."""
-        ...
-
-    async def quarantined(self, *, limit: int) -> list[Quarantined]:
-        """What consumers set aside, newest first."""
         ...

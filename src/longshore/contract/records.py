@@ -11,9 +11,14 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
+from longshore.core import account, flow
+from longshore.core.account import Tenant
 from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId
+from longshore.core.view import Pause
+from longshore.errors import CapReachedError, ConfigError
 
 __all__ = [
     "ANY",
@@ -32,9 +37,16 @@ __all__ = [
     "Records",
     "Ref",
     "Written",
+    "before",
+    "cap_reached",
+    "check",
+    "check_body",
     "conflict",
+    "sought",
     "stands",
 ]
+
+_tenant = msgspec.json.Decoder(Tenant)
 
 ANY = -1
 """As an expected version: whatever is there. 0 means that nothing is there yet."""
@@ -56,11 +68,14 @@ class Kind(StrEnum):
     SCHEDULE = "schedule"
     """Name: the schedule's, per tenant. The definition; `due` is the next due time."""
     QUEUE = "queue"
-    """Name: the queue's. Both layers, declared and overridden. Claims obey it."""
+    """Name: the queue's. Both layers of its settings (`core.flow.read_queue`), which claims
+    obey. State: `core.flow.QueueState`."""
     BREAKER = "breaker"
-    """Name: the task type. Both layers of a circuit breaker's settings. Claims obey it."""
+    """Name: the task type. Both layers of a circuit breaker's settings
+    (`core.flow.read_breaker`), which claims obey. State: `core.breaker.Standing`."""
     PAUSE = "pause"
-    """Name: queue and type with a space between, `*` for any. Claims obey it."""
+    """Name: queue and type with a space between, `*` for any (`core.view.Pause`). Claims obey
+    it."""
     FLAG = "flag"
     """Name: what is so of the whole store. `muted`: progress events are left out, sessions read
     it. `had_keys`: an API key was made once, so the service never opens again by itself."""
@@ -86,14 +101,16 @@ class KindRules(NamedTuple):
     unique: bool = True
     """One record of a name, whoever's it is, so that a Put of the name for another tenant is a
     conflict; False: one per tenant."""
+    needs_tenant: bool = False
+    """A new record belongs to nobody or to a tenant that exists; else TenantNotFoundError."""
     on_tenant_delete: OnTenantDelete = OnTenantDelete.DELETE
 
 
 KINDS: Mapping[Kind, KindRules] = {
     Kind.TENANT: KindRules(claims=True),
-    Kind.KEY: KindRules(),
+    Kind.KEY: KindRules(needs_tenant=True),
     Kind.KEY_USE: KindRules(durable=False),
-    Kind.WEBHOOK: KindRules(),
+    Kind.WEBHOOK: KindRules(needs_tenant=True),
     Kind.WEBHOOK_GATE: KindRules(durable=False),
     Kind.SCHEDULE: KindRules(unique=False, on_tenant_delete=OnTenantDelete.REFUSE),
     Kind.QUEUE: KindRules(claims=True),
@@ -140,6 +157,7 @@ class Put(msgspec.Struct, frozen=True, kw_only=True):
     """Create a record or replace its body."""
 
     ref: Ref
+    """Its tenant is never None."""
     body: bytes
     expected: int
     """The version that was read; 0 to create; `ANY` to overwrite."""
@@ -205,6 +223,57 @@ class Written(msgspec.Struct, frozen=True):
     """The first record whose version was another one; then nothing was written."""
 
 
+def check(changes: Sequence[Put | Delete]) -> None:
+    """Return if these changes can be one write and their bodies stored, else a ConfigError.
+
+    Pure.
+    """
+    if any(change.ref.tenant is None for change in changes):
+        raise ConfigError("a record that is written belongs to a tenant or to nobody")
+    if len({sought(change.ref) for change in changes}) < len(changes):
+        raise ConfigError("one write changes each record once")
+    for change in changes:
+        if isinstance(change, Put):
+            check_body(change)
+
+
+def check_body(put: Put) -> None:
+    """Return if the body can be stored, and obeyed by claims, else a ConfigError. Pure."""
+    kind, name, _ = put.ref
+    try:
+        put.body.decode()
+        match kind:
+            case Kind.QUEUE:
+                queue = flow.read_queue(name, put.body)
+                flow.validate(name, queue.declared)
+                flow.validate(name, queue.overridden)
+            case Kind.BREAKER:
+                breaker = flow.read_breaker(name, put.body)
+                flow.validate(name, breaker.declared)
+                flow.validate(name, breaker.overridden)
+            case Kind.PAUSE:
+                _ = Pause.named(name)
+            case Kind.TENANT:
+                account.validate_tenant(replace(_tenant.decode(put.body), name=name))
+            case _:
+                pass
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{kind} {name!r:.80}: its body cannot be stored: {error}") from None
+
+
+def sought(ref: Ref) -> Ref:
+    """What to read to see whether a record may be written. Pure.
+
+    Where names are unique that is the name, whoever has it.
+    """
+    return ref._replace(tenant=None) if KINDS[ref.kind].unique else ref
+
+
+def before(change: Put | Delete, found: Record | None) -> Record | None:
+    """What the change meets, if `found` is what was sought: not another's record. Pure."""
+    return found if found is not None and found.tenant == change.ref.tenant else None
+
+
 def stands(change: Put | Delete, before: Record | None) -> bool:
     """Whether the change was made already: then it is no conflict and no news. Pure."""
     if isinstance(change, Delete):
@@ -214,13 +283,24 @@ def stands(change: Put | Delete, before: Record | None) -> bool:
     return change.body == before.body and change.due in (UNSET, before.due)
 
 
-def conflict(changes: Sequence[Put | Delete], before: Sequence[Record | None]) -> Ref | None:
-    """The first record that is not as its change expects it. Pure."""
-    for change, record in zip(changes, before, strict=True):
-        version = 0 if record is None else record.version
-        if change.expected not in (ANY, version) and not stands(change, record):
+def conflict(changes: Sequence[Put | Delete], found: Sequence[Record | None]) -> Ref | None:
+    """The first record that is not as its change expects it. Pure.
+
+    `found` is what was `sought`, in the order of the changes.
+    """
+    for change, record in zip(changes, found, strict=True):
+        standing = before(change, record)
+        if standing is None and record is not None and isinstance(change, Put):
+            return change.ref  # another has the name
+        version = 0 if standing is None else standing.version
+        if change.expected not in (ANY, version) and not stands(change, standing):
             return change.ref
     return None
+
+
+def cap_reached(kind: Kind, most: int) -> CapReachedError:
+    """The error for one more than `most` records of a kind."""
+    return CapReachedError(f"max_{kind}s", most, f"{kind}s")
 
 
 class Records(Protocol):
@@ -229,7 +309,8 @@ class Records(Protocol):
     async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
         """The records that these name, in one read; with their tenants' records if asked.
 
-        A key and its tenant are one read: that is how the API admits a request.
+        A key and its tenant are one read: that is how the API admits a request. A ref whose
+        tenant is None finds the record whoever's it is; of several the first by tenant.
         """
         ...
 
@@ -244,10 +325,12 @@ class Records(Protocol):
     ) -> Written:
         """Apply all changes and store the audit record in one commit, or none of it.
 
-        A Put of what already stands, and a Delete of what is gone, are no conflict and leave no
-        audit record: the call may be sent again. Without changes the audit record alone is
-        stored. TenantNotFoundError where the tenant of a new record is not there;
-        CapReachedError past `most`; TenantInUseError while the tenant has jobs or a record
-        that refuses.
+        A Put of what already stands, and a Delete of what is gone, are no conflict and no
+        news: the call may be sent again. If nothing in the call is news, no audit record is
+        stored. Without changes the audit record alone is stored.
+        The same record twice in one call, and a body that is no text or that claims cannot
+        obey, are a ConfigError. TenantNotFoundError where the tenant of a new record does not
+        exist; CapReachedError past `most`; TenantInUseError for a Delete of a tenant that has
+        jobs or a record that refuses; other records of the tenant are deleted with it.
         """
         ...

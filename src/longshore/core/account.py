@@ -353,9 +353,9 @@ def unstored(name: str) -> Tenant | None:
     return Tenant(name=name) if name == DEFAULT_TENANT else None
 
 
-def check_deletable(tenant: Tenant) -> None:
+def check_deletable(tenant: str) -> None:
     """Return if the tenant may be deleted once it has nothing left, else a ConfigError."""
-    if tenant.name == DEFAULT_TENANT:
+    if tenant == DEFAULT_TENANT:
         raise ConfigError(f"the tenant {DEFAULT_TENANT!r} is always there; disable it instead")
 
 

@@ -7,10 +7,34 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core import ids
+from longshore.core.account import NewKey, Tenant
+from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import JobId
+from longshore.core.schedule import Schedule
 from longshore.core.webhook import Endpoint
 
-__all__ = ["RECORDED", "AuditRecord", "Tally", "joined", "of"]
+__all__ = [
+    "RECORDED",
+    "AuditRecord",
+    "Tally",
+    "breaker_reset",
+    "breaker_set",
+    "joined",
+    "key_created",
+    "key_revoked",
+    "key_rotated",
+    "of",
+    "paused",
+    "queue_set",
+    "resumed",
+    "schedule_deleted",
+    "schedule_put",
+    "submitted",
+    "tenant_deleted",
+    "tenant_put",
+    "webhook_deleted",
+    "webhook_put",
+]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -68,16 +92,6 @@ def _jobs(action: str, *names: str) -> _Maker:
     return make
 
 
-def _submits(arguments: Arguments) -> AuditRecord:
-    it: Tally = arguments["tally"]
-    first, last = ids.text(it.first), ids.text(it.last)
-    if it.jobs == 1:
-        return AuditRecord("job.submit", first, it.tenant)
-    return AuditRecord(
-        "job.submit", f"{it.jobs} jobs", it.tenant, _text({"first": first, "last": last})
-    )
-
-
 def _named(action: str, subject: str, *names: str) -> _Maker:
     def make(arguments: Arguments) -> AuditRecord:
         tenant = arguments.get("tenant") or ""
@@ -88,77 +102,122 @@ def _named(action: str, subject: str, *names: str) -> _Maker:
     return make
 
 
-def _pause(verb: str) -> _Maker:
-    def make(arguments: Arguments) -> AuditRecord:
-        kind = "queue" if arguments["type"] is None else "type"
-        return AuditRecord(f"{kind}.{verb}", arguments[kind] or "", facts=_text(arguments))
-
-    return make
-
-
-def _schedule(arguments: Arguments) -> AuditRecord:
-    it = arguments["schedule"]
-    facts = msgspec.structs.asdict(replace(it, next_due=None, last_due=None, last_job=None))
-    del facts["payload"]
-    told = {name: value for name, value in facts.items() if value is not None}
-    return AuditRecord("schedule.put", it.name, it.tenant, _text(told))
-
-
 def _line(arguments: Arguments) -> AuditRecord:
     subject = f"{arguments['queue']}/{arguments['key']}"
     return AuditRecord("line.release", subject, arguments["tenant"])
 
 
-def _tenant(arguments: Arguments) -> AuditRecord:
-    it = arguments["tenant"]
-    return AuditRecord("tenant.put", it.name, it.name, _text(msgspec.structs.asdict(it)))
+def submitted(tally: Tally) -> AuditRecord:
+    """Jobs were submitted over HTTP."""
+    first, last = ids.text(tally.first), ids.text(tally.last)
+    if tally.jobs == 1:
+        return AuditRecord("job.submit", first, tally.tenant)
+    facts = {"first": first, "last": last}
+    return AuditRecord("job.submit", f"{tally.jobs} jobs", tally.tenant, _text(facts))
 
 
-def _key(arguments: Arguments) -> AuditRecord:
-    it = arguments["key"]
-    facts = {"scopes": it.scopes, "label": it.label, "lifetime": it.lifetime}
-    facts |= {"queues": it.queues} if it.queues else {}
-    facts |= {"types": it.types} if it.types else {}
-    return AuditRecord("key.create", it.id, it.tenant or "", _text(facts))
+def paused(queue: str | None, type: str | None) -> AuditRecord:
+    """A queue, a type, or a type in one queue is no longer handed out."""
+    return _pause_of("pause", queue, type)
 
 
-def _webhook(arguments: Arguments) -> AuditRecord | None:
-    it: Endpoint = arguments["endpoint"]
-    seen: Endpoint | None = arguments["seen"]
-    if seen is not None and replace(seen, failing_since=it.failing_since) == it:
-        return None  # a delivery failed, or one succeeded again
-    facts = msgspec.structs.asdict(it)
+def resumed(queue: str | None, type: str | None) -> AuditRecord:
+    """That pause was undone."""
+    return _pause_of("resume", queue, type)
+
+
+def queue_set(queue: str, layer: Layer, settings: QueueSettings) -> AuditRecord:
+    """A layer of the settings of a queue was replaced."""
+    return AuditRecord("queue.set", queue, "", _text({"layer": layer, "settings": settings}))
+
+
+def breaker_set(type: str, layer: Layer, settings: BreakerSettings) -> AuditRecord:
+    """A layer of the settings of a circuit breaker was replaced."""
+    return AuditRecord("breaker.set", type, "", _text({"layer": layer, "settings": settings}))
+
+
+def breaker_reset(type: str) -> AuditRecord:
+    """A circuit breaker was closed."""
+    return AuditRecord("breaker.reset", type)
+
+
+def schedule_put(schedule: Schedule) -> AuditRecord:
+    """A schedule was created or changed. Its payload is not told."""
+    known = replace(schedule, next_due=None, last_due=None, last_job=None)
+    facts = msgspec.structs.asdict(known)
+    del facts["payload"]
+    told = {name: value for name, value in facts.items() if value is not None}
+    return AuditRecord("schedule.put", schedule.name, schedule.tenant, _text(told))
+
+
+def schedule_deleted(name: str, tenant: str) -> AuditRecord:
+    """A schedule was deleted."""
+    return AuditRecord("schedule.delete", name, tenant)
+
+
+def tenant_put(tenant: Tenant) -> AuditRecord:
+    """A tenant was created or changed."""
+    facts = msgspec.structs.asdict(tenant)
+    return AuditRecord("tenant.put", tenant.name, tenant.name, _text(facts))
+
+
+def tenant_deleted(name: str) -> AuditRecord:
+    """A tenant was deleted, with its keys and webhooks."""
+    return AuditRecord("tenant.delete", name)
+
+
+def key_created(key: NewKey) -> AuditRecord:
+    """An API key was created. Neither its secret nor the digest is told."""
+    facts = {"scopes": key.scopes, "label": key.label, "lifetime": key.lifetime}
+    facts |= {"queues": key.queues} if key.queues else {}
+    facts |= {"types": key.types} if key.types else {}
+    return AuditRecord("key.create", key.id, key.tenant or "", _text(facts))
+
+
+def key_rotated(key_id: str, grace: int) -> AuditRecord:
+    """An API key got a new secret."""
+    return AuditRecord("key.rotate", key_id, "", _text({"grace": grace}))
+
+
+def key_revoked(key_id: str) -> AuditRecord:
+    """An API key was ended."""
+    return AuditRecord("key.revoke", key_id)
+
+
+def webhook_put(endpoint: Endpoint, before: Endpoint | None) -> AuditRecord | None:
+    """A webhook endpoint was created or changed; None where only its failures were noted."""
+    if before is not None and replace(before, failing_since=endpoint.failing_since) == endpoint:
+        return None
+    facts = msgspec.structs.asdict(endpoint)
     for name in ("id", "tenant", "created_at", "failing_since"):
         del facts[name]
     # Behind the question mark is where people put tokens.
-    facts["url"] = it.url.partition("?")[0]
-    facts["secrets"] = len(it.secrets)
-    facts["is_rotated"] = seen is not None and seen.secrets != it.secrets
-    return AuditRecord("webhook.put", it.id, it.tenant, _text(facts))
+    facts["url"] = endpoint.url.partition("?")[0]
+    facts["secrets"] = len(endpoint.secrets)
+    facts["is_rotated"] = before is not None and before.secrets != endpoint.secrets
+    return AuditRecord("webhook.put", endpoint.id, endpoint.tenant, _text(facts))
+
+
+def webhook_deleted(endpoint_id: str, tenant: str | None) -> AuditRecord:
+    """A webhook endpoint was deleted."""
+    return AuditRecord("webhook.delete", endpoint_id, tenant or "")
+
+
+def _pause_of(verb: str, queue: str | None, type: str | None) -> AuditRecord:
+    kind = "queue" if type is None else "type"
+    subject = queue if type is None else type
+    return AuditRecord(
+        f"{kind}.{verb}", subject or "", "", _text({"queue": queue, "type": type})
+    )
 
 
 RECORDED: dict[str, _Maker] = {
-    "note_submits": _submits,
     "cancel": _jobs("job.cancel", "reason"),
     "replay": _jobs("job.replay"),
     "retry_now": _jobs("job.retry"),
     "purge": _jobs("job.purge"),
-    "pause": _pause("pause"),
-    "resume": _pause("resume"),
     "quiet": _named("worker.drain", "token"),
-    "put_schedule": _schedule,
-    "delete_schedule": _named("schedule.delete", "name"),
-    "put_queue": _named("queue.set", "name", "layer", "settings"),
-    "put_breaker": _named("breaker.set", "type", "layer", "settings"),
-    "reset_breaker": _named("breaker.reset", "type"),
     "release_line": _line,
-    "put_tenant": _tenant,
-    "delete_tenant": _named("tenant.delete", "name"),
-    "add_key": _key,
-    "rotate_key": _named("key.rotate", "key_id", "grace"),
-    "revoke_key": _named("key.revoke", "key_id"),
-    "put_webhook": _webhook,
-    "delete_webhook": _named("webhook.delete", "endpoint_id"),
     "delete_consumer": _named("consumer.forget", "name"),
 }
 """By the contract's method, what is recorded of it."""

@@ -37,6 +37,7 @@ __all__ = [
     "rules",
     "shown",
     "told",
+    "useless",
     "verdict",
     "verdicts",
     "waking",
@@ -231,6 +232,17 @@ def shown(
         it = waking(standings.get(one.type, Standing()), now)
         found.append(replace(one, phase=it.phase, since=it.since, until=it.until))
     return found
+
+
+def useless(settings: BreakerSettings, changes: Mapping[str, object]) -> str | None:
+    """What is wrong with changes that leave the settings without effect; None: nothing."""
+    asked = [field for field, value in changes.items() if value is not None]
+    if asked and rules(settings) is None:
+        return f"{asked[0]} says nothing without failures or a ratio; set one"
+    for field in ("window", "least"):
+        if field in asked and settings.ratio is None:
+            return f"{field} says nothing without a ratio; set both"
+    return None
 
 
 def reset(standing: Standing, now: int) -> Standing:

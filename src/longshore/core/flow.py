@@ -31,6 +31,7 @@ __all__ = [
     "Phase",
     "QueueFlow",
     "QueueSettings",
+    "QueueState",
     "aging_of",
     "breakers",
     "effective",
@@ -40,12 +41,15 @@ __all__ = [
     "paced",
     "queues",
     "rank",
+    "read_breaker",
+    "read_queue",
     "room",
     "said",
     "token_at",
     "took",
     "useless",
     "validate",
+    "write_body",
 ]
 
 LARGEST = 1_000_000_000
@@ -177,6 +181,13 @@ class QueueFlow(msgspec.Struct, frozen=True):
         return effective(self.declared, self.overridden)
 
 
+class QueueState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the engine knows of a queue: the state of its record."""
+
+    empty_at: int | None = None
+    """What is stored of the token bucket of its rate."""
+
+
 class BreakerFlow(msgspec.Struct, frozen=True):
     """All that is said of a type's breaker."""
 
@@ -193,6 +204,40 @@ class BreakerFlow(msgspec.Struct, frozen=True):
     def effective(self) -> BreakerSettings:
         """What holds."""
         return effective(self.declared, self.overridden)
+
+
+class _QueueBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    declared: QueueSettings = QueueSettings()
+    overridden: QueueSettings = QueueSettings()
+
+
+class _BreakerBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    declared: BreakerSettings = BreakerSettings()
+    overridden: BreakerSettings = BreakerSettings()
+
+
+_encode = msgspec.json.Encoder().encode
+_queue_body = msgspec.json.Decoder(_QueueBody)
+_breaker_body = msgspec.json.Decoder(_BreakerBody)
+
+
+def write_body(it: QueueFlow | BreakerFlow) -> bytes:
+    """Both layers as the body of a record."""
+    if isinstance(it, QueueFlow):
+        return _encode(_QueueBody(it.declared, it.overridden))
+    return _encode(_BreakerBody(it.declared, it.overridden))
+
+
+def read_queue(name: str, body: bytes) -> QueueFlow:
+    """The settings of a queue from the body of its record; msgspec's error if it has none."""
+    it = _queue_body.decode(body)
+    return QueueFlow(name, it.declared, it.overridden)
+
+
+def read_breaker(name: str, body: bytes) -> BreakerFlow:
+    """The settings of a circuit breaker from the body of its record."""
+    it = _breaker_body.decode(body)
+    return BreakerFlow(name, it.declared, it.overridden)
 
 
 def said(settings: QueueSettings | BreakerSettings) -> dict[str, object]:

@@ -62,6 +62,23 @@ class Pause(msgspec.Struct, frozen=True):
         words += [f"queue {self.queue}"] * (self.queue is not None)
         return " in ".join(words)
 
+    @property
+    def name(self) -> str:
+        """The name of its record: queue and type, `*` for any."""
+        return f"{self.queue or '*'} {self.type or '*'}"
+
+    @staticmethod
+    def named(name: str) -> "Pause":
+        """The pause whose record has this name; ValueError where no pause can have it."""
+        queue, space, type = name.partition(" ")
+        pause = Pause(None if queue == "*" else queue, None if type == "*" else type)
+        if not space or "" in (queue, type) or " " in type or pause == Pause(None, None):
+            raise ValueError(
+                "the name of a pause says which queue or type: both with a space between, "
+                "and * for any"
+            )
+        return pause
+
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     """One queue at a glance."""

@@ -8,11 +8,12 @@ from functools import partial
 from time import monotonic
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from longshore.contract import Losses, QueueCounts, SessionView
+from longshore.contract import Losses, QueueCounts, Records, SessionView
 from longshore.core.flow import BreakerFlow, Phase, QueueFlow
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
 from longshore.observe.families import OTHER
+from longshore.records import breaker_settings, queue_settings
 
 __all__ = ["Overview", "Source", "View", "gauges", "preferred"]
 
@@ -37,21 +38,13 @@ _MOST_TENANTS = 1_000
 _PHASES = {Phase.CLOSED: 0.0, Phase.HALF_OPEN: 1.0, Phase.OPEN: 2.0}
 
 
-class Source(Protocol):
+class Source(Records, Protocol):
     """What is asked of an engine."""
 
     async def counts(
         self, *, tenant: str | None = None, may_estimate: bool = False
     ) -> list[QueueCounts]:
         """Every queue that has jobs or settings."""
-        ...
-
-    async def breaker_settings(self) -> list[BreakerFlow]:
-        """Every breaker, and how it stands."""
-        ...
-
-    async def queue_settings(self) -> list[QueueFlow]:
-        """Every queue of which something is said."""
         ...
 
     async def sessions(self) -> list[SessionView]:
@@ -146,9 +139,9 @@ class Overview:
     async def _seen(self) -> View:
         engine = self._engine
         counts = await engine.counts(may_estimate=True)
-        breakers, sessions = await engine.breaker_settings(), await engine.sessions()
+        breakers, sessions = await breaker_settings.every(engine), await engine.sessions()
         losses, now = await engine.losses(), await engine.now()
-        settings = await engine.queue_settings()
+        settings = await queue_settings.every(engine)
         return View(self._monotonic(), now, counts, breakers, sessions, losses, settings)
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from longshore import breakers
 from longshore.core.backoff import LONGEST_US
 from longshore.core.flow import LARGEST, BreakerFlow, BreakerSettings, Phase
 from longshore.errors import ConfigError
 from longshore.operations.fields import moment, seconds
 from longshore.operations.local import EngineOperations
+from longshore.records import breaker_settings
 
 __all__ = [
     "BreakerList",
@@ -90,11 +90,11 @@ class BreakerOperations(EngineOperations):
 
     async def breakers(self) -> list[BreakerView]:
         """Every type that has a circuit breaker, and its state, by type."""
-        return [breaker_view(one) for one in await self._engine.breaker_settings()]
+        return [breaker_view(one) for one in await breaker_settings.every(self._engine)]
 
     async def breaker(self, type: str) -> BreakerView:
         """The circuit breaker of a type; one without settings is closed."""
-        return breaker_view(await breakers.get(self._engine, type))
+        return breaker_view(await breaker_settings.get(self._engine, type))
 
     async def set_breaker(
         self, type: str, settings: Mapping[str, Any], *, forgets_declared: bool = False
@@ -105,14 +105,14 @@ class BreakerOperations(EngineOperations):
         """
         given = changes(settings)
         if forgets_declared:
-            await breakers.forget(self._engine, type)
+            await breaker_settings.forget(self._engine, type)
         if given:
-            await breakers.override(self._engine, type, given)
+            await breaker_settings.override(self._engine, type, given)
         return await self.breaker(type)
 
     async def reset_breaker(self, type: str) -> BreakerView:
         """Close a type's circuit breaker now, and forget what it has counted."""
-        await self._engine.reset_breaker(type)
+        await breaker_settings.reset(self._engine, type)
         return await self.breaker(type)
 
 

@@ -4,6 +4,7 @@ import msgspec
 
 from longshore.core.view import BrokenRecord
 from longshore.operations.local import EngineOperations
+from longshore.records import broken
 
 __all__ = ["BrokenRecordList", "BrokenRecordOperations"]
 
@@ -21,4 +22,4 @@ class BrokenRecordOperations(EngineOperations):
 
     async def broken_records(self) -> list[BrokenRecord]:
         """Schedules, settings, tenants and webhooks that are stored and cannot be decoded."""
-        return await self._engine.broken_records()
+        return await broken.every(self._engine)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longshore import overriding
 from longshore.core import flow
 from longshore.core.account import DEFAULT_TENANT
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
@@ -12,6 +11,7 @@ from longshore.core.schedule import Schedule
 from longshore.operations.local import EngineOperations
 from longshore.operations.schedule_documents import definition_of
 from longshore.operations.schedules import store_schedules
+from longshore.records import breaker_settings, queue_settings
 
 __all__ = ["DeclarationOperations", "Declarations"]
 
@@ -60,12 +60,12 @@ class DeclarationOperations(EngineOperations):
         """Store what code declares. Writes only what differs, and no operator's override."""
         engine = self._engine
         for name, settings in declared.queues.items():
-            await overriding.declare(engine, name, settings)
+            await queue_settings.declare(engine, name, settings)
         if declared.breakers:
-            known = {one.type: one.declared for one in await engine.breaker_settings()}
+            known = {one.type: one.declared for one in await breaker_settings.every(engine)}
             for name, wanted in declared.breakers.items():
                 if known.get(name) != wanted:
-                    await engine.put_breaker(name, Layer.DECLARED, wanted)
+                    await breaker_settings.put(engine, name, Layer.DECLARED, wanted)
         if declared.schedules:
             await store_schedules(engine, declared.schedules)
 

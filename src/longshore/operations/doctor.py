@@ -5,24 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from longshore.contract import (
-    BrokenRecord,
-    Engine,
-    JobFilter,
-    Lapsed,
-    Pause,
-    QueueCounts,
-    Retention,
-    SessionView,
-)
+from longshore.contract import Engine, JobFilter, Lapsed, QueueCounts, Retention, SessionView
 from longshore.core import quantity
 from longshore.core.event import EventBatch
 from longshore.core.job import Job
 from longshore.core.schedule import Schedule
 from longshore.core.state import State
+from longshore.core.view import BrokenRecord, Pause
 from longshore.errors import LongshoreError
 from longshore.operations import sqlite_checks
 from longshore.operations.findings import Diagnosis, Finding, Severity
+from longshore.records import broken, pauses, schedules
 
 __all__ = ["Facts", "clock", "diagnose", "examine", "gather"]
 
@@ -95,13 +88,13 @@ async def gather(
         local_now=local_now,
         place=place,
         counts=await engine.counts(may_estimate=True),
-        pauses=await engine.pauses(),
+        pauses=await pauses.every(engine),
         sessions=await engine.sessions(),
         lapsed=await engine.lapsed(grace=_MINUTE, limit=SAMPLE),
         ready=(await engine.find(JobFilter(state=State.READY), limit=SAMPLE)).jobs,
         scheduled=(await engine.find(JobFilter(state=State.SCHEDULED), limit=SAMPLE)).jobs,
-        schedules=await engine.schedules(),
-        broken=await engine.broken_records(),
+        schedules=await schedules.every(engine),
+        broken=await broken.every(engine),
         oldest_event=events[0] if events else None,
         retention=retention,
     )

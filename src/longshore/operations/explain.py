@@ -7,6 +7,7 @@ from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
 from longshore.core.line import PARKED, Line
 from longshore.core.state import State
+from longshore.records import breaker_settings, pauses, queue_settings
 
 __all__ = ["gather"]
 
@@ -27,12 +28,12 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
     if job.state not in (State.READY, State.SCHEDULED):
         return Facts(job=job, now=now)
     everyone = _of(job.queue, await engine.counts(may_estimate=True))
-    said = [one for one in await engine.queue_settings() if one.queue == job.queue]
+    said = [one for one in await queue_settings.every(engine) if one.queue == job.queue]
     settings = said[0].effective if said else QueueSettings()
     if settings.order is Order.FAIR:
         tenant = job.tenant  # who else waits has no part in its place
     counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
-    breakers = [one for one in await engine.breaker_settings() if one.type == job.type]
+    breakers = [one for one in await breaker_settings.every(engine) if one.type == job.type]
     return Facts(
         job=job,
         now=now,
@@ -42,7 +43,7 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         running=everyone.running,
         settings=settings,
         token_at=said[0].token_at if said else None,
-        pauses=await engine.pauses(),
+        pauses=await pauses.every(engine),
         sessions=await engine.sessions(),
         ahead=await _ahead(engine, job, tenant, counts, settings),
         pace=await _pace(engine, job, tenant, now),

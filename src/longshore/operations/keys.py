@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from longshore import tenancy
 from longshore.core.account import DEFAULT_TENANT, ApiKey, Grant, Scope
 from longshore.core.quantity import microseconds
 from longshore.operations.fields import Name, instant, moment
 from longshore.operations.local import EngineOperations
+from longshore.records import api_keys
 from longshore.runtime.keys import MintedKey
 
 __all__ = [
@@ -101,7 +101,7 @@ class KeyOperations(EngineOperations):
 
     async def keys(self, *, tenant: str | None = None) -> list[KeyView]:
         """Every key, or those of one tenant, oldest first, revoked ones too."""
-        found = await self._engine.keys(tenant=tenant)
+        found = await api_keys.every(self._engine, tenant=tenant)
         now = await self._engine.now()
         return [
             key_view(one, now) for one in sorted(found, key=lambda it: (it.created_at, it.id))
@@ -119,7 +119,7 @@ class KeyOperations(EngineOperations):
 
         What is returned is the only place where its text is.
         """
-        minted, key = await tenancy.make_key(
+        minted, key = await api_keys.make(
             self._engine,
             tenant=tenant,
             grant=grant,
@@ -133,12 +133,14 @@ class KeyOperations(EngineOperations):
 
         KeyNotFoundError, or KeyEndedError for a key that was revoked or has expired.
         """
-        minted, key = await tenancy.rotate_key(self._engine, key_id, grace=microseconds(grace))
+        minted, key = await api_keys.renew_secret(
+            self._engine, key_id, grace=microseconds(grace)
+        )
         return await self._minted(minted, key)
 
     async def revoke_key(self, key_id: str) -> KeyView:
         """End the key for good, or KeyNotFoundError. API processes refuse it in seconds."""
-        key = await self._engine.revoke_key(key_id)
+        key = await api_keys.revoke(self._engine, key_id)
         return key_view(key, await self._engine.now())
 
     async def _minted(self, minted: MintedKey, key: ApiKey) -> MintedView:

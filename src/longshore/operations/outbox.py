@@ -10,6 +10,7 @@ from longshore.core.event import NOBODY, Name
 from longshore.errors import NotFoundError
 from longshore.operations.fields import instant, moment
 from longshore.operations.local import EngineOperations
+from longshore.records import quarantine
 
 __all__ = [
     "ConsumerList",
@@ -93,7 +94,7 @@ class OutboxOperations(EngineOperations):
 
     async def quarantined(self, *, limit: int) -> list[QuarantinedView]:
         """The newest events that consumers could not hand on, at most so many."""
-        found = await self._engine.quarantined(limit=limit)
+        found = await quarantine.latest(self._engine, limit=limit)
         return [quarantined_view(one) for one in sorted(found, key=quarantine_place)]
 
 

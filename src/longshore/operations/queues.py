@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from longshore import overriding
 from longshore.contract import Engine
 from longshore.core.flow import QueueFlow
 from longshore.core.view import Pause, QueueCounts
@@ -15,6 +14,7 @@ from longshore.errors import QueueNotFoundError
 from longshore.operations.fields import moment
 from longshore.operations.local import EngineOperations
 from longshore.operations.queue_settings import SettingsPatch, SettingsView, changes, view
+from longshore.records import pauses, queue_settings
 
 __all__ = [
     "PauseList",
@@ -93,11 +93,11 @@ class QueueOperations(EngineOperations):
         Where very many jobs wait, `may_estimate` answers in a moment, with estimates.
         """
         engine = self._engine
-        pauses = await engine.pauses()
-        known = await counts_of(engine, self._tenant, pauses, may_estimate=may_estimate)
-        flows = {one.queue: one for one in await engine.queue_settings()}
+        paused = await pauses.every(engine)
+        known = await counts_of(engine, self._tenant, paused, may_estimate=may_estimate)
+        flows = {one.queue: one for one in await queue_settings.every(engine)}
         return [
-            queue_view(known[one], pauses, flows.get(one, QueueFlow(one)))
+            queue_view(known[one], paused, flows.get(one, QueueFlow(one)))
             for one in sorted(known)
         ]
 
@@ -117,53 +117,53 @@ class QueueOperations(EngineOperations):
         """
         given = changes(settings)
         if forgets_declared:
-            await overriding.forget(self._engine, name)
+            await queue_settings.forget(self._engine, name)
         if given:
-            await overriding.override(self._engine, name, given)
+            await queue_settings.override(self._engine, name, given)
         return await self._queue_or_empty(name)
 
     async def pauses(self) -> list[Pause]:
         """What is not handed out: queues, types, and types in one queue."""
-        return await self._engine.pauses()
+        return await pauses.every(self._engine)
 
     async def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Stop handing out its jobs, or those of one type."""
-        await self._engine.pause(queue=name, type=type)
+        await pauses.pause(self._engine, queue=name, type=type)
         return await self._queue_or_empty(name)
 
     async def resume_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Undo exactly that pause."""
-        await self._engine.resume(queue=name, type=type)
+        await pauses.resume(self._engine, queue=name, type=type)
         return await self._queue_or_empty(name)
 
     async def pause_type(self, name: str) -> None:
         """Stop handing out jobs of a type, in every queue."""
-        await self._engine.pause(type=name)
+        await pauses.pause(self._engine, type=name)
 
     async def resume_type(self, name: str) -> None:
         """Undo the pause of a type. One in a single queue stands until it is undone there."""
-        await self._engine.resume(type=name)
+        await pauses.resume(self._engine, type=name)
 
     async def _queue(self, name: str) -> QueueView | None:
-        pauses = await self._engine.pauses()
-        counts = (await counts_of(self._engine, self._tenant, pauses)).get(name)
+        paused = await pauses.every(self._engine)
+        counts = (await counts_of(self._engine, self._tenant, paused)).get(name)
         if counts is None:
             return None
-        return queue_view(counts, pauses, await overriding.get(self._engine, name))
+        return queue_view(counts, paused, await queue_settings.get(self._engine, name))
 
     async def _queue_or_empty(self, name: str) -> QueueView:
         """The queue; an empty one where the tenant has no job in it."""
         found = await self._queue(name)
         if found is not None:
             return found
-        flow = await overriding.get(self._engine, name)
-        return queue_view(QueueCounts(queue=name), await self._engine.pauses(), flow)
+        flow = await queue_settings.get(self._engine, name)
+        return queue_view(QueueCounts(queue=name), await pauses.every(self._engine), flow)
 
 
 async def counts_of(
     engine: Engine,
     tenant: str | None,
-    pauses: Sequence[Pause],
+    paused: Sequence[Pause],
     *,
     may_estimate: bool = False,
 ) -> dict[str, QueueCounts]:
@@ -176,19 +176,19 @@ async def counts_of(
     if tenant is not None:
         return {one.queue: one for one in found if one.has_jobs}
     known = {one.queue: one for one in found}
-    for one in pauses:
+    for one in paused:
         if one.queue is not None and one.queue not in known:
             known[one.queue] = QueueCounts(queue=one.queue)
     return known
 
 
-def queue_view(it: QueueCounts, pauses: Iterable[Pause], flow: QueueFlow) -> QueueView:
+def queue_view(it: QueueCounts, paused: Iterable[Pause], flow: QueueFlow) -> QueueView:
     """A queue's document."""
-    pauses = list(pauses)
-    types = {one.type for one in pauses if one.type and one.queue in (None, it.queue)}
+    paused = list(paused)
+    types = {one.type for one in paused if one.type and one.queue in (None, it.queue)}
     return QueueView(
         queue=it.queue,
-        is_paused=it.is_paused or Pause(it.queue, None) in pauses,
+        is_paused=it.is_paused or Pause(it.queue, None) in paused,
         paused_types=sorted(types),
         ready=it.ready,
         parked=it.parked,

@@ -8,9 +8,10 @@ import msgspec
 
 from longshore.contract import Engine
 from longshore.core import ids
-from longshore.core.schedule import Schedule, declared, extra_job
+from longshore.core import schedule as schedule_rules
+from longshore.core.schedule import Schedule, extra_job
 from longshore.core.state import State
-from longshore.errors import EngineBusyError, JobNotFoundError, ScheduleNotFoundError
+from longshore.errors import JobNotFoundError, ScheduleNotFoundError
 from longshore.operations.fields import micros
 from longshore.operations.local import EngineOperations
 from longshore.operations.schedule_documents import (
@@ -23,19 +24,15 @@ from longshore.operations.schedule_documents import (
     schedule_view,
     whole_schedule,
 )
+from longshore.records import schedules
 
 __all__ = [
     "ExtraJob",
     "ScheduleOperations",
     "StoredSchedule",
-    "find_schedule",
-    "get_schedule",
     "replaced",
     "store_schedules",
 ]
-
-_TRIES = 20
-"""A schedule that fires ten times a second leaves room for many more."""
 
 
 class StoredSchedule(NamedTuple):
@@ -66,13 +63,13 @@ class ScheduleOperations(EngineOperations):
 
     async def schedules(self) -> list[ScheduleView]:
         """Every schedule, by name."""
-        found = await self._engine.schedules(tenant=self._tenant)
+        found = await schedules.every(self._engine, tenant=self._tenant)
         found = sorted(found, key=lambda one: (one.name, one.tenant))
         return [schedule_view(one) for one in found]
 
     async def schedule(self, name: str, *, tenant: str | None = None) -> WholeSchedule:
         """The schedule with its last job and next due times, or ScheduleNotFoundError."""
-        it = await get_schedule(self._engine, name, tenant or self._home)
+        it = await schedules.get(self._engine, name, tenant or self._home)
         return whole_schedule(it, await self._last_state(it), await self._engine.now())
 
     async def put_schedule(self, wanted: Schedule) -> StoredSchedule:
@@ -87,7 +84,7 @@ class ScheduleOperations(EngineOperations):
             is_new = existing is None
             return replaced(wanted, existing, now)
 
-        stored = await _agreed(self._engine, wanted.name, wanted.tenant, decide)
+        stored = await schedules.change(self._engine, wanted.name, wanted.tenant, decide)
         return StoredSchedule(schedule_view(stored), is_new)
 
     async def change_schedule(
@@ -106,7 +103,7 @@ class ScheduleOperations(EngineOperations):
 
     async def run_schedule(self, name: str, *, tenant: str | None = None) -> ExtraJob:
         """Submit one of its jobs now, besides its due times, paused or not."""
-        it = await get_schedule(self._engine, name, tenant or self._home)
+        it = await schedules.get(self._engine, name, tenant or self._home)
         job = extra_job(it, self._ids.make())
         (answer,) = await self._engine.submit([job])
         return ExtraJob(
@@ -120,7 +117,7 @@ class ScheduleOperations(EngineOperations):
 
     async def delete_schedule(self, name: str, *, tenant: str | None = None) -> None:
         """Remove it, or ScheduleNotFoundError. Jobs that it fired stay."""
-        await self._engine.delete_schedule(name, tenant=tenant or self._home)
+        await schedules.delete(self._engine, name, tenant=tenant or self._home)
 
     async def preview_schedule(
         self,
@@ -131,7 +128,7 @@ class ScheduleOperations(EngineOperations):
         tenant: str | None = None,
     ) -> Preview:
         """Its next due times, paused or not, from now or from `after` on."""
-        it = await get_schedule(self._engine, name, tenant or self._home)
+        it = await schedules.get(self._engine, name, tenant or self._home)
         start = await self._engine.now() if after is None else micros(after)
         return Preview(it.timezone, due_times(it, start, count))
 
@@ -146,9 +143,9 @@ class ScheduleOperations(EngineOperations):
         def decide(existing: Schedule | None, now: int) -> Schedule:
             if existing is None:
                 raise ScheduleNotFoundError(name)
-            return declared(changes(existing), now=now, existing=existing)
+            return schedule_rules.declared(changes(existing), now=now, existing=existing)
 
-        stored = await _agreed(self._engine, name, tenant or self._home, decide)
+        stored = await schedules.change(self._engine, name, tenant or self._home, decide)
         return schedule_view(stored)
 
     async def _last_state(self, it: Schedule) -> State | None:
@@ -161,29 +158,15 @@ class ScheduleOperations(EngineOperations):
             return None
 
 
-async def find_schedule(engine: Engine, name: str, tenant: str) -> Schedule | None:
-    """The stored schedule, if there is one."""
-    known = await engine.schedules(tenant=tenant)
-    return next((one for one in known if one.name == name), None)
-
-
-async def get_schedule(engine: Engine, name: str, tenant: str) -> Schedule:
-    """The stored schedule, or ScheduleNotFoundError."""
-    schedule = await find_schedule(engine, name, tenant)
-    if schedule is None:
-        raise ScheduleNotFoundError(name)
-    return schedule
-
-
-async def store_schedules(engine: Engine, schedules: Sequence[Schedule]) -> None:
+async def store_schedules(engine: Engine, declared: Sequence[Schedule]) -> None:
     """Bring the engine's schedules up to these; nothing is written if they are the same.
 
     A schedule that someone paused stays paused, and one that is no longer declared stays: it
     may be another program's.
     """
-    stored = {(one.tenant, one.name): one for one in await engine.schedules()}
+    stored = {(one.tenant, one.name): one for one in await schedules.every(engine)}
     now = await engine.now()
-    for wanted in schedules:
+    for wanted in declared:
         existing = stored.get((wanted.tenant, wanted.name))
         if existing is None or replaced(wanted, existing, now) != existing:
             await ScheduleOperations(engine).put_schedule(wanted)
@@ -192,23 +175,10 @@ async def store_schedules(engine: Engine, schedules: Sequence[Schedule]) -> None
 def replaced(wanted: Schedule, existing: Schedule | None, now: int) -> Schedule:
     """What is stored in place of the existing schedule; a pause of that stays."""
     is_paused = wanted.is_paused or (existing is not None and existing.is_paused)
-    return declared(_paused(wanted, is_paused=is_paused), now=now, existing=existing)
+    return schedule_rules.declared(
+        _paused(wanted, is_paused=is_paused), now=now, existing=existing
+    )
 
 
 def _paused(it: Schedule, *, is_paused: bool) -> Schedule:
     return msgspec.structs.replace(it, is_paused=is_paused)
-
-
-async def _agreed(
-    engine: Engine, name: str, tenant: str, decide: Callable[[Schedule | None, int], Schedule]
-) -> Schedule:
-    """Store what is decided in view of what is there, and still is when it is stored.
-
-    Between the two the schedule may fire, be paused, or be changed by another process.
-    """
-    for _ in range(_TRIES):
-        existing = await find_schedule(engine, name, tenant)
-        wanted = decide(existing, await engine.now())
-        if wanted == existing or await engine.put_schedule(wanted, seen=existing):
-            return wanted
-    raise EngineBusyError(f"schedule {name!r:.80} changes too often to be changed; try again")

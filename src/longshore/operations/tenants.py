@@ -8,13 +8,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from longshore import tenancy
 from longshore.core.account import CAPS, Tenant
 from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
 from longshore.core.fair import HEAVIEST
 from longshore.errors import ConfigError
 from longshore.operations.fields import Name, instant
 from longshore.operations.local import EngineOperations
+from longshore.records import tenants
 
 __all__ = [
     "TenantBody",
@@ -122,26 +122,26 @@ class TenantOperations(EngineOperations):
 
     async def tenants(self) -> list[TenantView]:
         """Every tenant, by name."""
-        return [tenant_view(one) for one in await self._engine.tenants()]
+        return [tenant_view(one) for one in await tenants.every(self._engine)]
 
     async def tenant(self, name: str) -> TenantView:
         """The tenant, or TenantNotFoundError."""
-        return tenant_view(await self._engine.get_tenant(name))
+        return tenant_view(await tenants.get(self._engine, name))
 
     async def create_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Create a tenant; a ConfigError when there is one of its name that is not the same."""
         wanted = with_settings(Tenant(name=name), settings)
-        return tenant_view(await tenancy.create(self._engine, wanted))
+        return tenant_view(await tenants.create(self._engine, wanted))
 
     async def change_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Change these settings, or TenantNotFoundError. API processes heed it in seconds."""
         return tenant_view(
-            await tenancy.change(self._engine, name, lambda it: with_settings(it, settings))
+            await tenants.change(self._engine, name, lambda it: with_settings(it, settings))
         )
 
     async def delete_tenant(self, name: str) -> None:
         """Delete it with its keys; TenantInUseError while it has jobs or schedules."""
-        await self._engine.delete_tenant(name)
+        await tenants.delete(self._engine, name)
 
 
 def with_settings(tenant: Tenant, settings: Mapping[str, Any]) -> Tenant:

@@ -3,9 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from longshore.contract import Records
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.core.view import JobFilter, Page, Pause, QueueCounts
+from longshore.records import pauses
 from longshore.runtime.clock import SECOND
 
 __all__ = ["WaitingJobs", "has_waiting_jobs"]
@@ -16,7 +18,7 @@ _CLAIM_TIME = 5 * SECOND
 """A job that became ready less long ago may be on its way to a worker."""
 
 
-class WaitingJobs(Protocol):
+class WaitingJobs(Records, Protocol):
     """The part of an engine that tells which jobs wait."""
 
     async def now(self) -> int:
@@ -25,10 +27,6 @@ class WaitingJobs(Protocol):
 
     async def counts(self, *, may_estimate: bool) -> list[QueueCounts]:
         """The counts of every queue."""
-        ...
-
-    async def pauses(self) -> list[Pause]:
-        """Every pause that stands."""
         ...
 
     async def find(self, which: JobFilter, *, limit: int) -> Page:
@@ -47,10 +45,10 @@ async def has_waiting_jobs(
     waiting = [one.queue for one in counts if one.queue in queues and one.ready > one.parked]
     if not waiting:
         return False
-    pauses, now = await engine.pauses(), await engine.now()
+    paused, now = await pauses.every(engine), await engine.now()
     for queue in waiting:
         page = await engine.find(JobFilter(queue=queue, state=State.READY), limit=_JOBS_READ)
-        served = [job for job in page.jobs if job.type in types and _may_run(job, pauses)]
+        served = [job for job in page.jobs if job.type in types and _may_run(job, paused)]
         if any(job.run_at <= now - _CLAIM_TIME for job in served):
             return True
         if served and page.cursor is not None:
@@ -58,7 +56,7 @@ async def has_waiting_jobs(
     return False
 
 
-def _may_run(job: Job, pauses: Sequence[Pause]) -> bool:
+def _may_run(job: Job, paused: Sequence[Pause]) -> bool:
     return job.parked is None and not any(
-        one.queue in (None, job.queue) and one.type in (None, job.type) for one in pauses
+        one.queue in (None, job.queue) and one.type in (None, job.type) for one in paused
     )

@@ -7,16 +7,17 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from longshore import webhooks
 from longshore.core import ids
 from longshore.core.quantity import microseconds
 from longshore.core.state import State
 from longshore.core.webhook import Endpoint
 from longshore.errors import ConfigError, JobNotFoundError
+from longshore.operations import deliveries
+from longshore.operations.deliveries import Delivery
 from longshore.operations.fields import Name, Seconds, instant, moment
 from longshore.operations.local import EngineOperations
+from longshore.records import webhooks
 from longshore.tasks.guard import Guard
-from longshore.webhooks import Delivery
 
 __all__ = [
     "BY_HAND",
@@ -160,7 +161,7 @@ class WebhookOperations(EngineOperations):
 
     async def webhooks(self) -> list[WebhookView]:
         """Every endpoint, oldest first."""
-        found = await self._engine.webhooks(tenant=self._tenant)
+        found = await webhooks.every(self._engine, tenant=self._tenant)
         return [
             webhook_view(one) for one in sorted(found, key=lambda it: (it.created_at, it.id))
         ]
@@ -179,7 +180,7 @@ class WebhookOperations(EngineOperations):
         description: str = "",
     ) -> NewWebhook:
         """Have events sent to a URL; what is returned is the only place with the secret."""
-        secret, made = await webhooks.create(
+        secret, made = await deliveries.create(
             self._engine,
             tenant=self._home,
             url=url,
@@ -194,7 +195,7 @@ class WebhookOperations(EngineOperations):
     async def change_webhook(self, endpoint_id: str, patch: WebhookPatch) -> WebhookView:
         """Change what the patch names of an endpoint, or WebhookNotFoundError."""
         fields = _fields(patch)
-        changed = await webhooks.change(
+        changed = await deliveries.change(
             self._engine,
             endpoint_id,
             lambda it: replace(it, **fields),
@@ -205,11 +206,11 @@ class WebhookOperations(EngineOperations):
 
     async def delete_webhook(self, endpoint_id: str) -> None:
         """Remove it, or WebhookNotFoundError. Deliveries that wait are not made."""
-        await self._engine.delete_webhook(endpoint_id, tenant=self._tenant)
+        await webhooks.delete(self._engine, endpoint_id, tenant=self._tenant)
 
     async def rotate_webhook(self, endpoint_id: str, *, grace: timedelta) -> NewWebhook:
         """A new secret; for `grace` deliveries are signed with the one before, too."""
-        secret, found = await webhooks.rotate(
+        secret, found = await deliveries.rotate(
             self._engine, endpoint_id, grace=microseconds(grace), tenant=self._tenant
         )
         return NewWebhook(webhook_view(found), secret)
@@ -217,14 +218,14 @@ class WebhookOperations(EngineOperations):
     async def test_webhook(self, endpoint_id: str) -> StartedDelivery:
         """Send a message that says nothing, through all that others go through."""
         found = await self._endpoint(endpoint_id)
-        return StartedDelivery(ids.text(await webhooks.test(self._engine, found, self._ids)))
+        return StartedDelivery(ids.text(await deliveries.test(self._engine, found, self._ids)))
 
     async def webhook_deliveries(
         self, endpoint_id: str, *, state: State | None = None, limit: int = 50
     ) -> list[DeliveryView]:
         """The latest of what was sent to an endpoint or is to be, newest first."""
         found = await self._endpoint(endpoint_id)
-        some, _ = await webhooks.deliveries(self._engine, found, state=state, limit=limit)
+        some, _ = await deliveries.deliveries(self._engine, found, state=state, limit=limit)
         return [delivery_view(one) for one in some]
 
     async def replay_delivery(self, endpoint_id: str, delivery_id: str) -> StartedDelivery:
@@ -238,11 +239,11 @@ class WebhookOperations(EngineOperations):
             job_id = ids.parse(delivery_id)
         except ValueError:
             raise JobNotFoundError(delivery_id) from None
-        started = await webhooks.replay(self._engine, found, job_id, self._ids)
+        started = await deliveries.replay(self._engine, found, job_id, self._ids)
         return StartedDelivery(ids.text(started))
 
     async def _endpoint(self, endpoint_id: str) -> Endpoint:
-        return await self._engine.get_webhook(endpoint_id, tenant=self._tenant)
+        return await webhooks.get(self._engine, endpoint_id, tenant=self._tenant)
 
 
 def webhook_view(it: Endpoint) -> WebhookView:

@@ -16,6 +16,7 @@ from longshore.core.consumer import Cursor, Quarantined
 from longshore.core.event import EXPENDABLE, Event, EventBatch
 from longshore.core.portion import next_portion
 from longshore.errors import CursorLostError, EngineBusyError, EngineUnavailableError
+from longshore.records import quarantine
 from longshore.relay.sink import Refused, Sink, SinkError
 
 __all__ = ["MOST_EVENTS", "Relay", "RelayStats", "TimedOutbox"]
@@ -149,7 +150,7 @@ class Relay:
         refused = await self._sink.send(events, keep=keep)
         last = batches[max(portion.passed - 1, 0)]
         reached = last.position if portion.passed else self._position
-        aside = [self._aside(one) for one in refused]
+        aside = [quarantine.put(self._aside(one), one.event.tenant) for one in refused]
         await self._outbox.advance(cursor, position=reached, quarantined=aside)
         self._waiting, self._into = batches[portion.passed :], portion.into
         self._position = reached

@@ -9,22 +9,23 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from longshore.contract import Records
 from longshore.core import quantity
 from longshore.errors import EngineError
+from longshore.operations.outbox_alarm import Standing, Watch
 from longshore.relay.relay import Relay, RelayStats, TimedOutbox
 from longshore.relay.settings import RelaySettings
 from longshore.relay.sink import Sink
 from longshore.runtime.beat import Beat
 from longshore.runtime.beside import beside
 from longshore.runtime.outlook import Outlook
-from longshore.runtime.watch import Standing, Watch
 
 __all__ = ["RelayService"]
 
 log = logging.getLogger("longshore.relay")
 
 
-class Store(TimedOutbox, Protocol):
+class Store(TimedOutbox, Records, Protocol):
     """What relays read from, which also tells whether this code may work on it."""
 
     async def ping(self) -> None:

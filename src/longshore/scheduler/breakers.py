@@ -1,11 +1,12 @@
 """Say in the log when a circuit breaker opens or closes."""
 
 import logging
-from typing import Protocol
 
-from longshore.core.flow import BreakerFlow, Phase
+from longshore.contract import Records
+from longshore.core.flow import Phase
+from longshore.records import breaker_settings
 
-__all__ = ["BreakerWatch", "Source"]
+__all__ = ["BreakerWatch"]
 
 log = logging.getLogger("longshore.scheduler")
 
@@ -17,14 +18,6 @@ _EVENTS = {
 }
 
 
-class Source(Protocol):
-    """What is asked of an engine."""
-
-    async def breaker_settings(self) -> list[BreakerFlow]:
-        """Every breaker, and how it stands."""
-        ...
-
-
 class BreakerWatch:
     """Compares how breakers stand with how they stood a second ago.
 
@@ -32,13 +25,13 @@ class BreakerWatch:
     went within the second is in the events.
     """
 
-    def __init__(self, engine: Source) -> None:
+    def __init__(self, engine: Records) -> None:
         self._engine = engine
         self._known: dict[str, Phase] = {}
 
     async def tick(self) -> float:
         """Tell what has changed; look again in a second."""
-        stands = {one.type: one.phase for one in await self._engine.breaker_settings()}
+        stands = {one.type: one.phase for one in await breaker_settings.every(self._engine)}
         for type_name, phase in stands.items():
             if phase is not self._known.get(type_name, Phase.CLOSED):
                 level, event = _EVENTS[phase]

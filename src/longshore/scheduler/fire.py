@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from longshore.core import ids
 from longshore.core.schedule import DueSchedule, Firing, Schedule, decide, validate
 from longshore.observe.engine import metrics_of
+from longshore.records import schedules
 from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
@@ -62,7 +63,7 @@ class Firer:
         """Fire what is due; look again when something may be, within a second."""
         # Those that stay due are the oldest: they must not crowd out the others.
         limit = _BATCH + self._unfit
-        due = await self._engine.due_schedules(limit=limit)
+        due = await schedules.due(self._engine, limit=limit)
         if due:
             self._set_time(due[0].now)
         elif self._clock.monotonic() - self._asked_time >= _ASK_TIME_AGAIN:

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from longshore import webhooks
 from longshore.contract import Engine
 from longshore.core import webhook
 from longshore.core.consumer import Cursor
@@ -18,6 +17,8 @@ from longshore.core.job import NewJob
 from longshore.core.portion import next_portion
 from longshore.core.webhook import Endpoint
 from longshore.errors import CursorLostError
+from longshore.operations import deliveries
+from longshore.records import webhooks
 from longshore.runtime.ids import IdSource
 
 __all__ = ["CONSUMER", "Notifier"]
@@ -61,7 +62,7 @@ class Notifier:
             return _PAUSE_S
 
     async def _begin(self) -> bool:
-        if not await self._engine.webhooks():
+        if not await webhooks.every(self._engine):
             return False
         self._cursor = await self._engine.take_cursor(
             CONSUMER, holder=self._holder, lease=_LEASE_US
@@ -77,7 +78,7 @@ class Notifier:
             self._waiting = await engine.unread(cursor, after=self._position, limit=_PAGE)
             self._is_more = len(self._waiting) == _PAGE
         # After the look: whoever was there before it happened hears of it.
-        endpoints = await engine.webhooks()
+        endpoints = await webhooks.every(engine)
         if not endpoints:
             # Nothing shall be kept for nobody. Whoever comes later hears of what is later.
             self._cursor = None
@@ -120,10 +121,10 @@ class Notifier:
 
     def _delivery(self, event: Event, endpoint: Endpoint, body: str) -> NewJob:
         message = webhook.message_id(event.id)
-        return webhooks.delivery_job(
+        return deliveries.delivery_job(
             self._ids.make(),
             endpoint,
-            webhooks.Message(endpoint.id, message, event.name, body),
+            deliveries.Message(endpoint.id, message, event.name, body),
             key=f"{webhook.TASK}:{endpoint.id}:{event.id}",
             trace=event.trace,
         )

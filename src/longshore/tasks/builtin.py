@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from longshore.contract.endpoints import Endpoints
+from longshore.contract import Records
 from longshore.core import webhook
 from longshore.settings import Settings
 from longshore.task import Declaration
@@ -31,7 +31,7 @@ def builtins(
     http: HttpTaskSettings | None = None,
     smtp: SmtpSettings | None = None,
     webhooks: WebhookSettings | None = None,
-    endpoints: Callable[[], Endpoints] | None = None,
+    records: Callable[[], Records] | None = None,
 ) -> Mapping[str, Builtin]:
     """The built-in tasks that are turned on, by type name, bound to a worker's settings."""
     http, smtp = http or HttpTaskSettings(), smtp or SmtpSettings()
@@ -59,23 +59,21 @@ def builtins(
             },
         )
     webhooks = webhooks or WebhookSettings()
-    if webhooks.enabled and endpoints is not None:
+    if webhooks.enabled and records is not None:
         found[webhook.TASK] = Builtin(
-            WebhookTask(endpoints, webhooks).deliver,
+            WebhookTask(records, webhooks).deliver,
             {"name": webhook.TASK, "queue": webhook.QUEUE, "max_attempts": webhook.ATTEMPTS},
         )
     return found
 
 
-def builtins_of(
-    settings: Settings, endpoints: Callable[[], Endpoints]
-) -> Mapping[str, Builtin]:
+def builtins_of(settings: Settings, records: Callable[[], Records]) -> Mapping[str, Builtin]:
     """Those of a worker with these settings, on this store."""
     return builtins(
         http=settings.http,
         smtp=settings.smtp,
         webhooks=settings.webhooks,
-        endpoints=endpoints,
+        records=records,
     )
 
 

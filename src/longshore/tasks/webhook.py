@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from longshore.contract.endpoints import Endpoints
+from longshore.contract import Records
 from longshore.core import webhook
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.errors import ConfigError, EngineError, WebhookNotFoundError
+from longshore.records import webhooks
 from longshore.running import current_job
 from longshore.runtime.acting import acting
 from longshore.tasks.guard import Guard, Resolver, lookup
@@ -51,12 +52,12 @@ class WebhookTask:
 
     def __init__(
         self,
-        endpoints: Callable[[], Endpoints],
+        records: Callable[[], Records],
         settings: WebhookSettings | None = None,
         *,
         resolve: Resolver = lookup,
     ) -> None:
-        self._endpoints = endpoints
+        self._records = records
         self._settings = settings or WebhookSettings()
         self._guard = Guard(self._settings.allowed_networks, resolve)
         self._outbound: Outbound | None = None
@@ -82,8 +83,8 @@ class WebhookTask:
     async def _known(self, endpoint_id: str) -> Endpoint:
         try:
             # Of the job's tenant only: no other may have anything signed with its secret.
-            found = await self._endpoints().get_webhook(
-                endpoint_id, tenant=current_job().tenant
+            found = await webhooks.get(
+                self._records(), endpoint_id, tenant=current_job().tenant
             )
         except WebhookNotFoundError:
             raise Cancel("the endpoint is gone") from None
@@ -93,36 +94,40 @@ class WebhookTask:
 
     async def _inside(self, found: Endpoint, message: str, body: str) -> HttpAnswer:
         """What the endpoint answers; Snooze while it has no room, or rests."""
-        holder = f"{current_job().id} {current_job().delivery}"
-        await self._enter(found, holder)
-        is_success: bool | None = None
+        delivery = f"{current_job().id} {current_job().delivery}"
+        await self._admit(found, delivery)
+        succeeded: bool | None = None
         try:
             answer = await self._sent(found, message, body)
-            is_success = _is_success(answer)
+            succeeded = _is_success(answer)
         except Retry:
-            is_success = False
+            succeeded = False
             raise
         finally:
             # What is not given back lapses, and a message that arrived is not to come twice.
             with suppress(EngineError):
-                await self._endpoints().leave_webhook(found.id, holder, is_success=is_success)
+                await webhooks.release(self._records(), found.id, delivery, succeeded=succeeded)
         return answer
 
-    async def _enter(self, found: Endpoint, holder: str) -> None:
+    async def _admit(self, found: Endpoint, delivery: str) -> None:
         lease = (self._settings.timeout + _MARGIN) // timedelta(microseconds=1)
         try:
-            refusal = await self._endpoints().enter_webhook(
-                found.id, holder, most=self._settings.max_running, lease=lease
+            rejected = await webhooks.admit(
+                self._records(),
+                found.id,
+                delivery,
+                max_in_flight=self._settings.max_running,
+                lease=lease,
             )
         except WebhookNotFoundError:
             raise Cancel("the endpoint is gone") from None
-        if refusal is not None:
+        if rejected is not None:
             job = current_job()
             refusals = max(job.attempt - 1 - job.failures, 0)
             after = webhook.refused_delay(refusals, self._rng.random())
-            if refusal.rests_for is None:
+            if rejected.retry_after is None:
                 raise Snooze(after, reason="the endpoint is busy")
-            after += timedelta(microseconds=refusal.rests_for)
+            after += timedelta(microseconds=rejected.retry_after)
             raise Snooze(after, reason="the endpoint keeps failing")
 
     async def _sent(self, found: Endpoint, message: str, body: str) -> HttpAnswer:
@@ -163,9 +168,9 @@ class WebhookTask:
             await self._note(found, lambda seen: replace(seen, disabled=words))
 
     async def _note(self, found: Endpoint, changes: Callable[[Endpoint], Endpoint]) -> None:
-        """Store it, unless somebody changes the endpoint just now: the next attempt will."""
-        with acting("webhooks"):
-            await self._endpoints().put_webhook(changes(found), seen=found)
+        """Store it, unless the endpoint is gone."""
+        with acting("webhooks"), suppress(WebhookNotFoundError):
+            await webhooks.change(self._records(), found.id, changes, tenant=found.tenant)
 
     def _client(self) -> "Outbound":
         """Loads httpx when the first delivery needs it: the extra is optional."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
+from longshore.records import api_keys, tenants
 from longshore.testing.factories import HOUR, MINUTE, a_key
 from longshore.testing.kept import KeptMachine
 from longshore.testing.strategies import TENANTS
@@ -19,7 +20,7 @@ _NAMES = (*TENANTS, "default", "acme")
 _BUCKETS = ("submit:a", "submit:b")
 
 has_keys = precondition(lambda self: bool(self.keys))
-tenants = st.builds(
+some_tenant = st.builds(
     Tenant,
     name=st.sampled_from(_NAMES),
     is_disabled=st.booleans(),
@@ -39,25 +40,33 @@ class AccountedMachine(KeptMachine):
         """Every tenant and every key."""
         self.pair.ask(_accounts)
 
-    @rule(tenant=tenants, follows=st.booleans())
-    def put_tenant(self, tenant: Tenant, follows: bool) -> None:
-        """Make a tenant, or change the one that stands."""
-        standing = self.pair.run(self.pair.model.tenants())
-        seen = next((one for one in standing if one.name == tenant.name), None)
-        given = replace(tenant, created_at=seen.created_at if seen else 0)
-        self.pair.ask(lambda engine: engine.put_tenant(given, seen=seen if follows else None))
+    @rule(tenant=some_tenant)
+    def create_tenant(self, tenant: Tenant) -> None:
+        """Make a tenant, unless there is another of its name."""
+        self._may_fail(lambda: self.pair.ask(lambda engine: tenants.create(engine, tenant)))
+
+    @rule(tenant=some_tenant)
+    def change_tenant(self, tenant: Tenant) -> None:
+        """Change the one that stands, if one does."""
+
+        def changed(seen: Tenant) -> Tenant:
+            return replace(tenant, created_at=seen.created_at)
+
+        self._may_fail(
+            lambda: self.pair.ask(lambda engine: tenants.change(engine, tenant.name, changed))
+        )
 
     @rule(name=st.sampled_from(_NAMES))
     def delete_tenant(self, name: str) -> None:
         """Whether or not there is one, and whatever it has."""
-        self._may_fail(lambda: self.pair.ask(lambda engine: engine.delete_tenant(name)))
+        self._may_fail(lambda: self.pair.ask(lambda engine: tenants.delete(engine, name)))
 
     @rule(tenant=st.none() | st.sampled_from(_NAMES), lifetime=st.sampled_from([None, HOUR]))
     def add_key(self, tenant: str | None, lifetime: int | None) -> None:
         """A key for someone who may not be there."""
         scopes = (Scope.READ, Scope.ADMIN) if tenant is None else (Scope.READ,)
         key = a_key(tenant=tenant, scopes=scopes, lifetime=lifetime)
-        self._may_fail(lambda: self.pair.ask(lambda engine: engine.add_key(key)))
+        self._may_fail(lambda: self.pair.ask(lambda engine: api_keys.add(engine, key)))
         self.keys.append(key)
 
     @has_keys
@@ -67,13 +76,13 @@ class AccountedMachine(KeptMachine):
         key = data.draw(st.sampled_from(self.keys))
         digest, grace = a_key().digest, data.draw(st.sampled_from([0, MINUTE]))
         calls: dict[str, Callable[[Engine], Awaitable[object]]] = {
-            "rotate": lambda engine: engine.rotate_key(key.id, digest, grace=grace),
-            "revoke": lambda engine: engine.revoke_key(key.id),
-            "use": lambda engine: engine.note_use([key.id]),
-            "add": lambda engine: engine.add_key(key),
+            "rotate": lambda engine: api_keys.rotate(engine, key.id, digest, grace=grace),
+            "revoke": lambda engine: api_keys.revoke(engine, key.id),
+            "use": lambda engine: api_keys.note_uses(engine, [key.id]),
+            "add": lambda engine: api_keys.add(engine, key),
         }
         self._may_fail(lambda: self.pair.ask(calls[verb]))
-        self.pair.ask(lambda engine: engine.find_access(key.id))
+        self.pair.ask(lambda engine: api_keys.find_access(engine, key.id))
 
     @rule(
         name=st.sampled_from(_BUCKETS),
@@ -86,4 +95,4 @@ class AccountedMachine(KeptMachine):
 
 
 async def _accounts(engine: Engine) -> tuple[object, ...]:
-    return await engine.tenants(), await engine.keys()
+    return await tenants.every(engine), await api_keys.every(engine)

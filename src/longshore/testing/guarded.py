@@ -4,14 +4,13 @@ An engine may let a breaker hear how jobs ended just after the exchange that tol
 exchange here settles and claims at once, and whoever holds jobs exchanges when one is new.
 """
 
-from typing import Any
-
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.job import Claim, Failure, Report, Settlement
+from longshore.records import breaker_settings
 from longshore.testing.factories import SECOND
 from longshore.testing.limited import LimitedMachine
 from longshore.testing.machine import has_claims
@@ -39,13 +38,10 @@ class GuardedMachine(LimitedMachine):
         type_name=st.sampled_from(TYPES),
         layer=st.sampled_from(Layer),
         wanted=breakers,
-        seen=st.sampled_from([None, None, BreakerSettings()]),
     )
-    def put_breaker(
-        self, type_name: str, layer: Layer, wanted: BreakerSettings, seen: Any
-    ) -> None:
+    def put_breaker(self, type_name: str, layer: Layer, wanted: BreakerSettings) -> None:
         """Guard a type, otherwise than before, or not any more."""
-        self.pair.ask(lambda engine: engine.put_breaker(type_name, layer, wanted, seen=seen))
+        self.pair.ask(lambda engine: breaker_settings.put(engine, type_name, layer, wanted))
         for session in list(self.sessions):
             said = [Report(one.handle, one.delivery, 0.5) for one in session.held[:1]]
             if said:
@@ -55,12 +51,12 @@ class GuardedMachine(LimitedMachine):
     def lift_breaker(self, type_name: str) -> None:
         """Nothing is said of a type any more."""
         for layer in Layer:
-            self.put_breaker(type_name, layer, BreakerSettings(), None)
+            self.put_breaker(type_name, layer, BreakerSettings())
 
     @rule(type_name=st.sampled_from(TYPES))
     def reset_breaker(self, type_name: str) -> None:
         """Close it, whether or not there is one that is open."""
-        self.pair.ask(lambda engine: engine.reset_breaker(type_name))
+        self.pair.ask(lambda engine: breaker_settings.reset(engine, type_name))
 
     @has_claims
     @rule(data=st.data())
@@ -85,7 +81,7 @@ class GuardedMachine(LimitedMachine):
     @invariant()
     def both_know_the_same_breakers(self) -> None:
         """What is said of each, and how it stands."""
-        self.pair.ask(lambda engine: engine.breaker_settings())
+        self.pair.ask(lambda engine: breaker_settings.every(engine))
 
     def _end(self, claim: Claim, fails: bool) -> Settlement:
         now = self.clock.now()

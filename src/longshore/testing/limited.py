@@ -1,13 +1,16 @@
 """The state machine of engines and model, with limits in play."""
 
-from typing import Any
+from contextlib import suppress
 
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
+from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.flow import Layer, OnDead, Order, QueueSettings
+from longshore.errors import ConfigError
+from longshore.records import queue_settings, tenants
 from longshore.testing.factories import SECOND
 from longshore.testing.kept import KeptMachine
 from longshore.testing.pair import EVERY
@@ -37,17 +40,16 @@ class LimitedMachine(KeptMachine):
         queue=st.sampled_from(QUEUES),
         layer=st.sampled_from(Layer),
         wanted=settings,
-        seen=st.sampled_from([None, None, QueueSettings()]),
     )
-    def put_queue(self, queue: str, layer: Layer, wanted: QueueSettings, seen: Any) -> None:
+    def put_queue(self, queue: str, layer: Layer, wanted: QueueSettings) -> None:
         """Limit a queue in a layer, or take that back."""
-        self.pair.ask(lambda engine: engine.put_queue(queue, layer, wanted, seen=seen))
+        self.pair.ask(lambda engine: queue_settings.put(engine, queue, layer, wanted))
 
     @rule(queue=st.sampled_from(QUEUES))
     def lift_limits(self, queue: str) -> None:
         """Nothing is said of a queue any more."""
         for layer in Layer:
-            self.put_queue(queue, layer, QueueSettings(), None)
+            self.put_queue(queue, layer, QueueSettings())
 
     @rule(
         queue=st.sampled_from(QUEUES),
@@ -65,14 +67,16 @@ class LimitedMachine(KeptMachine):
     def weigh(self, tenant: str, weight: int) -> None:
         """Give a tenant another share of fair queues."""
 
-        async def put(engine: Engine) -> bool:
-            wanted = Tenant(name=tenant, weight=weight)
-            known = {one.name: one for one in await engine.tenants()}
-            return await engine.put_tenant(wanted, seen=known.get(tenant))
+        async def weigh(engine: Engine) -> Tenant:
+            with suppress(ConfigError):  # there is one already, of another weight
+                await tenants.create(engine, Tenant(name=tenant))
+            return await tenants.change(
+                engine, tenant, lambda seen: replace(seen, weight=weight)
+            )
 
-        assert self.pair.ask(put)
+        self.pair.ask(weigh)
 
     @invariant()
     def both_know_the_same_settings(self) -> None:
         """Every queue of which something is said."""
-        self.pair.ask(lambda engine: engine.queue_settings())
+        self.pair.ask(lambda engine: queue_settings.every(engine))

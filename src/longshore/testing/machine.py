@@ -20,6 +20,8 @@ from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.schedule import DueSchedule, Firing, Overlap, Shot
 from longshore.core.state import State
 from longshore.errors import LeaseLostError, LongshoreError, QueueNotOpenedError
+from longshore.records import pauses as records_pauses
+from longshore.records import schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule
 from longshore.testing.manual import reference
@@ -268,7 +270,8 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(named=pauses, verb=st.sampled_from(["pause", "resume", "resume"]))
     def pause_or_resume(self, named: dict[str, str], verb: str) -> None:
         """A queue, a type, or a type in one queue; whether or not it was paused."""
-        self.pair.ask(lambda engine: getattr(engine, verb)(**named))
+        change = getattr(records_pauses, verb)
+        self.pair.ask(lambda engine: change(engine, **named))
 
     @rule(retention=retentions)
     def prune(self, retention: Retention) -> None:
@@ -294,14 +297,14 @@ class EngineMachine(RuleBasedStateMachine):
             is_paused=is_paused,
             overlap=Overlap.SKIP,
         )
-        self.pair.ask(lambda engine: engine.put_schedule(schedule))
+        self.pair.ask(lambda engine: schedules.put(engine, schedule))
         self.has_schedules = True
 
     @has_schedules
     @rule(data=st.data(), misses=st.integers(1, 3))
     def fire(self, data: st.DataObject, misses: int) -> None:
         """Fire all that is due; a second scheduler comes too late."""
-        due = self.pair.ask(lambda engine: engine.due_schedules(limit=EVERY))
+        due = self.pair.ask(lambda engine: schedules.due(engine, limit=EVERY))
         for one in due:
             firing = self._firing(one, misses, is_skipped=data.draw(st.booleans()))
             self.pair.ask(lambda engine, firing=firing: engine.fire(firing))
@@ -313,7 +316,7 @@ class EngineMachine(RuleBasedStateMachine):
     def delete_schedule(self, name: str, tenant: str) -> None:
         """Whether or not there is one."""
         self._may_fail(
-            lambda: self.pair.ask(lambda engine: engine.delete_schedule(name, tenant=tenant))
+            lambda: self.pair.ask(lambda engine: schedules.delete(engine, name, tenant=tenant))
         )
 
     @has_jobs

@@ -31,6 +31,7 @@ from longshore.core.job import (
 )
 from longshore.core.settle import outcome
 from longshore.errors import LongshoreError
+from longshore.records import schedules
 from longshore.testing.factories import a_job
 from longshore.testing.manual import reference
 from longshore.testing.model import ModelEngine
@@ -339,7 +340,7 @@ async def _jobs(engine: Engine, which: JobFilter) -> list[Job]:
 async def _seen(engine: Engine) -> dict[str, Any]:
     return {
         "counts": await counts(engine),
-        "schedules": await engine.schedules(),
+        "schedules": await schedules.every(engine),
         "sessions": await engine.sessions(),
     }
 

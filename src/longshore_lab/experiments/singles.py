@@ -19,6 +19,7 @@ from longshore.bench.plan import Plan
 from longshore.core.flow import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
+from longshore.records import queue_settings
 from longshore.runtime.clock import SystemClock
 from longshore.task import Spec
 from longshore_lab.experiments.experiment import ExperimentError
@@ -85,10 +86,12 @@ async def look(url: str, queues: Sequence[str]) -> Looks:
     monitored, counts = await _timed(lambda: engine.counts(may_estimate=True))
     counted, _ = await _timed(engine.counts)
     for queue in queues:
-        await engine.put_queue(queue, Layer.OVERRIDDEN, QueueSettings(max_depth=10**9))
+        await queue_settings.put(
+            engine, queue, Layer.OVERRIDDEN, QueueSettings(max_depth=10**9)
+        )
     bounded, _ = await _timed(engine.depths)
     for queue in queues:
-        await engine.put_queue(queue, Layer.OVERRIDDEN, QueueSettings())
+        await queue_settings.put(engine, queue, Layer.OVERRIDDEN, QueueSettings())
     await engine.close()
     now = SystemClock().now()
     ages = [(now - one.oldest_ready_at) / 1e6 for one in counts if one.oldest_ready_at]

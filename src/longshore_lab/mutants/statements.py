@@ -38,7 +38,7 @@ VERBS: dict[str, dict[str, str]] = {
         """,
         "promote": "due promote leave_scheduled next_due joining_again lines_due",
         "reclaim": "lapsed session_lapsed session_ahead session_shorten session_owner losses",
-        "fire": "schedule_due schedule_get schedule_move schedule_last_job firing_add",
+        "fire": "schedule_due schedule_move schedule_last_job firing_add",
         "prune": """
             expired delete_unique delete_attempts delete_progress delete_jobs leave_finished
             consumers_gone consumers_floor prune_idempotency prune_outbox prune_passed
@@ -71,7 +71,7 @@ VERBS: dict[str, dict[str, str]] = {
             lapsed session_ahead session_shorten session_bury session_owner losses losses_add
             hold_tellers
         """,
-        "fire": "schedule_due schedule_lock schedule_move schedule_last_job firing_add",
+        "fire": "schedule_due schedule_move schedule_last_job firing_add",
         "prune": """
             expire() expire_part() expire_dead() expire_dead_whole() forget() take_finished()
             prune_old() prune_buckets() fold() stamp() cut() count_finished()

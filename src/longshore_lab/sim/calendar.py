@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.schedule import CatchUp, Schedule, declared
+from longshore.records import schedules
 from longshore_lab.checkers import Finding
 from longshore_lab.clerk import TYPE
 from longshore_lab.firing import Beaten, judge
@@ -57,11 +58,11 @@ class Calendar:
         """Put the schedules in."""
         self._begun = await engine.now()
         for one in self._beaten:
-            await engine.put_schedule(declared(one.schedule, now=self._begun))
+            await schedules.put(engine, declared(one.schedule, now=self._begun))
 
     async def is_behind(self, engine: Engine, moment: int) -> bool:
         """Whether something that was due then has not been fired."""
-        return any((one.next_due or 0) <= moment for one in await engine.schedules())
+        return any((one.next_due or 0) <= moment for one in await schedules.every(engine))
 
     async def withdraw(self, engine: Engine, moment: int) -> None:
         """Take the schedules out: nothing more is due, and all that was until then has fired.
@@ -69,11 +70,12 @@ class Calendar:
         An engine that says itself how far it came cannot say that it stood still.
         """
         ends = {
-            one.name: max(one.next_due or 0, moment + 1) for one in await engine.schedules()
+            one.name: max(one.next_due or 0, moment + 1)
+            for one in await schedules.every(engine)
         }
         for one in self._beaten:
             name = one.schedule.name
-            await engine.delete_schedule(name)
+            await schedules.delete(engine, name)
             until = min(ends[name], _FOLD) if one is _AT_TWO else ends[name]
             self._due |= {(name, due) for due in one.due_times(self._begun, until)}
 

@@ -11,6 +11,7 @@ from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import JobId, NewJob
 from longshore.engines.postgres.connecting import Connection
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker
 
@@ -38,7 +39,7 @@ LOCKED = """
 async def order(request: pytest.FixtureRequest, engine: Engine) -> Order:
     """Of the queue `default`: turns of tenants take another way than a common order."""
     order: Order = request.param
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=order))
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, QueueSettings(order=order))
     return order
 
 
@@ -205,7 +206,7 @@ async def test_the_only_span_of_a_queue_and_the_front_of_one_count_too(
     queues = ["first", "default", "last"]
     worker = await a_worker(engine, queues=queues)
     settings = QueueSettings(order=order, max_running=4)
-    await engine.put_queue("default", Layer.OVERRIDDEN, settings)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, settings)
     # One span each: a whole one, one of which the limit leaves some, and another.
     for queue, count in zip(queues, (1, 6, 1), strict=True):
         await engine.submit([a_job(queue=queue) for _ in range(count)])
@@ -258,7 +259,9 @@ async def test_notes_of_another_queue_or_type_or_of_before_hide_nothing(
 async def test_notes_of_another_lane_or_of_before_hide_nothing(
     engine: Engine, db: Connection, worker: ManualWorker
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR)
+    )
     jobs = [a_job(tenant=name) for name in ("ann", "bob", "cleo")]
     for job in jobs:
         await engine.submit([job])
@@ -305,7 +308,9 @@ async def test_what_is_noted_by_priority_is_found_over_several_looks(
 async def test_each_lane_is_looked_through_by_its_own_notes_and_in_its_turn(
     engine: Engine, db: Connection, worker: ManualWorker
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR)
+    )
     jobs = [a_job(tenant=name) for name in ("cleo", "bob", "bob")]
     for job in jobs:
         await engine.submit([job])
@@ -322,7 +327,9 @@ async def test_each_lane_is_looked_through_by_its_own_notes_and_in_its_turn(
 async def test_notes_of_a_lane_bring_all_types_that_are_served_and_no_others(
     engine: Engine, db: Connection, worker: ManualWorker, is_mixed: bool
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(order=Order.FAIR)
+    )
     jobs = [a_job(type="rare"), a_job(), a_job(type="rare"), a_job()]
     for batch in (jobs[:2], jobs[2:]) if is_mixed else [[job] for job in jobs]:
         await engine.submit(batch)

@@ -9,6 +9,7 @@ from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.engines.postgres.batch import columns, sent
 from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.sql import SQL
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 
@@ -22,7 +23,7 @@ async def test_what_was_submitted_while_the_queue_became_fair_is_sorted_too(
     await late.start()
     given = sent(columns([a_job(tenant="late"), a_job(tenant="last")], wakes=False))
     await db.fetch(SQL.submit, await engine.now(), None, *given)
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
     await engine.submit([a_job(tenant="flood") for _ in range(500)])
     worker = await a_worker(engine)
     before = Counter(claim.tenant for claim in await worker.claim(10))
@@ -42,7 +43,7 @@ async def test_each_queue_that_became_fair_is_sorted_by_its_own_claims(
         given = sent(columns([a_job(queue=queue) for queue in queues], wakes=False))
         await db.fetch(SQL.submit, await engine.now(), None, *given)
         for queue in queues:
-            await engine.put_queue(queue, Layer.OVERRIDDEN, FAIR)
+            await queue_settings.put(engine, queue, Layer.OVERRIDDEN, FAIR)
     worker = await a_worker(engine, queues=queues)
 
     found = [len(await worker.claim(9, queues=[queue])) for queue in reversed(queues)]
@@ -51,7 +52,7 @@ async def test_each_queue_that_became_fair_is_sorted_by_its_own_claims(
 
 
 async def test_workers_who_claim_at_once_share_by_weight(engine: Engine) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
     await engine.submit([a_job(tenant=name) for name in "abc" for _ in range(400)])
     crew = [await a_worker(engine) for _ in range(6)]
 
@@ -68,7 +69,7 @@ async def test_workers_who_claim_at_once_share_by_weight(engine: Engine) -> None
 
 
 async def test_a_span_of_a_fair_queue_has_one_tenant(engine: Engine, db: Connection) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
 
     await engine.submit([a_job(tenant=f"t{n % 3}", type=f"k{n % 2}") for n in range(60)])
 

@@ -12,6 +12,7 @@ from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
 from longshore.engines.postgres.connecting import Connection
+from longshore.records import breaker_settings, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker
@@ -31,7 +32,7 @@ LIMITS = {
 
 
 async def put(engine: Engine, settings: QueueSettings, queue: str = "default") -> None:
-    await engine.put_queue(queue, Layer.OVERRIDDEN, settings)
+    await queue_settings.put(engine, queue, Layer.OVERRIDDEN, settings)
 
 
 @pytest.fixture
@@ -153,8 +154,8 @@ async def test_a_breaker_that_opens_while_a_probe_waits_for_it_lets_none_run(
     observer: Connection,
     worker: ManualWorker,
 ) -> None:
-    await engine.put_breaker(
-        "noop", Layer.OVERRIDDEN, BreakerSettings(failures=1, cooldown=SECOND)
+    await breaker_settings.put(
+        engine, "noop", Layer.OVERRIDDEN, BreakerSettings(failures=1, cooldown=SECOND)
     )
     (claim,) = await claimed(worker)
     await worker.fail(claim)

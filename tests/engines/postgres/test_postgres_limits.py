@@ -10,6 +10,7 @@ from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job, a_settlement
 from longshore.testing.harness import eventually
 from longshore.testing.manual import ManualWorker, a_worker
@@ -21,7 +22,9 @@ async def test_claims_at_the_same_time_do_not_get_past_the_limit(
 ):
     engine = open_engine(empty_postgres_url)
     await engine.migrate()
-    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=limit))
+    await queue_settings.put(
+        engine, "default", Layer.DECLARED, QueueSettings(max_running=limit)
+    )
     for _ in range(4):
         await engine.submit([a_job() for _ in range(50)])
     workers = [await a_worker(engine, name=f"w{number}") for number in range(5)]
@@ -46,7 +49,7 @@ async def test_claims_at_the_same_time_do_not_get_past_the_limit(
 async def test_what_is_left_of_a_session_that_is_gone_takes_up_no_place(
     engine: Engine, db: Connection
 ):
-    await engine.put_queue("default", Layer.DECLARED, QueueSettings(max_running=3))
+    await queue_settings.put(engine, "default", Layer.DECLARED, QueueSettings(max_running=3))
     await engine.submit([a_job() for _ in range(4)])
     worker = await a_worker(engine)
     first = await worker.claim(1)
@@ -62,7 +65,9 @@ async def test_settings_of_a_queue_change_only_between_claims(engine: Engine, db
     await claiming.start()
     await db.execute("select pg_advisory_xact_lock_shared(longshore.flow_key('default'))")
     settings = QueueSettings(max_running=1)
-    putting = asyncio.create_task(engine.put_queue("default", Layer.DECLARED, settings))
+    putting = asyncio.create_task(
+        queue_settings.put(engine, "default", Layer.DECLARED, settings)
+    )
 
     async def is_waiting() -> bool:
         return await db.fetchval(
@@ -75,7 +80,7 @@ async def test_settings_of_a_queue_change_only_between_claims(engine: Engine, db
     assert not putting.done()
     await claiming.rollback()
 
-    assert await asyncio.wait_for(putting, 10)
+    await asyncio.wait_for(putting, 10)
 
 
 async def _watch(engine: Engine, seen: list[int], is_over: asyncio.Event) -> None:
@@ -89,7 +94,7 @@ async def _change(engine: Engine, limit: int, is_over: asyncio.Event) -> None:
     while not is_over.is_set():
         for most in (limit - 1, limit):
             settings = QueueSettings(max_running=most)
-            await engine.put_queue("default", Layer.OVERRIDDEN, settings)
+            await queue_settings.put(engine, "default", Layer.OVERRIDDEN, settings)
         await asyncio.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""What the audit log and webhooks look at, when there is nothing and when there is much."""
+"""What the audit log looks at, when there is nothing and when there is much."""
 
 from collections.abc import AsyncIterator
 
@@ -10,9 +10,6 @@ from longshore.engines.postgres.connecting import Connection
 from longshore.engines.postgres.sql import SQL
 
 FILL = (
-    """insert into longshore.webhook (id, tenant, created_at, definition)
-       select 'wh_' || n, 'tenant' || n % 500, n, repeat('x', 200)
-         from generate_series(1, 5000) n""",
     """insert into longshore.audit
        (number, at, kind, tenant, actor, action, subject, body, hash)
        select n, n, case when n % 100 = 0 then 'action' else 'transitions' end, '', '', '', '',
@@ -20,10 +17,6 @@ FILL = (
          from generate_series(1, 5000) n""",
 )
 LOOKS = (
-    (SQL.webhook_get, "wh_7", "tenant7"),
-    (SQL.webhook_lock, "wh_7"),
-    (SQL.webhook_set, "wh_7", "{}"),
-    (SQL.webhook_delete, "wh_7", None),
     (SQL.audit_after, 4_000, 100),
     (SQL.audit_before, 4_000, 100),
     (SQL.audit_actions_before, 4_000, 10),
@@ -44,7 +37,7 @@ async def connection(
     await connection.close()
 
 
-async def test_a_look_into_the_log_or_at_an_endpoint_reads_no_table_whole(
+async def test_a_look_into_the_log_reads_no_table_whole(
     connection: Connection,
 ):
     await tell_plans(connection)
@@ -71,7 +64,7 @@ async def test_no_plan_that_was_made_for_empty_tables_outlives_their_next_analyz
     for statement in FILL:
         await connection.execute(statement)
     if "vacuumed" in request.node.name:
-        await connection.execute("analyze longshore.webhook, longshore.audit")
+        await connection.execute("analyze longshore.audit")
 
     told = [await plans.told_by(prepared, *given) for prepared, given in kept]
 

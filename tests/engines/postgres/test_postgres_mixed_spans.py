@@ -11,6 +11,7 @@ from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
 from longshore.engines.postgres.connecting import Connection
+from longshore.records import pauses
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.factories import MINUTE, SECOND, a_job
@@ -92,10 +93,10 @@ async def test_a_paused_type_is_left_behind_in_its_place(
     first, second = jobs_of(8), jobs_of(8)
     await engine.submit(first)
     await engine.submit(second)
-    await engine.pause(type="image")
+    await pauses.pause(engine, type="image")
 
     others = await worker.claim(100)
-    await engine.resume(type="image")
+    await pauses.resume(engine, type="image")
     images = await worker.claim(100)
 
     assert "image" not in {one.type for one in others}

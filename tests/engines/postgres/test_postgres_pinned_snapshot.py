@@ -11,6 +11,7 @@ from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.connecting import Connection
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker
 
@@ -107,7 +108,7 @@ async def test_one_claim_passes_over_what_was_claimed_and_the_next_do_not(
 async def test_a_claim_of_a_fair_queue_passes_over_it_once_too(
     engine: Engine, db: Connection, worker: ManualWorker
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
     await engine.submit([a_job(tenant="anna"), a_job(tenant="bert"), a_job(tenant="anna")])
 
     assert len(await worker.claim(1)) == 1
@@ -118,7 +119,7 @@ async def test_a_claim_of_a_fair_queue_passes_over_it_once_too(
 async def test_what_tenants_submit_later_is_found_in_their_turns_whatever_its_priority(
     engine: Engine, db: Connection, worker: ManualWorker
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
     await engine.submit([a_job(tenant="anna"), a_job(tenant="bert")])
     assert len(await worker.claim(2)) == 2
     noted = await db.fetchval("select count(*) from longshore.lane_horizon")
@@ -204,7 +205,7 @@ async def test_what_another_worker_serves_is_found_at_once(
 async def test_what_another_worker_serves_is_found_at_once_in_turns_of_tenants_too(
     engine: Engine, db: Connection, worker: ManualWorker
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, FAIR)
     other = await a_worker(engine, name="other", types=("mail",))
     before = [a_job(tenant="anna"), a_job(tenant="anna"), a_job(tenant="anna", type="mail")]
     for job in before:

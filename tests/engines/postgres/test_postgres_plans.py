@@ -288,7 +288,7 @@ async def test_an_estimate_of_depths_reads_the_fronts(
 
     # What is held is read whole, and of what is put off no more than the bound.
     looked_at = set(re.findall(r"Seq Scan on (\w+)", plan))
-    assert looked_at <= {"journal", "claim", "tally", "scheduled", "parked", "fact"}
+    assert looked_at <= {"journal", "claim", "tally", "scheduled", "parked", "total"}
     assert {"ready_head", "segment_pkey"} <= set(re.findall(r"using (\w+)", plan))
 
 

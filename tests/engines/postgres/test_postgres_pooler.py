@@ -82,7 +82,7 @@ async def test_an_index_is_built_beside_writers_through_it(database: Database) -
         number,
         f"{number:04d}_index",
         "-- longshore: outside-transaction\n"
-        "create index concurrently if not exists fact_value on longshore.fact (value)",
+        "create index concurrently if not exists total_number on longshore.total (number)",
     )
 
     assert await migrate(database, migrations=[*MIGRATIONS, index]) == [index.name]

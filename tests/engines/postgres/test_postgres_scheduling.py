@@ -12,6 +12,7 @@ from longshore.contract import Engine, JobFilter
 from longshore.core.schedule import Firing, Shot
 from longshore.engines import open_engine
 from longshore.errors import EngineError
+from longshore.records import schedules
 from longshore.testing.factories import MINUTE, a_job, a_schedule
 
 SOON = 1.0
@@ -26,7 +27,7 @@ async def engine(empty_postgres_url: str) -> AsyncIterator[Engine]:
 
 async def a_due_schedule(engine: Engine, name: str) -> Firing:
     due = await engine.now()
-    await engine.put_schedule(a_schedule(name=name, next_due=due))
+    await schedules.put(engine, a_schedule(name=name, next_due=due))
     return Firing(name, "default", due, (Shot(due, a_job()),), due + MINUTE)
 
 
@@ -35,9 +36,7 @@ async def test_a_firer_that_stands_still_holds_up_nothing_but_its_own_schedule(
 ):
     held, free = await a_due_schedule(engine, "held"), await a_due_schedule(engine, "free")
     stopped = await asyncpg.connect(empty_postgres_url)
-    await stopped.execute(
-        "begin; update longshore.schedule set next_due = 0 where name = 'held'"
-    )
+    await stopped.execute("begin; update longshore.record set due = 0 where name = 'held'")
 
     async with asyncio.timeout(SOON):
         answers = [await engine.fire(held), await engine.fire(free)]

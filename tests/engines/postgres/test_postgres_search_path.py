@@ -8,6 +8,7 @@ from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
 from longshore.engines.postgres.connecting import Connection
+from longshore.records import queue_settings
 from longshore.testing.factories import DAY, HOUR, a_job, a_settlement
 from longshore.testing.manual import a_worker
 
@@ -84,7 +85,9 @@ async def test_every_function_names_its_search_path_or_looks_up_nothing(
 async def test_functions_of_others_are_not_run_by_those_of_longshore(
     engine: Engine, db: Connection, traps: None
 ):
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_running=50, rate=1000.0))
+    await queue_settings.put(
+        engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_running=50, rate=1000.0)
+    )
     jobs = [a_job(queue="mail") for _ in range(5)]
     keyed = [a_job(queue="mail", idempotency_key="k"), a_job(queue="mail", ordering_key="anna")]
     await engine.submit([*jobs, *keyed, a_job(queue="mail", delay=HOUR)])

@@ -29,6 +29,7 @@ from longshore.errors import (
     QueueFullError,
     SchemaError,
 )
+from longshore.records import queue_settings
 from longshore.runtime.ids import IdSource
 from longshore.testing.harness import eventually
 
@@ -145,7 +146,7 @@ async def test_a_full_queue_takes_nothing_in_the_callers_transaction_and_leaves_
 ) -> None:
     """What the transaction itself put there counts."""
     most = QueueSettings(max_depth=9, max_depth_per_tenant=2)
-    await engine.put_queue("default", Layer.OVERRIDDEN, most)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, most)
     await engine.submit([a_job()])
     kept = a_job(idempotency_key="k", fingerprint=b"same")
     new = a_job(idempotency_key="k", fingerprint=b"same")

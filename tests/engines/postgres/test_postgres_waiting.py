@@ -12,6 +12,7 @@ from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.engines.postgres.connecting import Connection
 from longshore.errors import LeaseLostError
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import LEASE, ManualWorker, a_worker
@@ -78,13 +79,13 @@ async def test_a_session_that_waits_is_left_waiting_by_others(
 async def test_where_a_limit_leaves_no_room_nobody_waits_for_jobs(
     engine: Engine, db: Connection
 ) -> None:
-    await engine.put_queue("full", Layer.DECLARED, QueueSettings(max_running=1))
+    await queue_settings.put(engine, "full", Layer.DECLARED, QueueSettings(max_running=1))
     await engine.submit([a_job(queue="full"), a_job(queue="full")])
     first = await a_worker(engine, queues=["full"])
     assert len(await first.claim(9)) == 1
     one = await a_worker(engine, queues=["full"])
     both = await a_worker(engine, queues=["full", "free"])
-    await engine.put_queue("free", Layer.DECLARED, QueueSettings(max_running=1))
+    await queue_settings.put(engine, "free", Layer.DECLARED, QueueSettings(max_running=1))
 
     assert await one.claim() == []
     assert await both.claim() == []

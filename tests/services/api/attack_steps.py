@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from longshore import webhooks
 from longshore.api.routing import Route
 from longshore.contract import Engine, JobFilter
 from longshore.core import ids
@@ -13,6 +12,16 @@ from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.state import Verb
+from longshore.operations import deliveries
+from longshore.records import (
+    api_keys,
+    breaker_settings,
+    pauses,
+    queue_settings,
+    schedules,
+    tenants,
+    webhooks,
+)
 from longshore.runtime.keys import MintedKey, mint
 from longshore.testing.factories import DAY, a_failure, a_job, a_schedule, a_settlement
 
@@ -27,8 +36,9 @@ async def a_key(
 ) -> MintedKey:
     """A key with these scopes, stored."""
     minted = mint()
-    await engine.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes, **narrowing)
+    await api_keys.add(
+        engine,
+        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes, **narrowing),
     )
     return minted
 
@@ -55,21 +65,22 @@ class Victim:
 async def plant(engine: Engine) -> Victim:
     """Make the tenants, and something of every kind for the victim."""
     for name in ("victim", "evil"):
-        await engine.put_tenant(Tenant(name=name))
+        await tenants.create(engine, Tenant(name=name))
     made = Victim()
     made.key = (await a_key(engine, Scope.READ, tenant="victim", label=SECRET)).id
     blocking = QueueSettings(on_dead=OnDead.BLOCK)
-    await engine.put_queue(NAME, Layer.OVERRIDDEN, blocking)
-    await engine.put_schedule(
+    await queue_settings.put(engine, NAME, Layer.OVERRIDDEN, blocking)
+    await schedules.put(
+        engine,
         a_schedule(
             name=NAME,
             tenant="victim",
             queue=NAME,
             every=DAY,
             payload=b'{"secret":"%s"}' % SECRET.encode(),
-        )
+        ),
     )
-    text, endpoint = await webhooks.create(
+    text, endpoint = await deliveries.create(
         engine,
         tenant="victim",
         url=f"https://8.8.8.8/{SECRET}",
@@ -78,8 +89,8 @@ async def plant(engine: Engine) -> Victim:
     assert text
     made.webhook = endpoint.id
     await _plant_jobs(engine, made)
-    message = webhooks.Message(endpoint.id, "msg_1", "job.dead", SECRET)
-    delivery = webhooks.delivery_job(_new_id(), endpoint, message)
+    message = deliveries.Message(endpoint.id, "msg_1", "job.dead", SECRET)
+    delivery = deliveries.delivery_job(_new_id(), endpoint, message)
     await engine.submit([delivery])
     made.delivery = ids.text(delivery.id)
     return made
@@ -141,18 +152,18 @@ async def picture(engine: Engine) -> str:
     found: list[Any] = [
         sorted(jobs, key=lambda one: one.id),
         [await engine.attempts(one.id) for one in jobs],
-        await engine.schedules(tenant="victim"),
-        await engine.webhooks(tenant="victim"),
-        await engine.keys(tenant="victim"),
-        await engine.get_tenant("victim"),
-        await engine.queue_settings(),
-        await engine.breaker_settings(),
-        await engine.pauses(),
+        await schedules.every(engine, tenant="victim"),
+        await webhooks.every(engine, tenant="victim"),
+        await api_keys.every(engine, tenant="victim"),
+        await tenants.get(engine, "victim"),
+        await queue_settings.every(engine),
+        await breaker_settings.every(engine),
+        await pauses.every(engine),
         await engine.consumers(),
         [one for one in await engine.sessions() if SECRET in one.worker],
         await engine.counts(tenant="victim"),
         await engine.blocked_lines(limit=10, tenant="victim"),
-        await engine.tenants(),
+        await tenants.every(engine),
     ]
     return msgspec.json.encode([repr(one) for one in found]).decode()
 

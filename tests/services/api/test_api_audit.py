@@ -16,6 +16,7 @@ from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.audit import Entry, Kind
 from longshore.errors import EngineError
+from longshore.records import api_keys, pauses, tenants
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import MintedKey, mint
 from longshore.scheduler.chain import Chainer
@@ -25,8 +26,8 @@ from longshore.testing.flaky import FlakyEngine
 
 async def a_key(engine: Engine, *scopes: Scope, tenant: str | None) -> MintedKey:
     minted = mint()
-    await engine.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes)
+    await api_keys.add(
+        engine, NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes)
     )
     return minted
 
@@ -36,7 +37,7 @@ def bearing(key: MintedKey, **headers: str) -> dict[str, str]:
 
 
 async def test_what_a_key_did_is_told_to_those_who_manage_keys(engine: Engine):
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     key = await a_key(engine, Scope.SUBMIT, Scope.OPERATE, tenant="acme")
     admin = await a_key(engine, Scope.ADMIN, Scope.OPERATE, tenant=None)
     service = Service(engine, tells_who=True)
@@ -72,7 +73,7 @@ async def test_what_a_key_did_is_told_to_those_who_manage_keys(engine: Engine):
 async def test_pages_show_every_row_once(client: httpx.AsyncClient, engine: Engine):
     await client.post("/v1/jobs:batch", json={"jobs": [{"type": "a"} for _ in range(5)]})
     for number in range(4):
-        await engine.pause(queue=f"q{number}")
+        await pauses.pause(engine, queue=f"q{number}")
     await Chainer(engine, transitions=True).tick()
 
     seen: list[str] = []
@@ -94,7 +95,7 @@ async def test_a_log_is_read_whole_page_by_page_with_an_admin_key_alone(
     reader = await a_key(engine, Scope.READ, Scope.OPERATE, tenant=None)
     admin = await a_key(engine, Scope.ADMIN, tenant=None)
     for number in range(5):
-        await engine.pause(queue=f"q{number}")
+        await pauses.pause(engine, queue=f"q{number}")
     await Chainer(engine, transitions=True).tick()
     monkeypatch.setattr(audit, "_AT_ONCE", 2)
     async with asking(Application(Service(engine), is_local=False)) as client:
@@ -148,7 +149,7 @@ async def submitted(engine: Engine) -> list[Submitted]:
 
 
 async def test_who_submitted_how_much_is_told_once_a_minute_and_at_the_end(engine: Engine):
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     key = await a_key(engine, Scope.SUBMIT, tenant="acme")
     admin = await a_key(engine, Scope.SUBMIT, tenant=None)
     clock = ManualClock()
@@ -199,7 +200,7 @@ async def test_the_outbox_keeps_events_for_the_log_only_where_they_go_into_it(
     memory: Engine, transitions: bool
 ):
     await Chainer(memory, transitions=True).tick()
-    await memory.pause(queue="mail")
+    await pauses.pause(memory, queue="mail")
 
     await Chainer(memory, transitions=transitions).tick()
 

@@ -18,6 +18,7 @@ from longshore.core import ids
 from longshore.core.account import NewKey, Scope
 from longshore.core.state import State
 from longshore.errors import JobFailedError
+from longshore.records import api_keys
 from longshore.runtime.keys import mint
 from longshore.testing.factories import a_job
 
@@ -85,7 +86,9 @@ async def test_commands_work_over_http_as_far_as_their_key_goes(
     scopes: list[tuple[Scope, ...]] = [tuple(Scope), (Scope.READ,)]
     minted = [mint() for _ in scopes]
     for one, allowed in zip(minted, scopes, strict=True):
-        await engine.add_key(NewKey(id=one.id, digest=one.digest, tenant=None, scopes=allowed))
+        await api_keys.add(
+            engine, NewKey(id=one.id, digest=one.digest, tenant=None, scopes=allowed)
+        )
     operator, reader = [one.text for one in minted]
     monkeypatch.setenv("LONGSHORE_KEY", operator)
     job = a_job(type="noop")

@@ -4,13 +4,14 @@ import httpx
 
 from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
+from longshore.records import breaker_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 
 
 async def test_a_breaker_is_patched_shown_and_reset(client: httpx.AsyncClient, engine: Engine):
     declared = BreakerSettings(failures=5, cooldown=30_000_000)
-    await engine.put_breaker("noop", Layer.DECLARED, declared)
+    await breaker_settings.put(engine, "noop", Layer.DECLARED, declared)
     path = "/v1/breakers/noop"
 
     changed = await client.patch(path, json={"failures": 1, "cooldown_seconds": 2.5})

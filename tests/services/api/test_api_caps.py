@@ -7,14 +7,16 @@ from typing import Any
 import httpx
 import pytest
 from api_steps import asking
+from msgspec.structs import replace
 
-from longshore import tenancy, webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.contract import Engine, JobFilter
 from longshore.core import webhook
 from longshore.core.account import Grant, Scope, Tenant
 from longshore.core.flow import Layer, QueueSettings
+from longshore.operations import deliveries
+from longshore.records import api_keys, queue_settings, schedules, tenants
 from longshore.testing.factories import a_job
 
 HOOK = {"url": "https://example.com/"}
@@ -29,14 +31,14 @@ async def public(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
 
 async def capped(engine: Engine, **caps: Any) -> dict[str, str]:
     """The header of a key whose tenant has these caps."""
-    await engine.put_tenant(Tenant(name="acme", **caps))
+    await tenants.create(engine, Tenant(name="acme", **caps))
     return await a_header(engine, Scope.SUBMIT, Scope.READ, Scope.OPERATE)
 
 
 async def a_header(
     engine: Engine, *scopes: Scope, tenant: str | None = "acme"
 ) -> dict[str, str]:
-    minted, _ = await tenancy.make_key(engine, tenant=tenant, grant=Grant(scopes))
+    minted, _ = await api_keys.make(engine, tenant=tenant, grant=Grant(scopes))
     return {"Authorization": f"Bearer {minted.text}"}
 
 
@@ -119,7 +121,7 @@ async def test_payloads_of_a_tenants_schedules_are_bounded_all_together(
 async def test_queues_that_only_have_settings_are_not_a_tenants(engine: Engine):
     key = await capped(engine, max_queues=1)
     for name in ("b", "c"):
-        await engine.put_queue(name, Layer.DECLARED, QueueSettings(max_depth=9))
+        await queue_settings.put(engine, name, Layer.DECLARED, QueueSettings(max_depth=9))
     async with asking(Application(Service(engine), is_local=False)) as client:
         listed = await client.get("/v1/queues", headers=key)
         shown = await client.get("/v1/queues/b", headers=key)
@@ -171,7 +173,7 @@ async def test_the_schedules_of_a_tenant_fire_no_faster_together_than_it_may_sub
     assert [one.status_code for one in (half, cron, paused)] == [201] * 3
     assert refusal(over) == (409, "cap_reached", "max_schedule_rate", 1)
     assert refusal(resumed) == refusal(faster) == refusal(over)
-    assert not any(one.every == 1_000_000 for one in await engine.schedules())
+    assert not any(one.every == 1_000_000 for one in await schedules.every(engine))
 
 
 async def test_a_tenant_has_no_more_webhooks_keys_and_tags_than_its_caps(
@@ -223,7 +225,9 @@ async def test_caps_are_settings_of_a_tenant_and_an_operator_has_none(
 ):
     admin = await a_header(engine, Scope.ADMIN, tenant=None)
     operator = await a_header(engine, Scope.SUBMIT, Scope.OPERATE, tenant=None)
-    await engine.put_tenant(Tenant(name="default", max_queues=0, max_webhooks=0), seen=None)
+    await tenants.change(
+        engine, "default", lambda seen: replace(seen, max_queues=0, max_webhooks=0)
+    )
 
     made = await public.post("/v1/tenants", json={"name": "acme"}, headers=admin)
     changed = await public.patch("/v1/tenants/acme", json={"max_queues": 7}, headers=admin)
@@ -256,7 +260,7 @@ async def test_queues_that_longshore_itself_uses_are_refused_to_tenants(
     assert [one.status_code for one in answers] == [422] * 3
     assert [one["status"] for one in batch.json()["results"]] == [422]
     assert allowed.status_code == 201
-    assert await engine.schedules() == []
+    assert await schedules.every(engine) == []
 
 
 async def test_a_tenant_has_as_many_webhooks_as_its_cap_says_and_operators_make_more(
@@ -266,7 +270,7 @@ async def test_a_tenant_has_as_many_webhooks_as_its_cap_says_and_operators_make_
     operator = await a_header(engine, Scope.OPERATE, tenant=None)
     most = Tenant(name="acme").max_webhooks
     for n in range(most - 1):
-        await webhooks.create(engine, tenant="acme", url=f"https://1.1.1.1/{n}")
+        await deliveries.create(engine, tenant="acme", url=f"https://1.1.1.1/{n}")
 
     last = await public.post("/v1/webhooks", json=HOOK, headers=key)
     over = await public.post("/v1/webhooks", json=HOOK, headers=key)

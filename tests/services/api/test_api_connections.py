@@ -16,6 +16,7 @@ from longshore.api.settings import ApiSettings
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
 from longshore.errors import ConfigError
+from longshore.records import api_keys
 from longshore.runtime.keys import mint
 
 HEAD = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -165,7 +166,7 @@ async def test_no_address_that_others_reach_is_served_without_keys(memory: Engin
     with pytest.raises(ConfigError, match="no API key"):
         await refuse_keyless(memory, "0.0.0.0")
     minted = mint()
-    await memory.add_key(NewKey(id=minted.id, digest=minted.digest, scopes=(Scope.READ,)))
+    await api_keys.add(memory, NewKey(id=minted.id, digest=minted.digest, scopes=(Scope.READ,)))
 
     await refuse_keyless(memory, "0.0.0.0")
 

@@ -14,6 +14,7 @@ from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
+from longshore.records import api_keys
 from longshore.runtime.keys import mint
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -52,8 +53,8 @@ def cases() -> list[Any]:
 @pytest.mark.slow
 async def test_every_answer_is_one_that_the_document_knows(memory: Engine):
     minted = mint()
-    await memory.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
+    await api_keys.add(
+        memory, NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
     )
     told = document(ROUTES)
     async with asking(Application(Service(memory))) as client:

@@ -11,13 +11,14 @@ from longshore.core import ids
 from longshore.core.account import Tenant
 from longshore.errors import EventsExpiredError, LongshoreError, WaitTimeoutError
 from longshore.operations.backend import Backend, EngineBackend
+from longshore.records import tenants
 from longshore.streaming.telling import JobEvent
 from longshore.testing.factories import a_job
 
 
 @pytest.fixture(params=["beside the store", "over HTTP"])
 async def backend(request: pytest.FixtureRequest, engine: Engine) -> AsyncIterator[Backend]:
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     if request.param == "beside the store":
         yield EngineBackend(engine, tenant="acme")
         return

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 from api_steps import UNKNOWN, asking, shown
+from msgspec.structs import replace
 
-from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.limiting import Quotas
 from longshore.api.problems import ProblemError
@@ -18,6 +18,8 @@ from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engines import open_engine
+from longshore.operations import deliveries
+from longshore.records import api_keys, schedules, tenants
 from longshore.runtime.clock import ManualClock, SystemClock
 from longshore.runtime.keys import MintedKey, mint
 from longshore.testing.factories import SECOND, a_job, a_schedule
@@ -29,9 +31,10 @@ TENANTS = (Scope.SUBMIT, Scope.READ, Scope.OPERATE)
 
 async def a_key(engine: Engine, *scopes: Scope, tenant: str | None = "acme") -> MintedKey:
     minted = mint()
-    await engine.put_tenant(Tenant(name="acme"))
-    await engine.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes or TENANTS)
+    await tenants.create(engine, Tenant(name="acme"))
+    await api_keys.add(
+        engine,
+        NewKey(id=minted.id, digest=minted.digest, tenant=tenant, scopes=scopes or TENANTS),
     )
     return minted
 
@@ -77,17 +80,15 @@ async def test_keys_that_are_no_good_are_refused_alike(
     public: httpx.AsyncClient, engine: Engine
 ):
     good, revoked, expired = [await a_key(engine) for _ in range(3)]
-    await engine.revoke_key(revoked.id)
+    await api_keys.revoke(engine, revoked.id)
     short = mint()
-    await engine.add_key(
-        NewKey(id=short.id, digest=short.digest, tenant="acme", scopes=TENANTS, lifetime=1)
+    await api_keys.add(
+        engine,
+        NewKey(id=short.id, digest=short.digest, tenant="acme", scopes=TENANTS, lifetime=1),
     )
-    await engine.put_tenant(Tenant(name="shut"))
+    await tenants.create(engine, Tenant(name="shut"))
     shut = await a_key(engine, tenant="shut")
-    (seen,) = [one for one in await engine.tenants() if one.name == "shut"]
-    await engine.put_tenant(
-        Tenant(name="shut", is_disabled=True, created_at=seen.created_at), seen=seen
-    )
+    await tenants.change(engine, "shut", lambda seen: replace(seen, is_disabled=True))
     other = mint(good.id)
 
     presented = [mint().text, other.text, revoked.text, short.text, shut.text, "nonsense"]
@@ -137,9 +138,9 @@ async def test_what_belongs_to_another_tenant_looks_like_nothing_at_all(
     foreign, ready = a_job(tenant="other", queue="theirs"), a_job(tenant="other")
     await engine.submit([foreign, ready])
     await engine.cancel([foreign.id], reason="x")
-    await engine.put_schedule(a_schedule(name="theirs", tenant="other"))
-    await engine.put_tenant(Tenant(name="other"))
-    _, hook = await webhooks.create(engine, tenant="other", url="https://theirs.example/")
+    await schedules.put(engine, a_schedule(name="theirs", tenant="other"))
+    await tenants.create(engine, Tenant(name="other"))
+    _, hook = await deliveries.create(engine, tenant="other", url="https://theirs.example/")
     names = {"id": ids.text(foreign.id), "queue": "theirs", "name": "theirs"}
     names |= {"endpoint": hook.id, "delivery": names["id"]}
     nothing = {"id": UNKNOWN, "queue": "missing", "name": "missing"}
@@ -179,20 +180,20 @@ async def test_a_schedule_is_put_beside_that_of_another_tenant_of_the_same_name(
     public: httpx.AsyncClient, engine: Engine
 ):
     key = await a_key(engine)
-    await engine.put_schedule(a_schedule(name="nightly", tenant="other", type="theirs"))
+    await schedules.put(engine, a_schedule(name="nightly", tenant="other", type="theirs"))
     body = {"type": "own", "every_seconds": 60}
 
     answer = await public.put("/v1/schedules/nightly", json=body, headers=bearing(key))
 
     assert (answer.status_code, answer.json()["tenant"]) == (201, "acme")
-    assert {(one.tenant, one.type) for one in await engine.schedules()} == {
+    assert {(one.tenant, one.type) for one in await schedules.every(engine)} == {
         ("acme", "own"),
         ("other", "theirs"),
     }
 
 
 async def test_tenants_do_not_share_idempotency_keys(public: httpx.AsyncClient, engine: Engine):
-    await engine.put_tenant(Tenant(name="b"))
+    await tenants.create(engine, Tenant(name="b"))
     first, second = await a_key(engine), await a_key(engine, tenant="b")
 
     answers = [
@@ -226,7 +227,7 @@ async def test_an_operator_speaks_for_whom_it_names(public: httpx.AsyncClient, e
 async def test_a_key_of_a_tenant_does_not_speak_for_another(
     public: httpx.AsyncClient, engine: Engine, named: str
 ):
-    await engine.put_tenant(Tenant(name="b"))
+    await tenants.create(engine, Tenant(name="b"))
     headers = {**bearing(await a_key(engine)), "Longshore-Tenant": named}
 
     answers = [
@@ -256,7 +257,7 @@ async def test_a_tenant_that_is_not_there_cannot_be_spoken_for(engine: Engine):
             await client.post("/v1/jobs", json={"type": "a"}, headers=headers),
             await client.get("/v1/jobs", headers=headers),
         ]
-        await engine.put_tenant(Tenant(name="nobody"))
+        await tenants.create(engine, Tenant(name="nobody"))
         created = await client.post("/v1/jobs", json={"type": "a"}, headers=headers)
         default = await client.get(
             "/v1/jobs", headers={**operator, "Longshore-Tenant": "default"}
@@ -289,7 +290,7 @@ async def test_a_revoked_key_is_refused_within_seconds(engine: Engine):
     key = await a_key(engine)
     async with asking(Application(Service(engine, clock=clock))) as client:
         before = await client.get("/v1/jobs", headers=bearing(key))
-        await engine.revoke_key(key.id)
+        await api_keys.revoke(engine, key.id)
         clock.advance(6_000_000)
         after = await client.get("/v1/jobs", headers=bearing(key))
 
@@ -325,7 +326,7 @@ async def test_wrong_keys_of_an_address_never_lock_out_a_valid_one(memory: Engin
     clock = ManualClock(SystemClock().now())
     # Never used before, so that the service has not heard of them.
     fresh, other, ended = [await a_key(memory) for _ in range(3)]
-    await memory.revoke_key(ended.id)
+    await api_keys.revoke(memory, ended.id)
     # The right id with another secret.
     forged = mint(other.id)
     async with asking(Application(Service(memory, clock=clock))) as client:
@@ -347,8 +348,9 @@ async def test_wrong_keys_of_an_address_never_lock_out_a_valid_one(memory: Engin
 
 
 async def limited(engine: Engine, **facts: object) -> dict[str, str]:
-    await engine.put_tenant(Tenant(name="acme", **facts))
-    return bearing(await a_key(engine))
+    key = await a_key(engine)
+    await tenants.change(engine, "acme", lambda seen: replace(seen, **facts))
+    return bearing(key)
 
 
 async def test_a_tenant_submits_as_much_as_its_quota_holds(
@@ -499,7 +501,7 @@ async def test_the_use_of_a_key_is_noted(engine: Engine):
 
     await application.admission.note_uses()
 
-    (stored,) = await engine.keys()
+    (stored,) = await api_keys.every(engine)
     assert stored.last_used_at is not None
 
 
@@ -507,7 +509,7 @@ async def test_a_service_that_had_a_key_never_opens_again(engine: Engine):
     key = await a_key(engine)
     async with asking(Application(Service(engine))) as before:
         closed = await before.get("/v1/jobs")
-        await engine.delete_tenant("acme")
+        await tenants.delete(engine, "acme")
         gone = await before.get("/v1/jobs")
     async with asking(Application(Service(engine))) as after:
         again, with_key = (
@@ -515,7 +517,7 @@ async def test_a_service_that_had_a_key_never_opens_again(engine: Engine):
             await after.get("/v1/jobs", headers=bearing(key)),
         )
 
-    assert await engine.keys() == []
+    assert await api_keys.every(engine) == []
     assert [one.status_code for one in (closed, gone, again, with_key)] == [401] * 4
 
 

@@ -18,6 +18,7 @@ from longshore.api.service import Service
 from longshore.api.settings import RESERVED, ApiSettings
 from longshore.contract import Engine, JobFilter, Page
 from longshore.core.account import NewKey, Scope, Tenant
+from longshore.records import api_keys, schedules, tenants
 from longshore.runtime.keys import MintedKey, mint
 from longshore.streaming.telling import Wish
 from longshore.testing.factories import a_job, a_schedule
@@ -129,9 +130,10 @@ async def test_the_bodies_of_one_tenant_leave_room_for_those_of_others(memory: E
     bearers: dict[str, bytes] = {}
     for name in ("acme", "globex"):
         minted = mint()
-        await memory.put_tenant(Tenant(name=name))
-        await memory.add_key(
-            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.SUBMIT,))
+        await tenants.create(memory, Tenant(name=name))
+        await api_keys.add(
+            memory,
+            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.SUBMIT,)),
         )
         bearers[name] = b"Authorization: Bearer %s\r\n" % minted.text.encode()
     head = HEAD + bearers["acme"] + b"Content-Length: %d\r\n" % (25 * KIB)
@@ -176,9 +178,10 @@ async def test_answers_that_are_not_read_take_a_bounded_number_of_bytes(memory: 
     keys: dict[str, MintedKey] = {}
     for name in ("acme", "globex"):
         keys[name] = minted = mint()
-        await memory.put_tenant(Tenant(name=name))
-        await memory.add_key(
-            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,))
+        await tenants.create(memory, Tenant(name=name))
+        await api_keys.add(
+            memory,
+            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,)),
         )
         large = b'{"x":"%s"}' % (b"x" * 90 * KIB)
         await memory.submit([a_job(tenant=name, payload=large)])
@@ -211,10 +214,11 @@ async def test_few_pages_of_jobs_are_read_at_once_and_fewer_of_one_tenant(
 ):
     keys: list[MintedKey] = []
     for name in "abcde":
-        await memory.put_tenant(Tenant(name=name))
+        await tenants.create(memory, Tenant(name=name))
         keys.append(minted := mint())
-        await memory.add_key(
-            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,))
+        await api_keys.add(
+            memory,
+            NewKey(id=minted.id, digest=minted.digest, tenant=name, scopes=(Scope.READ,)),
         )
     find, reading = memory.find, list[str | None]()
     seen: list[int] = []
@@ -467,17 +471,19 @@ async def test_events_told_to_many_do_not_hold_up_the_others(memory: Engine):
 
 
 async def test_the_rate_of_many_schedules_does_not_hold_up_the_others(memory: Engine):
-    await memory.put_tenant(Tenant(name="acme", rate=1.0))
+    await tenants.create(memory, Tenant(name="acme", rate=1.0))
     minted = mint()
-    await memory.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant="acme", scopes=(Scope.OPERATE,))
+    await api_keys.add(
+        memory,
+        NewKey(id=minted.id, digest=minted.digest, tenant="acme", scopes=(Scope.OPERATE,)),
     )
     headers = {"Authorization": f"Bearer {minted.text}"}
     for number in range(300):
-        await memory.put_schedule(
+        await schedules.put(
+            memory,
             a_schedule(
                 name=f"s{number}", tenant="acme", every=None, cron=f"{number % 60} 2 * 3 *"
-            )
+            ),
         )
     body = {"name": "last", "type": "a", "cron": "0 2 * 3 *"}
     async with (

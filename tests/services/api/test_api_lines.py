@@ -5,6 +5,7 @@ import httpx
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Tenant
+from longshore.records import tenants
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 
@@ -62,7 +63,7 @@ async def test_one_line_is_told_whatever_its_key_and_however_it_stands(
 
 
 async def test_a_line_of_another_tenant_looks_empty(client: httpx.AsyncClient, engine: Engine):
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     await engine.submit([a_job(ordering_key="anna")])
     path, acme = "/v1/queues/default/line", {"longshore-tenant": "acme"}
 

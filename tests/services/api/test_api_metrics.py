@@ -17,6 +17,7 @@ from longshore.core.flow import Layer, QueueSettings
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview
+from longshore.records import pauses, queue_settings, tenants
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.flaky import FlakyEngine
 
@@ -59,7 +60,7 @@ async def test_requests_are_counted_by_template_and_the_queue_is_told(engine: En
 
 async def test_what_is_paused_asks_for_no_workers(engine: Engine, client: httpx.AsyncClient):
     await engine.submit([a_job(queue="mail")])
-    await engine.pause(queue="mail")
+    await pauses.pause(engine, queue="mail")
 
     scale = (await client.get("/v1/autoscale", params={"queue": "mail"})).json()
 
@@ -70,7 +71,7 @@ async def test_a_tenant_whose_jobs_cannot_be_counted_is_not_told_that_there_are_
     engine: Engine,
 ):
     flaky = FlakyEngine(engine)
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     await engine.submit([a_job(tenant="acme")])
     async with asking(Application(Service(flaky.as_engine))) as client:
         every = await client.get("/v1/autoscale")
@@ -94,7 +95,7 @@ async def test_a_scaler_gets_the_new_count_though_counting_takes_a_moment(
         return await count(**asked)
 
     monkeypatch.setattr(engine, "counts", counted_slowly)
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     seen: list[int] = []
     async with asking(Application(Service(engine))) as client:
         for headers in ({}, {"Longshore-Tenant": "acme"}):
@@ -141,7 +142,7 @@ async def test_a_tenant_that_invents_queues_takes_no_configured_one_out_of_the_m
     engine: Engine,
 ):
     service = Service(observed(engine, Metrics()))
-    await engine.put_queue("mail", Layer.DECLARED, QueueSettings(max_running=5))
+    await queue_settings.put(engine, "mail", Layer.DECLARED, QueueSettings(max_running=5))
     await engine.open_session(worker="w", queues=["mail"], types=["send"], lease=60 * SECOND)
     async with asking(Application(service)) as client:
         jobs = [{"type": "t", "queue": f"invented-{number}"} for number in range(400)]

@@ -9,8 +9,6 @@ import msgspec
 import pytest
 from api_steps import UNKNOWN
 
-from longshore import breakers as breaker_settings
-from longshore import overriding, tenancy, webhooks
 from longshore.api.listing import cursor_behind
 from longshore.api.table import ROUTES
 from longshore.contract import Engine
@@ -21,6 +19,16 @@ from longshore.core.event import Name
 from longshore.core.job import NewJob
 from longshore.core.schedule import Schedule
 from longshore.core.state import Verb
+from longshore.operations import deliveries
+from longshore.records import (
+    api_keys,
+    breaker_settings,
+    pauses,
+    quarantine,
+    queue_settings,
+    schedules,
+    tenants,
+)
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.testing.factories import a_job, a_settlement
@@ -61,11 +69,11 @@ async def queues(engine: Engine) -> str:
     return "/v1/queues"
 
 
-async def pauses(engine: Engine) -> str:
-    await engine.pause(type="a")
-    await engine.pause(queue="q")
+async def _pauses(engine: Engine) -> str:
+    await pauses.pause(engine, type="a")
+    await pauses.pause(engine, queue="q")
     for n in range(3):
-        await engine.pause(queue="q", type=f"t{n}")
+        await pauses.pause(engine, queue="q", type=f"t{n}")
     return "/v1/pauses"
 
 
@@ -92,9 +100,9 @@ async def attempts(engine: Engine) -> str:
     return f"/v1/jobs/{ids.text(job.id)}/attempts"
 
 
-async def schedules(engine: Engine) -> str:
+async def _schedules(engine: Engine) -> str:
     for n in FIVE:
-        await engine.put_schedule(Schedule(name=f"s{n}", type="a", every=60_000_000))
+        await schedules.put(engine, Schedule(name=f"s{n}", type="a", every=60_000_000))
     return "/v1/schedules"
 
 
@@ -104,9 +112,9 @@ async def workers(engine: Engine) -> str:
     return "/v1/workers"
 
 
-async def tenants(engine: Engine) -> str:
+async def _tenants(engine: Engine) -> str:
     for n in range(4):
-        await engine.put_tenant(Tenant(name=f"t{n}"))
+        await tenants.create(engine, Tenant(name=f"t{n}"))
     return "/v1/tenants"
 
 
@@ -117,22 +125,22 @@ async def breakers(engine: Engine) -> str:
 
 
 async def lines(engine: Engine) -> str:
-    await overriding.override(engine, "default", {"on_dead": "block"})
+    await queue_settings.override(engine, "default", {"on_dead": "block"})
     await killed(engine, [a_job(ordering_key=f"k{n}") for n in FIVE])
     return "/v1/lines"
 
 
 async def endpoints(engine: Engine) -> str:
     for n in FIVE:
-        await webhooks.create(engine, tenant="default", url=f"https://example.com/{n}")
+        await deliveries.create(engine, tenant="default", url=f"https://example.com/{n}")
     return "/v1/webhooks"
 
 
-async def deliveries(engine: Engine) -> str:
-    _, made = await webhooks.create(engine, tenant="default", url="https://example.com")
+async def _deliveries(engine: Engine) -> str:
+    _, made = await deliveries.create(engine, tenant="default", url="https://example.com")
     source = IdSource(SystemClock())
     for _ in FIVE:
-        await webhooks.test(engine, made, source)
+        await deliveries.test(engine, made, source)
     return f"/v1/webhooks/{made.id}/deliveries"
 
 
@@ -151,13 +159,15 @@ async def quarantined(engine: Engine) -> str:
             Quarantined("kafka", f"1.{n}", Name.SUBMITTED, job_id, "too large", b"{}")
             for n in batch
         ]
-        await engine.advance(cursor, position=1, quarantined=aside)
+        await engine.advance(
+            cursor, position=1, quarantined=[quarantine.put(one, "default") for one in aside]
+        )
     return "/v1/quarantined"
 
 
 async def entries(engine: Engine) -> str:
     for n in FIVE:
-        await engine.pause(queue=f"q{n}")
+        await pauses.pause(engine, queue=f"q{n}")
     await engine.chain(limit=100)
     return "/v1/audit/entries"
 
@@ -178,14 +188,14 @@ FILLED: dict[str, Callable[[Engine], Awaitable[str]]] = {
     "listDeadJobs": dead,
     "listAttempts": attempts,
     "listQueues": queues,
-    "listPauses": pauses,
+    "listPauses": _pauses,
     "listWorkers": workers,
     "listBlockedLines": lines,
     "listBreakers": breakers,
-    "listSchedules": schedules,
-    "listTenants": tenants,
+    "listSchedules": _schedules,
+    "listTenants": _tenants,
     "listWebhooks": endpoints,
-    "listDeliveries": deliveries,
+    "listDeliveries": _deliveries,
     "listConsumers": consumers,
     "listQuarantinedEvents": quarantined,
     "listAuditEntries": entries,
@@ -229,7 +239,7 @@ async def test_a_cursor_of_another_list_is_refused(
     client: httpx.AsyncClient, engine: Engine, name: str
 ):
     path = await FILLED[name](engine)
-    other = "/v1/queues" if name != "listQueues" else await schedules(engine)
+    other = "/v1/queues" if name != "listQueues" else await _schedules(engine)
     await queues(engine)
     foreign = (await client.get(other, params={"limit": 1})).json()["cursor"]
 
@@ -270,7 +280,7 @@ async def test_a_cursor_that_is_nested_deeply_is_refused(
 
 async def test_keys_come_in_pages_too(client: httpx.AsyncClient, engine: Engine):
     made = [
-        await tenancy.make_key(engine, tenant=None, grant=Grant((Scope.ADMIN,)), label=f"k{n}")
+        await api_keys.make(engine, tenant=None, grant=Grant((Scope.ADMIN,)), label=f"k{n}")
         for n in FIVE
     ]
     headers = {"authorization": f"Bearer {made[0][0].text}"}
@@ -291,10 +301,10 @@ async def test_keys_come_in_pages_too(client: httpx.AsyncClient, engine: Engine)
 async def test_what_is_removed_between_pages_makes_nothing_come_twice_or_not_at_all(
     client: httpx.AsyncClient, engine: Engine
 ):
-    await schedules(engine)
+    await _schedules(engine)
     first = (await client.get("/v1/schedules?limit=2")).json()
 
-    await engine.delete_schedule("s1")
+    await schedules.delete(engine, "s1")
     query = {"limit": 2, "cursor": first["cursor"]}
     second = (await client.get("/v1/schedules", params=query)).json()
 

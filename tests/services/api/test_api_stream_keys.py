@@ -6,10 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 from api_steps import served
+from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engines import open_engine
+from longshore.records import api_keys, tenants
 from longshore.runtime.clock import SECOND
 from longshore.runtime.keys import MintedKey, mint
 
@@ -23,14 +25,15 @@ async def a_key(
     engine: Engine, tenant: str | None = None, *, lifetime: int | None = None
 ) -> MintedKey:
     minted = mint()
-    await engine.add_key(
+    await api_keys.add(
+        engine,
         NewKey(
             id=minted.id,
             digest=minted.digest,
             tenant=tenant,
             scopes=(Scope.READ,),
             lifetime=lifetime,
-        )
+        ),
     )
     return minted
 
@@ -48,7 +51,7 @@ async def follow(address: tuple[str, int], key: MintedKey | None) -> Streams:
 
 async def test_a_stream_ends_within_ten_seconds_of_its_key(engine: Engine):
     for name in ("deleted", "disabled", "kept"):
-        await engine.put_tenant(Tenant(name=name))
+        await tenants.create(engine, Tenant(name=name))
     keys = {
         "revoked": await a_key(engine),
         "rotated": await a_key(engine),
@@ -61,11 +64,10 @@ async def test_a_stream_ends_within_ten_seconds_of_its_key(engine: Engine):
         streams = {name: await follow(address, key) for name, key in keys.items()}
         good = await follow(address, kept)
 
-        await engine.revoke_key(keys["revoked"].id)
-        await engine.rotate_key(keys["rotated"].id, mint().digest, grace=0)
-        await engine.delete_tenant("deleted")
-        stands = await engine.get_tenant("disabled")
-        await engine.put_tenant(Tenant(name="disabled", is_disabled=True), seen=stands)
+        await api_keys.revoke(engine, keys["revoked"].id)
+        await api_keys.rotate(engine, keys["rotated"].id, mint().digest, grace=0)
+        await tenants.delete(engine, "deleted")
+        await tenants.change(engine, "disabled", lambda it: replace(it, is_disabled=True))
         ended, open_ = await asyncio.wait(
             [
                 asyncio.create_task(reader.read(), name=name)
@@ -86,15 +88,16 @@ async def test_a_tenant_that_cannot_be_decoded_keeps_no_stream_of_another_open(t
     engine = open_engine(f"sqlite:///{tmp_path}/jobs.db")
     await engine.migrate()
     for name in ("broken", "other"):
-        await engine.put_tenant(Tenant(name=name))
+        await tenants.create(engine, Tenant(name=name))
     broken, revoked = await a_key(engine, "broken"), await a_key(engine, "other")
     async with served(engine) as address:
         _, first = await follow(address, broken)
         reader, second = await follow(address, revoked)
         with closing(sqlite3.connect(tmp_path / "jobs.db", timeout=30)) as db, db:
-            words = "update longshore_tenant set definition = '[]' where name = 'broken'"
+            where = "kind = 'tenant' and name = 'broken'"
+            words = f"update longshore_record set body = '[]' where {where}"
             assert db.execute(words).rowcount
-        await engine.revoke_key(revoked.id)
+        await api_keys.revoke(engine, revoked.id)
 
         await asyncio.wait_for(reader.read(), WITHIN)
 

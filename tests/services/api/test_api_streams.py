@@ -21,6 +21,7 @@ from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import Tenant
 from longshore.core.sse import START, Decoder, Message
+from longshore.records import tenants
 from longshore.streaming import hub
 from longshore.streaming.telling import Told, Wish
 from longshore.testing.factories import a_job
@@ -165,7 +166,7 @@ async def test_a_reader_that_comes_back_loses_nothing(engine: Engine):
 async def test_what_is_kept_is_told_from_the_start_to_its_end(engine: Engine):
     await engine.submit([a_job()])
     await engine.prune(Retention(outbox=0), limit=1_000)
-    await engine.put_tenant(Tenant(name="rival"))
+    await tenants.create(engine, Tenant(name="rival"))
     jobs = [a_job(tenant=tenant) for tenant in ("acme", "rival", "acme")]
     await engine.submit(jobs)
     await engine.cancel([jobs[0].id], reason="no")
@@ -218,7 +219,7 @@ async def test_what_was_pruned_cannot_be_gone_on_from(engine: Engine):
 
 
 async def test_another_tenants_job_is_as_if_it_were_not_there(memory: Engine):
-    await memory.put_tenant(Tenant(name="rival"))
+    await tenants.create(memory, Tenant(name="rival"))
     await memory.submit([job := a_job(tenant="acme")])
     headers = {"Longshore-Tenant": "rival"}
     async with asking(Application(Service(memory))) as client:
@@ -240,7 +241,7 @@ async def test_another_tenants_job_is_as_if_it_were_not_there(memory: Engine):
 
 async def test_there_is_room_for_so_many_and_no_more(memory: Engine):
     for name in ("acme", "other"):
-        await memory.put_tenant(Tenant(name=name))
+        await tenants.create(memory, Tenant(name=name))
     acme, other = {"Longshore-Tenant": "acme"}, {"Longshore-Tenant": "other"}
     async with served(memory, max_streams=3, max_tenant_streams=2) as address:
         async with (

@@ -26,6 +26,7 @@ from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.operations.fields import instant
 from longshore.options import Template
+from longshore.records import tenants
 from longshore.runtime.ids import IdSource
 from longshore.testing.factories import a_job
 
@@ -50,7 +51,7 @@ class SameId(IdSource):
 async def test_nothing_is_told_of_another_tenants_job_whose_id_is_submitted(engine: Engine):
     theirs = a_job(tenant="theirs", run_at=2_000_000_000_000_000)
     await engine.submit([theirs])
-    await engine.put_tenant(Tenant(name="mine"))
+    await tenants.create(engine, Tenant(name="mine"))
     service = Service(engine)
     service.ids = SameId(theirs.id)
     headers = {"Longshore-Tenant": "mine"}

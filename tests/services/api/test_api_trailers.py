@@ -7,6 +7,7 @@ from api_steps import exchange, served
 
 from longshore.contract import Engine, JobFilter
 from longshore.core.account import NewKey, Scope, Tenant
+from longshore.records import api_keys, tenants
 from longshore.runtime.keys import mint
 
 HEAD = (
@@ -19,8 +20,8 @@ CHUNKS = b"\r\n%x\r\n%s\r\n0\r\n" % (len(BODY), BODY)
 
 async def operator(engine: Engine) -> bytes:
     minted = mint()
-    await engine.add_key(
-        NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
+    await api_keys.add(
+        engine, NewKey(id=minted.id, digest=minted.digest, tenant=None, scopes=tuple(Scope))
     )
     return b"Authorization: Bearer %s\r\n" % minted.text.encode()
 
@@ -46,7 +47,7 @@ async def test_a_key_in_a_trailer_admits_nobody(memory: Engine):
     ],
 )
 async def test_a_trailer_changes_nothing_of_the_job(memory: Engine, trailer: bytes):
-    await memory.put_tenant(Tenant(name="acme"))
+    await tenants.create(memory, Tenant(name="acme"))
     bearer = await operator(memory)
     async with served(memory) as address:
         status, said = await exchange(address, HEAD + bearer + CHUNKS + trailer + b"\r\n")

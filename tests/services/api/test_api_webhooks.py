@@ -3,13 +3,14 @@
 import httpx
 from api_steps import asking, shown
 
-from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.openapi import document
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.contract import Engine, JobFilter
 from longshore.core.account import Tenant
+from longshore.operations import deliveries
+from longshore.records import tenants, webhooks
 from longshore.tasks.settings import WebhookSettings
 from longshore.testing.manual import a_worker
 
@@ -76,7 +77,7 @@ async def test_deliveries_are_looked_at_and_replayed(engine: Engine, client: htt
 
 
 async def test_another_tenants_endpoint_is_as_if_it_were_not_there(memory: Engine):
-    await memory.put_tenant(Tenant(name="acme"))
+    await tenants.create(memory, Tenant(name="acme"))
     async with asking(Application(Service(memory))) as client:
         theirs = (await client.post("/v1/webhooks", json={"url": URL})).headers["location"]
         nobodys = "/v1/webhooks/wh_" + "0" * 24
@@ -120,14 +121,14 @@ async def test_a_url_that_leads_inward_is_refused_unless_the_settings_allow_its_
         changed = [
             await client.patch(made.headers["location"], json={"url": url}) for url in inward
         ]
-    guard = webhooks.guard_of(WebhookSettings(allowed_networks=("10.1.0.0/16",)))
+    guard = deliveries.guard_of(WebhookSettings(allowed_networks=("10.1.0.0/16",)))
     async with asking(Application(Service(memory, webhook_guard=guard))) as client:
         allowed = [await client.post("/v1/webhooks", json={"url": url}) for url in inward]
 
     assert [one.status_code for one in refused + changed] == [422] * 6
     assert "public address" in refused[0].json()["errors"][0]["detail"]
     assert [one.status_code for one in allowed] == [422, 201, 422]
-    assert [one.url for one in await memory.webhooks()] == ["https://1.1.1.1/", inward[1]]
+    assert [one.url for one in await webhooks.every(memory)] == ["https://1.1.1.1/", inward[1]]
 
 
 async def test_an_endpoint_of_a_tenant_that_is_not_there_is_refused_as_the_document_says(

@@ -22,6 +22,7 @@ from longshore.api.table import ROUTES
 from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
+from longshore.records import pauses, schedules
 from longshore.runtime.keys import MintedKey
 from longshore.scheduler.fire import Firer
 from longshore.testing.factories import DAY, a_job, a_schedule
@@ -393,7 +394,7 @@ async def test_names_of_queues_in_which_a_tenant_has_no_job_are_not_told(
 ):
     """A queue with settings or a pause may be named after another tenant."""
     key = await a_key(engine, Scope.READ)
-    await engine.pause(queue=f"{NAME}.paused")
+    await pauses.pause(engine, queue=f"{NAME}.paused")
 
     answers = [
         await public.get(path, headers=bearing(key))
@@ -478,7 +479,7 @@ async def test_a_payload_that_would_break_a_list_is_stored_by_no_route(
     assert all(one.json()["accepted"] == 0 for one in answers if one.status_code == 200)
     assert [(one.status_code, one.json()["cursor"]) for one in lists] == [(200, None)] * 2
     assert (
-        await engine.schedules(tenant="default"),
+        await schedules.every(engine, tenant="default"),
         await engine.counts(tenant="default"),
     ) == (
         [],
@@ -514,7 +515,7 @@ async def test_schedules_with_times_beyond_the_calendar_stop_nobodys(
     public: httpx.AsyncClient, engine: Engine
 ):
     key = await a_key(engine, *TENANT_SCOPES)
-    await engine.put_schedule(a_schedule(name="good", tenant="victim", next_due=1))
+    await schedules.put(engine, a_schedule(name="good", tenant="victim", next_due=1))
 
     answers = [
         await public.put(

@@ -10,13 +10,14 @@ import pytest
 from api_steps import asking
 from attack_steps import SECRET, a_key, bearing, plant
 
-from longshore import webhooks
 from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Scope
+from longshore.operations import deliveries
+from longshore.records import schedules
 from longshore.testing.factories import DAY, a_job, a_schedule
 from longshore.testing.manual import ManualWorker, a_worker
 
@@ -451,11 +452,11 @@ class Things:
         waiting = a_job(**fields, delay=DAY)
         await engine.submit([waiting])
         schedule = a_schedule(name=f"s.{tenant}", tenant=tenant, every=DAY)
-        await engine.put_schedule(schedule)
+        await schedules.put(engine, schedule)
         url = f"https://8.8.8.8/{tenant}"
-        _, endpoint = await webhooks.create(engine, tenant=tenant, url=url)
-        message = webhooks.Message(endpoint.id, "msg_1", "job.dead", "")
-        delivery = webhooks.delivery_job(a_job().id, endpoint, message)
+        _, endpoint = await deliveries.create(engine, tenant=tenant, url=url)
+        message = deliveries.Message(endpoint.id, "msg_1", "job.dead", "")
+        delivery = deliveries.delivery_job(a_job().id, endpoint, message)
         await engine.submit([delivery])
         await engine.cancel([delivery.id], reason="to be replayed")
         key = await a_key(engine, Scope.READ, tenant=tenant)

@@ -7,6 +7,7 @@ from cli_steps import Queue, Shell
 
 from longshore.core import account
 from longshore.core.account import Scope
+from longshore.records import api_keys
 from longshore.testing.factories import DAY, HOUR
 
 
@@ -104,7 +105,7 @@ def test_a_new_key_is_alone_on_standard_output_and_works(shell: Shell, queue: Qu
 
     credential = account.parse(created.stdout.removesuffix("\n"))
     assert credential is not None
-    access = queue.ask(lambda engine: engine.find_access(credential.id))
+    access = queue.ask(lambda engine: api_keys.find_access(engine, credential.id))
     now = queue.ask(lambda engine: engine.now())
     assert account.admits(access, credential.secret, now)
     assert access.key.scopes == (Scope.SUBMIT, Scope.READ)
@@ -135,7 +136,7 @@ def test_a_rotated_key_keeps_its_id_and_for_a_day_its_old_secret(shell: Shell, q
 
     new = shell("keys", "rotate", key_id).stdout.strip()
 
-    access = queue.ask(lambda engine: engine.find_access(key_id))
+    access = queue.ask(lambda engine: api_keys.find_access(engine, key_id))
     now = queue.ask(lambda engine: engine.now())
     secrets = [text.split("_")[2] for text in (old, new)]
     assert new.split("_")[1] == key_id
@@ -149,7 +150,7 @@ def test_a_key_can_be_rotated_so_that_the_old_secret_ends_now(shell: Shell, queu
 
     shell("keys", "rotate", key_id, "--grace", "0")
 
-    access = queue.ask(lambda engine: engine.find_access(key_id))
+    access = queue.ask(lambda engine: api_keys.find_access(engine, key_id))
     now = queue.ask(lambda engine: engine.now())
     assert not account.admits(access, old.split("_")[2], now)
 

@@ -15,8 +15,8 @@ from longshore.core.retention import Retention
 @pytest.fixture
 def noted(shell: Shell, queue: Queue) -> str:
     """The head of a log with three entries."""
-    for name in ("mail", "reports", "mail"):
-        shell("queues", "pause", name)
+    for verb, name in (("pause", "mail"), ("pause", "reports"), ("resume", "mail")):
+        shell("queues", verb, name)
     queue.ask(lambda engine: engine.chain(limit=100))
     return shell("audit", "head").stdout.strip()
 

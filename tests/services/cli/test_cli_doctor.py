@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 from cli_steps import Queue, Shell
 
-from longshore.contract import Engine, Lapsed, Pause, QueueCounts, SessionView
+from longshore.contract import Engine, Lapsed, QueueCounts, SessionView
 from longshore.core.account import Tenant
 from longshore.core.event import EventBatch
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import Job
 from longshore.core.state import State
+from longshore.core.view import Pause
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.operations import doctor
 from longshore.operations.doctor import Facts
 from longshore.operations.findings import Severity
+from longshore.records import breaker_settings, queue_settings, schedules, tenants, webhooks
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_held_job, a_schedule, an_id
 
 NOW = 1_767_225_600_000_000
@@ -160,19 +162,18 @@ def test_a_record_that_cannot_be_decoded_is_named_by_its_list_and_the_doctor(
     )
 
     async def prepare(engine: Engine) -> None:
-        await engine.put_schedule(a_schedule(name="bad"))
-        await engine.put_schedule(a_schedule(name="good"))
-        await engine.put_queue("bad", Layer.OVERRIDDEN, QueueSettings(max_running=1))
-        await engine.put_breaker("bad", Layer.OVERRIDDEN, BreakerSettings(failures=3))
-        await engine.put_tenant(Tenant(name="acme"))
-        await engine.put_webhook(endpoint)
+        await schedules.put(engine, a_schedule(name="bad"))
+        await schedules.put(engine, a_schedule(name="good"))
+        await queue_settings.put(engine, "bad", Layer.OVERRIDDEN, QueueSettings(max_running=1))
+        await breaker_settings.put(engine, "bad", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+        await tenants.create(engine, Tenant(name="acme"))
+        await webhooks.create(engine, endpoint)
 
     queue.ask(prepare)
     with closing(sqlite3.connect(queue.url.removeprefix("sqlite:///"))) as db, db:
-        db.execute("update longshore_schedule set definition = 'x' where name = 'bad'")
-        db.execute("update longshore_setting set settings = '[]'")
-        db.execute("update longshore_tenant set definition = '[]'")
-        db.execute("update longshore_webhook set definition = '[]'")
+        db.execute(
+            "update longshore_record set body = '[]' where name not in ('good', 'default')"
+        )
 
     listed = shell("schedules", "list")
     doctor = shell("doctor")

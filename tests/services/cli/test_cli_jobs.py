@@ -10,6 +10,7 @@ from longshore.core import ids
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.state import State, Verb
 from longshore.operations import explain as explaining
+from longshore.records import breaker_settings
 from longshore.testing.factories import HOUR, MINUTE, a_job
 from longshore.testing.manual import a_worker
 
@@ -238,7 +239,9 @@ def test_a_job_is_explained(shell: Shell, queue: Queue):
         worker = await a_worker(engine, queues=["mail"])
         named = map(ids.parse, (first, second, urgent))
         ahead = [(await explaining.gather(engine, one)).ahead for one in named]
-        await engine.put_breaker("noop", Layer.OVERRIDDEN, BreakerSettings(failures=1))
+        await breaker_settings.put(
+            engine, "noop", Layer.OVERRIDDEN, BreakerSettings(failures=1)
+        )
         (claim,) = await worker.claim()
         await worker.fail(claim)
         return ahead

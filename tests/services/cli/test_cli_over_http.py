@@ -93,7 +93,7 @@ def test_a_broken_record_is_named_the_same(
     queue.submit(queue="mail")
     shell("queues", "set", "mail", "--max-running", "3")
     with closing(sqlite3.connect(queue.url.removeprefix("sqlite:///"))) as db, db:
-        db.execute("update longshore_setting set settings = '[]'")
+        db.execute("update longshore_record set body = '[]' where kind = 'queue'")
 
     beside, over = shell("queues", "list"), service("queues", "list")
 

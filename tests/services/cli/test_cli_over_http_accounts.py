@@ -9,6 +9,7 @@ from service_steps import ServiceShell, serving
 from test_cli_over_http import the_same
 
 from longshore.core import account
+from longshore.records import api_keys
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_keys_are_made_rotated_and_revoked_through_a_service(
     old, new = account.parse(text), account.parse(renewed)
     assert old is not None
     assert new is not None
-    access = queue.ask(lambda engine: engine.find_access(old.id))
+    access = queue.ask(lambda engine: api_keys.find_access(engine, old.id))
     now = queue.ask(lambda engine: engine.now())
     assert new.id == old.id
     assert account.admits(access, new.secret, now)

@@ -29,8 +29,8 @@ def service(queue: Queue) -> Generator[ServiceShell]:
 @pytest.fixture
 def noted(shell: Shell, queue: Queue) -> str:
     """The head of a log with three entries."""
-    for name in ("mail", "reports", "mail"):
-        shell("queues", "pause", name)
+    for verb, name in (("pause", "mail"), ("pause", "reports"), ("resume", "mail")):
+        shell("queues", verb, name)
     queue.ask(lambda engine: engine.chain(limit=100))
     return shell("audit", "head").stdout.strip()
 

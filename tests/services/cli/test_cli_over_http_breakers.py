@@ -8,6 +8,7 @@ from service_steps import ServiceShell, serving, the_same
 
 from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
+from longshore.records import breaker_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 
@@ -19,7 +20,7 @@ def service(queue: Queue) -> Generator[ServiceShell]:
 
 
 def declare(queue: Queue, type_name: str, settings: BreakerSettings) -> None:
-    queue.ask(lambda engine: engine.put_breaker(type_name, Layer.DECLARED, settings))
+    queue.ask(lambda engine: breaker_settings.put(engine, type_name, Layer.DECLARED, settings))
 
 
 def trip(queue: Queue, type_name: str) -> None:

@@ -12,6 +12,7 @@ from service_steps import ServiceShell, at_any_time, serving
 from longshore.cli.commands import doctor
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
+from longshore.records import api_keys, tenants
 from longshore.runtime.keys import mint
 
 
@@ -69,11 +70,11 @@ def test_a_tenants_key_is_told_nothing_of_the_store(
     own, all_tenants = mint(), mint()
 
     async def prepare(engine: Engine) -> None:
-        await engine.put_tenant(Tenant(name="acme"))
+        await tenants.create(engine, Tenant(name="acme"))
         for key, tenant in ((own, "acme"), (all_tenants, None)):
             scopes = (Scope.READ,)
-            await engine.add_key(
-                NewKey(id=key.id, digest=key.digest, tenant=tenant, scopes=scopes)
+            await api_keys.add(
+                engine, NewKey(id=key.id, digest=key.digest, tenant=tenant, scopes=scopes)
             )
 
     queue.ask(prepare)

@@ -10,6 +10,7 @@ from test_cli_over_http import the_same
 
 from longshore.contract import Engine
 from longshore.core.retention import Retention
+from longshore.records import schedules
 from longshore.testing.factories import a_schedule
 
 
@@ -53,7 +54,7 @@ def test_what_is_kept_is_shown_to_its_end_the_same(
 
     async def fire(engine: Engine) -> None:
         schedule = a_schedule()
-        await engine.put_schedule(schedule)
+        await schedules.put(engine, schedule)
 
     queue.ask(fire)
     shown = the_same(shell, service, *tail)

@@ -12,6 +12,7 @@ from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.consumer import Quarantined
 from longshore.core.event import NOBODY, Name
+from longshore.records import quarantine
 
 MINUTE = 60_000_000
 
@@ -60,7 +61,9 @@ def test_events_that_were_set_aside_are_listed_the_same(
             one = Quarantined(
                 "kafka", f"1.{number}", Name.SUBMITTED, about, "too large", b"{}\xff"
             )
-            await engine.advance(cursor, position=1, quarantined=[one])
+            await engine.advance(
+                cursor, position=1, quarantined=[quarantine.put(one, "default")]
+            )
 
     queue.ask(set_aside)
     shown = the_same(shell, service, "outbox", "quarantined", "--limit", "3")

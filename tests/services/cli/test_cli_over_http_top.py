@@ -12,6 +12,7 @@ from terminal import Terminal
 
 from longshore.contract import Engine
 from longshore.core.flow import BreakerSettings, Layer
+from longshore.records import breaker_settings, pauses
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import a_worker
 
@@ -50,9 +51,9 @@ def fill(queue: Queue) -> None:
 
     async def run(engine: Engine) -> None:
         settings = BreakerSettings(failures=3)
-        await engine.put_breaker("http.call", Layer.DECLARED, settings)
+        await breaker_settings.put(engine, "http.call", Layer.DECLARED, settings)
         await engine.submit([a_job(queue="mail"), a_job(queue="acme", tenant="acme")])
-        await engine.pause(type="noop")
+        await pauses.pause(engine, type="noop")
         crashed = await a_worker(engine, name="crashed", queues=["bulk"], types=["t"])
         await engine.submit([a_job(queue="bulk", type="t")])
         await crashed.claim(1)
@@ -114,4 +115,4 @@ def test_a_key_that_may_only_read_watches_and_opens_jobs_and_pauses_nothing(
         terminal.type("q")
 
         assert terminal.left() == 0
-    assert not queue.ask(lambda engine: engine.pauses())
+    assert not queue.ask(lambda engine: pauses.every(engine))

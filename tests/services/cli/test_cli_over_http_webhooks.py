@@ -9,6 +9,7 @@ from service_steps import ServiceShell, serving
 from test_cli_over_http import the_same
 
 from longshore.core.state import Verb
+from longshore.records import webhooks
 
 URL = "https://example.com/hook"
 NOBODY = "wh_" + "0" * 24
@@ -56,9 +57,9 @@ def test_endpoints_are_managed_through_a_service(
     filters = ("--event", "job.dead", "--queue", "mail", "--type", "mail.send")
 
     created = service("webhooks", "create", URL, "--tenant", "acme", *filters)
-    (endpoint,) = queue.ask(lambda engine: engine.webhooks())
+    (endpoint,) = queue.ask(lambda engine: webhooks.every(engine))
     rotated = service("webhooks", "rotate", endpoint.id, "--grace", "1h")
-    (renewed,) = queue.ask(lambda engine: engine.webhooks())
+    (renewed,) = queue.ask(lambda engine: webhooks.every(engine))
     (disabled,) = service.lines("webhooks", "disable", endpoint.id, "--reason", "moved")
     (enabled,) = service.lines("webhooks", "enable", endpoint.id)
     begun = service("webhooks", "test", endpoint.id).stdout.strip()

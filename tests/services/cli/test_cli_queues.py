@@ -6,6 +6,7 @@ from cli_steps import LEASE, Queue, Shell
 
 from longshore.contract import Engine
 from longshore.core.flow import ENFORCED, Layer, QueueSettings
+from longshore.records import queue_settings
 
 NOTHING = dict.fromkeys({*ENFORCED, "aging_seconds"} - {"aging"})
 
@@ -123,7 +124,7 @@ def test_migrate_check_changes_nothing(shell: Shell, tmp_path):
 
 def test_settings_of_a_queue_are_overridden_shown_and_given_back(shell: Shell, queue: Queue):
     declared = QueueSettings(max_running=10, rate=5.0)
-    queue.ask(lambda engine: engine.put_queue("mail", Layer.DECLARED, declared))
+    queue.ask(lambda engine: queue_settings.put(engine, "mail", Layer.DECLARED, declared))
 
     (changed,) = shell.lines(
         "queues", "set", "mail", "--max-running", 2, "--rate", "30/m", "--burst", 4
@@ -140,7 +141,7 @@ def test_settings_of_a_queue_are_overridden_shown_and_given_back(shell: Shell, q
     assert given_back["settings"] == {**NOTHING, "max_running": 10, "rate": 0.5}
     (bare,) = shell.lines("queues", "unset", "mail", "--all", "--declared")
     assert bare["settings"] == NOTHING
-    assert queue.ask(lambda engine: engine.queue_settings()) == []
+    assert queue.ask(lambda engine: queue_settings.every(engine)) == []
 
 
 def test_settings_that_make_no_sense_are_refused_with_a_reason(shell: Shell, queue: Queue):
@@ -159,7 +160,7 @@ def test_settings_that_make_no_sense_are_refused_with_a_reason(shell: Shell, que
         result = shell("queues", *words)
         assert result.exit_code == 2, words
         assert reason in result.stderr
-    assert queue.ask(lambda engine: engine.queue_settings()) == []
+    assert queue.ask(lambda engine: queue_settings.every(engine)) == []
 
 
 def test_the_order_of_a_queue_and_the_weights_of_tenants_are_set(shell: Shell, queue: Queue):

@@ -12,6 +12,7 @@ from service_steps import serving
 
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
+from longshore.records import api_keys
 from longshore.runtime.keys import mint
 from longshore_lab.experiments import __main__ as experiments
 
@@ -76,7 +77,7 @@ def test_a_key_for_workers_is_narrowed_and_needs_no_tenant(shell: Shell, queue: 
     )
     refused = shell("keys", "create", "--queue", "mail")
 
-    (key,) = queue.ask(lambda engine: engine.keys())
+    (key,) = queue.ask(lambda engine: api_keys.every(engine))
     assert json.loads(made.stdout)["about"]["queues"] == ["mail"]
     assert (key.tenant, key.queues, key.types) == (None, ("mail",), ("email.*",))
     assert refused.exit_code == 2
@@ -88,11 +89,12 @@ def test_a_key_that_is_missing_or_lacks_a_scope_is_said_in_one_line(
     own, all_tenants = mint(), mint()
 
     async def prepare(engine: Engine) -> None:
-        await engine.add_key(NewKey(id=own.id, digest=own.digest, scopes=(Scope.SUBMIT,)))
-        await engine.add_key(
+        await api_keys.add(engine, NewKey(id=own.id, digest=own.digest, scopes=(Scope.SUBMIT,)))
+        await api_keys.add(
+            engine,
             NewKey(
                 id=all_tenants.id, digest=all_tenants.digest, tenant=None, scopes=(Scope.READ,)
-            )
+            ),
         )
 
     with serving(queue.url) as url:
@@ -123,8 +125,8 @@ def test_a_worker_whose_key_may_not_declare_is_told_what_was_not_stored(
     )
 
     async def prepare(engine: Engine) -> None:
-        await engine.add_key(
-            NewKey(id=own.id, digest=own.digest, tenant=None, scopes=(Scope.WORK,))
+        await api_keys.add(
+            engine, NewKey(id=own.id, digest=own.digest, tenant=None, scopes=(Scope.WORK,))
         )
 
     monkeypatch.setenv("LONGSHORE_KEY", own.text)

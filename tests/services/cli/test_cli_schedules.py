@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.schedule import decide
+from longshore.records import schedules
 from longshore.runtime.ids import IdSource
 
 
@@ -201,9 +202,9 @@ def test_a_schedule_is_shown_with_its_last_job_and_its_next_due_times(
 
 async def fire_it(engine: Engine) -> str:
     """Fire the one schedule as if it were due; the id of its job."""
-    (stored,) = await engine.schedules()
-    await engine.put_schedule(replace(stored, next_due=await engine.now()))
-    (due,) = await engine.due_schedules(limit=10)
+    (stored,) = await schedules.every(engine)
+    await schedules.put(engine, replace(stored, next_due=await engine.now()))
+    (due,) = await schedules.due(engine, limit=10)
     (answer,) = await engine.fire(decide(due, IdSource().make))
     return ids.text(answer.id)
 

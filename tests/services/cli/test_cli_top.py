@@ -18,6 +18,7 @@ from terminal import PATIENCE, Terminal
 
 from longshore.cli.top.screen import Screen
 from longshore.core.flow import BreakerSettings, Layer
+from longshore.records import breaker_settings
 from longshore.testing.factories import SECOND, a_job
 
 pytestmark = pytest.mark.slow
@@ -158,7 +159,9 @@ def test_once_is_text_and_json_a_document(queue: Queue, shell: Shell):
     queue.submit(queue="mail\u202e")
     dead = queue.dead(queue="mail")
     settings = BreakerSettings(failures=3)
-    queue.ask(lambda engine: engine.put_breaker("http.call", Layer.DECLARED, settings))
+    queue.ask(
+        lambda engine: breaker_settings.put(engine, "http.call", Layer.DECLARED, settings)
+    )
     queue.ask(
         lambda engine: engine.open_session(
             worker="w1", queues=["idle"], types=["t"], lease=60 * SECOND

@@ -8,7 +8,7 @@ from longshore.cli import flow, layers, render, tables, waits, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
-from longshore.contract import Pause
+from longshore.core.view import Pause
 from longshore.operations.backend import Backend
 from longshore.operations.queues import QueueView
 

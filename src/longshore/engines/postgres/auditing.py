@@ -7,13 +7,12 @@ import msgspec
 
 from longshore.core import audit
 from longshore.core.audit import Chained, Entry, Kind, Mark, Pending, Standing
-from longshore.core.audit_record import AuditRecord, Tally
+from longshore.core.audit_record import AuditRecord
 from longshore.core.consumer import Cursor
 from longshore.core.event import EventBatch
 from longshore.engines.postgres.database import Connection
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.outbox import PostgresOutbox
-from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
 from longshore.runtime.acting import actor
@@ -30,10 +29,6 @@ _BEFORE = {
 
 class PostgresAudit(PostgresOutbox):
     """Keeps the chain. Whoever appends holds its end until the commit."""
-
-    async def note_submits(self, tally: Tally) -> None:
-        """Leave a record of what somebody submitted."""
-        await recording(self._open, "note_submits", tally=tally).transact(_nothing_else)
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0
@@ -97,10 +92,6 @@ async def cut(connection: Connection, *, now: int, before: int, limit: int) -> i
     await _append(connection, Standing(anchor, standing.head), [told])
     ends = (standing.anchor.number, anchor.number)
     return await connection.fetchval(SQL.audit_cut, *ends)
-
-
-async def _nothing_else(connection: Connection) -> None:
-    pass
 
 
 async def _chain(

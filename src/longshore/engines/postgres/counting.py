@@ -10,7 +10,6 @@ from longshore.core.rank import first_ranks
 from longshore.core.state import State
 from longshore.core.view import QueueCounts
 from longshore.engines.postgres.database import Database, Record
-from longshore.engines.postgres.inspecting import pauses
 from longshore.engines.postgres.sql import SQL
 
 __all__ = ["counts", "estimate"]
@@ -71,7 +70,7 @@ async def _shown(
     for facts in found.values():
         # They are counted apart; they are ready all the same.
         facts["ready"] = facts.get("ready", 0) + facts.get("parked", 0)
-    paused = {one.queue for one in await pauses(database) if one.queue and not one.type}
+    paused = {row["queue"] for row in await database.fetch(SQL.paused_queues)}
     said = {row["queue"] for row in await database.fetch(SQL.flows)}
     return [
         QueueCounts(

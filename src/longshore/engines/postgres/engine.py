@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
 from longshore.contract import (
-    BrokenRecord,
+    DueSchedules,
     JobFilter,
     Lapsed,
     Losses,
     Page,
-    Pause,
     Promoted,
     QueueCounts,
     Renewed,
@@ -17,32 +16,27 @@ from longshore.contract import (
     SessionView,
     Traits,
 )
-from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
-from longshore.core.schedule import validate as validate_schedule
+from longshore.core.schedule import Firing, check_firing
 from longshore.core.submission import check
 from longshore.engines.postgres import (
-    accounting,
     counting,
-    flowing,
     inspecting,
     migrating,
     scheduling,
     stewarding,
-    webhooks,
 )
-from longshore.engines.postgres.accounting import PostgresAccounts
 from longshore.engines.postgres.attached import AttachedSession, attach
 from longshore.engines.postgres.auditing import PostgresAudit
 from longshore.engines.postgres.callers import Callers
+from longshore.engines.postgres.counters import PostgresCounters
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.flowing import PostgresFlow
 from longshore.engines.postgres.recording import recording
+from longshore.engines.postgres.records import PostgresRecords
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
 from longshore.engines.postgres.submitting import Submitter
-from longshore.engines.postgres.webhooks import PostgresEndpoints
 from longshore.errors import (
     ConfigError,
     EngineUnavailableError,
@@ -54,7 +48,7 @@ from longshore.runtime.depth import Depths, told_apart
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndpoints):
+class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresRecords):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:
@@ -187,8 +181,8 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         """Bury a lapsed session, once."""
         return await stewarding.reclaim(self._open, token, settlements, grace=grace)
 
-    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
-        """What has come due."""
+    async def due_schedules(self, *, limit: int) -> DueSchedules:
+        """Schedules whose time has come."""
         return await scheduling.due(self._open, limit=limit)
 
     async def fire(self, firing: Firing) -> list[Submitted]:
@@ -258,48 +252,9 @@ class PostgresEngine(PostgresFlow, PostgresAccounts, PostgresAudit, PostgresEndp
         database = recording(self._open, "purge", **order)
         return await inspecting.purge(database, job_ids, tenant=tenant)
 
-    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Stop handing out."""
-        database = recording(self._open, "pause", queue=queue, type=type)
-        await inspecting.pause(database, queue=queue, type=type)
-
-    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Hand out again."""
-        database = recording(self._open, "resume", queue=queue, type=type)
-        await inspecting.resume(database, queue=queue, type=type)
-
-    async def pauses(self) -> list[Pause]:
-        """What is not handed out."""
-        return await inspecting.pauses(self._open)
-
-    async def broken_records(self) -> list[BrokenRecord]:
-        """What is stored and cannot be decoded."""
-        database, found = self._open, list[BrokenRecord]()
-        await scheduling.every(database, tenant=None, broken=found)
-        await flowing.stored_settings(database, QueueSettings, found)
-        await flowing.stored_settings(database, BreakerSettings, found)
-        await accounting.stored_tenants(database, found)
-        await webhooks.stored_webhooks(database, None, found)
-        return found
-
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
         await inspecting.quiet(recording(self._open, "quiet", token=token), token)
-
-    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
-        """Create a schedule, or replace its definition."""
-        validate_schedule(schedule)
-        database = recording(self._open, "put_schedule", schedule=schedule)
-        return await scheduling.put(database, schedule, seen=seen)
-
-    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
-        """All schedules, by name."""
-        return await scheduling.every(self._open, tenant=tenant)
-
-    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
-        """Remove a schedule."""
-        database = recording(self._open, "delete_schedule", name=name, tenant=tenant)
-        await scheduling.delete(database, name, tenant=tenant)
 
     # Life
 

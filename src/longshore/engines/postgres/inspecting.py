@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from longshore.contract import JobFilter, Page, Pause, SessionView
+from longshore.contract import JobFilter, Page, SessionView
 from longshore.core import breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
@@ -14,7 +14,7 @@ from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.recording import Calls
 from longshore.engines.postgres.securing import Part, parts, secure, take
 from longshore.engines.postgres.sql import SQL
-from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.acting import actor
 from longshore.runtime.cursor import read_cursor, write_cursor
 
@@ -23,12 +23,9 @@ __all__ = [
     "cancel",
     "find",
     "get",
-    "pause",
-    "pauses",
     "purge",
     "quiet",
     "replay",
-    "resume",
     "retry_now",
     "sessions",
 ]
@@ -182,22 +179,6 @@ async def purge(database: Calls, job_ids: Sequence[JobId], *, tenant: str | None
     return await database.transact(body)
 
 
-async def pause(database: Calls, *, queue: str | None = None, type: str | None = None) -> None:
-    """Stop handing out a queue, a type, or a type in one queue."""
-    await _set_pause(database, SQL.pause, queue, type)
-
-
-async def resume(database: Calls, *, queue: str | None = None, type: str | None = None) -> None:
-    """Undo exactly that pause."""
-    await _set_pause(database, SQL.resume, queue, type)
-
-
-async def pauses(database: Database) -> list[Pause]:
-    """What is not handed out."""
-    standing = await database.fetch(SQL.pauses)
-    return [Pause(row["queue"] or None, row["type"] or None) for row in standing]
-
-
 async def quiet(database: Calls, token: int) -> None:
     """Ask a worker to drain."""
     await database.fetch(SQL.session_quiet, token)
@@ -283,19 +264,6 @@ async def _make_ready(
         return await _told(connection, now, groups, job_ids)
 
     return await database.transact(body)
-
-
-async def _set_pause(
-    database: Calls, statement: str, queue: str | None, type_name: str | None
-) -> None:
-    if "" in (queue, type_name) or (queue is None and type_name is None):
-        raise ConfigError("say which queue or type")
-
-    async def body(connection: Connection) -> None:
-        await connection.execute(statement, queue or "", type_name or "")
-        await connection.execute(SQL.wake)
-
-    await database.transact(body)
 
 
 async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:

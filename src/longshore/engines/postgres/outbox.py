@@ -6,15 +6,16 @@ to what they see: nothing can appear before what someone has read.
 
 from collections.abc import Sequence
 
-from longshore.core.consumer import Consumer, Cursor, Quarantined
-from longshore.core.event import EventBatch, Name, Span
-from longshore.core.job import JobId
+from longshore.contract.records import Put, check
+from longshore.core.consumer import Consumer, Cursor
+from longshore.core.event import EventBatch, Span
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.recording import recording
+from longshore.engines.postgres.records import store
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
-from longshore.runtime.decoding import RecordName, decode_each, decoded_groups
+from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["PostgresOutbox"]
 
@@ -60,16 +61,19 @@ class PostgresOutbox:
         return _batches(rows)
 
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
     ) -> None:
         """Move a cursor on."""
+        check(quarantined)
         database = self._open
         step = (database.now(), cursor.consumer, cursor.token, position)
 
         async def body(connection: Connection) -> bool:
             is_held = await connection.fetchval(SQL.consumer_advance, *step)
             if is_held:
-                await connection.execute(SQL.quarantine_add, *step[:2], *_columns(quarantined))
+                now = await connection.fetchval(SQL.clock, database.now())
+                for put in quarantined:
+                    await store(connection, now, put)
             return is_held
 
         if quarantined:
@@ -95,49 +99,9 @@ class PostgresOutbox:
         database = recording(self._open, "delete_consumer", name=name)
         return bool(await database.fetch(SQL.consumer_delete, name))
 
-    async def mute(self, is_muted: bool) -> bool:
-        """Store no progress, or store it again."""
-        database = self._open
-        ((now,),) = await database.fetch(SQL.clock, database.now())
-        return await database.muting.set(is_muted, now)
-
-    async def is_muted(self) -> bool:
-        """Whether progress is left out."""
-        return await self._open.muting.ask()
-
-    async def quarantined(self, *, limit: int) -> list[Quarantined]:
-        """What was set aside, newest first."""
-        return decode_each(
-            await self._open.fetch(SQL.quarantined, limit),
-            _quarantined,
-            lambda row: RecordName("quarantined event", row["event_id"]),
-        )
-
 
 def _batches(rows: Sequence[Row]) -> list[EventBatch]:
     return [
         EventBatch(row["place"], row["told_at"], decoded_groups(row["place"], row["groups"]))
         for row in rows
-    ]
-
-
-def _quarantined(row: Row) -> Quarantined:
-    return Quarantined(
-        row["consumer"],
-        row["event_id"],
-        Name(row["name"]),
-        JobId(row["job_id"]),
-        row["reason"],
-        row["body"],
-        row["at"],
-    )
-
-
-def _columns(found: Sequence[Quarantined]) -> list[list[object]]:
-    return [
-        [one.event_id for one in found],
-        [str(one.name) for one in found],
-        [bytes(one.job_id) for one in found],
-        [one.reason for one in found],
-        [one.body for one in found],
     ]

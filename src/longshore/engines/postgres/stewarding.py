@@ -40,7 +40,7 @@ MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 
 _LOST = ("lost.workers", "lost.jobs")
-"""Facts of the store."""
+"""Names of totals."""
 
 _READING = (SQL.session_lock, SQL.claims_of, SQL.journal_of, SQL.requests)
 """What it takes to read a session's book."""

@@ -8,11 +8,10 @@ import msgspec
 
 from longshore.core import audit
 from longshore.core.audit import GENESIS, Chained, Entry, Kind, Mark, Pending, Standing
-from longshore.core.audit_record import AuditRecord, Tally
+from longshore.core.audit_record import AuditRecord
 from longshore.core.consumer import Cursor
 from longshore.core.event import EventBatch
 from longshore.engines.sqlite.outbox import SqliteOutbox, advance
-from longshore.engines.sqlite.recording import recorded
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.decoding import RecordName, decode_each
@@ -24,10 +23,6 @@ _Row = tuple[int, int, str, str, str, str, str, bytes, bytes]
 
 class SqliteAudit(SqliteOutbox):
     """Keeps the chain. One writer at a time: no entry can get between two others."""
-
-    async def note_submits(self, tally: Tally) -> None:
-        """Leave a record of what somebody submitted."""
-        await self._writer.call(recorded("note_submits", _nothing_else, tally=tally))
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0
@@ -66,10 +61,6 @@ def cut(transaction: Transaction, actor: str, *, before: int, limit: int) -> int
     told = audit.cut(anchor, at=transaction.now, before=before, actor=actor)
     _append(db, Standing(anchor, standing.head), [told])
     return db.execute(SQL.audit_cut, {"number": anchor.number}).rowcount
-
-
-def _nothing_else(transaction: Transaction) -> None:
-    pass
 
 
 def _chain(

@@ -9,12 +9,11 @@ from typing import TypeVar
 import msgspec
 
 from longshore.contract import (
-    BrokenRecord,
+    DueSchedules,
     JobFilter,
     Lapsed,
     Losses,
     Page,
-    Pause,
     Promoted,
     QueueCounts,
     Renewed,
@@ -22,36 +21,31 @@ from longshore.contract import (
     SessionView,
     Traits,
 )
-from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, check_firing
-from longshore.core.schedule import validate as validate_schedule
+from longshore.core.schedule import Firing, check_firing
 from longshore.core.state import Verb
 from longshore.core.submission import check
 from longshore.engines.sqlite import (
-    accounting,
     callers,
     counting,
-    flowing,
     inspecting,
     migrating,
     scheduling,
     stewarding,
     submitting,
-    webhooks,
 )
-from longshore.engines.sqlite.accounting import SqliteAccounts
 from longshore.engines.sqlite.auditing import SqliteAudit
 from longshore.engines.sqlite.connection import Store, Synchronous
+from longshore.engines.sqlite.counters import SqliteCounters
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.flowing import SqliteFlow, admit
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.recording import recorded
+from longshore.engines.sqlite.records import SqliteRecords
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.wake import Waker
-from longshore.engines.sqlite.webhooks import SqliteEndpoints
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.acting import actor
@@ -66,7 +60,7 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 
 
-class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
+class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:
@@ -219,8 +213,8 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         """Bury a lapsed session, once."""
         return await self._writer.call(partial(stewarding.reclaim, token, settlements, grace))
 
-    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
-        """What has come due."""
+    async def due_schedules(self, *, limit: int) -> DueSchedules:
+        """Schedules whose time has come."""
         now = self._store.clock.now()
         return await self._read(lambda db: scheduling.due(db, now, limit))
 
@@ -292,24 +286,6 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         order = {"job_ids": job_ids, "tenant": tenant}
         return await self._writer.call(recorded("purge", body, **order))
 
-    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Stop handing out."""
-        body = partial(inspecting.set_pause, SQL.pause, queue, type)
-        await self._writer.call(recorded("pause", body, queue=queue, type=type))
-
-    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """Hand out again."""
-        body = partial(inspecting.set_pause, SQL.resume, queue, type)
-        await self._writer.call(recorded("resume", body, queue=queue, type=type))
-
-    async def pauses(self) -> list[Pause]:
-        """What is not handed out."""
-        return await self._read(inspecting.pauses)
-
-    async def broken_records(self) -> list[BrokenRecord]:
-        """What is stored and cannot be decoded."""
-        return await self._read(_broken_records)
-
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
 
@@ -317,21 +293,6 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
             return transaction.db.execute(SQL.session_quiet, {"token": token}).rowcount > 0
 
         await self._writer.call(recorded("quiet", body, token=token))
-
-    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
-        """Create a schedule, or replace its definition."""
-        validate_schedule(schedule)
-        body = partial(scheduling.put, schedule, seen)
-        return await self._writer.call(recorded("put_schedule", body, schedule=schedule))
-
-    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
-        """All schedules, by name."""
-        return await self._read(lambda db: scheduling.every(db, tenant))
-
-    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
-        """Remove a schedule."""
-        body = partial(scheduling.delete, name, tenant)
-        await self._writer.call(recorded("delete_schedule", body, name=name, tenant=tenant))
 
     # Life
 
@@ -367,13 +328,3 @@ class SqliteEngine(SqliteFlow, SqliteAccounts, SqliteAudit, SqliteEndpoints):
         if self._store.is_memory:
             return await self._writer.call(lambda transaction: body(transaction.db))
         return await self._reader.call(body)
-
-
-def _broken_records(db: sqlite3.Connection) -> list[BrokenRecord]:
-    found: list[BrokenRecord] = []
-    scheduling.every(db, None, found)
-    flowing.stored_settings(db, QueueSettings, found)
-    flowing.stored_settings(db, BreakerSettings, found)
-    accounting.stored_tenants(db, found)
-    webhooks.stored_webhooks(db, None, found)
-    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.contract import JobFilter, Page, Pause, SessionView
+from longshore.contract import JobFilter, Page, SessionView
 from longshore.core import breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
@@ -15,7 +15,7 @@ from longshore.engines.sqlite import breaking, lining, rows, sharing
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.stewarding import delete_jobs
 from longshore.engines.sqlite.transaction import Transaction
-from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.cursor import read_cursor, write_cursor
 from longshore.runtime.decoding import RecordName, decode_each
 
@@ -25,10 +25,8 @@ __all__ = [
     "find",
     "get",
     "make_ready",
-    "pauses",
     "purge",
     "sessions",
-    "set_pause",
 ]
 
 _json = msgspec.json.Encoder()
@@ -154,22 +152,6 @@ def purge(
         }
         transaction.groups.append(_event(Name.PURGED, job, details))
     return len(found)
-
-
-def set_pause(
-    statement: str, queue: str | None, type_name: str | None, transaction: Transaction
-) -> None:
-    """Pause or resume a queue, a type, or a type in one queue."""
-    if "" in (queue, type_name) or (queue is None and type_name is None):
-        raise ConfigError("say which queue or type")
-    transaction.db.execute(statement, {"queue": queue or "", "type": type_name or ""})
-    transaction.wakes = True
-
-
-def pauses(db: sqlite3.Connection) -> list[Pause]:
-    """What is not handed out."""
-    standing = sorted(db.execute(SQL.pauses))
-    return [Pause(queue or None, type_name or None) for queue, type_name in standing]
 
 
 def _session(row: tuple[Any, ...]) -> SessionView:

@@ -5,23 +5,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from longshore.core.consumer import Consumer, Cursor, Quarantined
-from longshore.core.event import EventBatch, Name, Span
-from longshore.core.job import JobId
+from longshore.contract.records import Put, check
+from longshore.core.consumer import Consumer, Cursor
+from longshore.core.event import EventBatch, Span
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.recording import recorded
+from longshore.engines.sqlite.records import store
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
-from longshore.runtime.decoding import RecordName, decode_each, decoded_groups
+from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["SqliteOutbox", "advance", "is_muted"]
 
 T = TypeVar("T")
-
-_MUTED = "outbox.muted"
-"""The fact that progress is left out, and since when."""
 
 
 class SqliteOutbox:
@@ -58,9 +56,10 @@ class SqliteOutbox:
         return found
 
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
     ) -> None:
         """Move a cursor on."""
+        check(quarantined)
         await self._writer.call(partial(advance, cursor, position, quarantined))
 
     async def leave_cursor(self, cursor: Cursor) -> None:
@@ -84,25 +83,6 @@ class SqliteOutbox:
             return transaction.db.execute(SQL.consumer_delete, {"name": name}).rowcount > 0
 
         return await self._writer.call(recorded("delete_consumer", body, name=name))
-
-    async def mute(self, is_muted: bool) -> bool:
-        """Store no progress, or store it again."""
-        return await self._writer.call(partial(_mute, is_muted))
-
-    async def is_muted(self) -> bool:
-        """Whether progress is left out."""
-        return await self._read(is_muted)
-
-    async def quarantined(self, *, limit: int) -> list[Quarantined]:
-        """What was set aside, newest first."""
-        scope = {"limit": limit}
-        return await self._read(
-            lambda db: decode_each(
-                db.execute(SQL.quarantined, scope),
-                _quarantined,
-                lambda row: RecordName("quarantined event", row[1]),
-            )
-        )
 
 
 def _after(after: int, limit: int, db: sqlite3.Connection) -> list[EventBatch]:
@@ -133,42 +113,17 @@ def _is_due(db: sqlite3.Connection, cursor: Cursor, now: int) -> bool:
 
 
 def advance(
-    cursor: Cursor, position: int, quarantined: Sequence[Quarantined], transaction: Transaction
+    cursor: Cursor, position: int, quarantined: Sequence[Put], transaction: Transaction
 ) -> None:
     """Move a cursor on, or CursorLostError."""
     db, now = transaction.db, transaction.now
     scope = {"name": cursor.consumer, "token": cursor.token, "position": position, "now": now}
     if db.execute(SQL.consumer_advance, scope).rowcount == 0:
         raise CursorLostError(cursor.consumer)
-    for one in quarantined:
-        facts: dict[str, object] = {
-            "consumer": cursor.consumer,
-            "event_id": one.event_id,
-            "name": one.name,
-            "job_id": one.job_id,
-            "reason": one.reason,
-            "body": one.body,
-            "at": now,
-        }
-        db.execute(SQL.quarantine_add, facts)
+    for put in quarantined:
+        store(transaction, put)
 
 
 def is_muted(db: sqlite3.Connection) -> bool:
-    """Whether progress is left out."""
-    return db.execute(SQL.fact_get, {"name": _MUTED}).fetchone() is not None
-
-
-def _mute(is_to_be: bool, transaction: Transaction) -> bool:
-    db = transaction.db
-    if is_muted(db) is is_to_be:
-        return False
-    if is_to_be:
-        db.execute(SQL.fact_put, {"name": _MUTED, "value": str(transaction.now)})
-    else:
-        db.execute(SQL.fact_delete, {"name": _MUTED})
-    return True
-
-
-def _quarantined(row: tuple[str, str, str, bytes, str, bytes, int]) -> Quarantined:
-    consumer, event_id, name, job_id, reason, body, at = row
-    return Quarantined(consumer, event_id, Name(name), JobId(job_id), reason, body, at)
+    """Whether progress events are left out."""
+    return bool(db.execute(SQL.is_muted).fetchone()[0])

@@ -6,11 +6,12 @@ from typing import TypeVar
 import msgspec
 
 from longshore.core import audit_record
+from longshore.core.audit_record import AuditRecord
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.acting import actor
 
-__all__ = ["recorded"]
+__all__ = ["record_order", "recorded"]
 
 T = TypeVar("T")
 
@@ -25,8 +26,13 @@ def recorded(
         result = body(transaction)
         is_refused = result is False
         if done is not None and not is_refused:
-            scope = {**msgspec.structs.asdict(done), "at": transaction.now}
-            transaction.db.execute(SQL.deed_add, scope)
+            record_order(transaction, done)
         return result
 
     return both
+
+
+def record_order(transaction: Transaction, done: AuditRecord) -> None:
+    """Store what somebody ordered, until it is chained."""
+    scope = {**msgspec.structs.asdict(done), "at": transaction.now}
+    transaction.db.execute(SQL.deed_add, scope)

@@ -1,79 +1,23 @@
-"""Schedules: keep them, list what is due, fire."""
+"""Schedules: which are due, and firing them."""
 
 import sqlite3
-from functools import partial
-from typing import Any
 
-import msgspec
-
+from longshore.contract.maintenance import DueRecord, DueSchedules
 from longshore.core.event import Group, Name
-from longshore.core.job import JobId, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule
-from longshore.core.view import BrokenRecord
+from longshore.core.job import Submitted
+from longshore.core.schedule import Firing
+from longshore.engines.sqlite.records import record_of
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.submitting import submit
 from longshore.engines.sqlite.transaction import Transaction
-from longshore.errors import ScheduleNotFoundError
-from longshore.runtime.decoding import RecordName, decode_each, decode_or
 
-__all__ = ["delete", "due", "every", "fire", "put"]
-
-_json = msgspec.json.Encoder()
-_definition = msgspec.json.Decoder(Schedule)
-_Row = tuple[str, str, str, int, int | None, int | None, bytes | None]
+__all__ = ["due", "fire"]
 
 
-def put(schedule: Schedule, seen: Schedule | None, transaction: Transaction) -> bool:
-    """Create a schedule, or replace its definition, unless it is not what was seen."""
-    scope: dict[str, object] = {
-        "tenant": schedule.tenant,
-        "name": schedule.name,
-        "definition": _json.encode(
-            msgspec.structs.replace(schedule, next_due=None, last_due=None, last_job=None)
-        ).decode(),
-        "is_paused": schedule.is_paused,
-        "next_due": schedule.next_due,
-    }
-    if seen is not None:
-        where = {"tenant": schedule.tenant, "name": schedule.name}
-        row = transaction.db.execute(SQL.schedule_get, where).fetchone()
-        stored = None if row is None else decode_or(None, partial(_read, row), _name(row))
-        if stored != seen:
-            return False
-    transaction.db.execute(SQL.schedule_put, scope)
-    return True
-
-
-def every(
-    db: sqlite3.Connection, tenant: str | None, broken: list[BrokenRecord] | None = None
-) -> list[Schedule]:
-    """All schedules, by name."""
-    found = db.execute(SQL.schedules, {"tenant": tenant})
-    return decode_each(found, _read, _name, broken)
-
-
-def delete(name: str, tenant: str, transaction: Transaction) -> None:
-    """Remove a schedule, or ScheduleNotFoundError."""
-    scope = {"name": name, "tenant": tenant}
-    if transaction.db.execute(SQL.schedule_delete, scope).rowcount == 0:
-        raise ScheduleNotFoundError(name)
-
-
-def due(db: sqlite3.Connection, now: int, limit: int) -> list[DueSchedule]:
-    """What has come due."""
-
-    def read(row: tuple[Any, ...]) -> DueSchedule:
-        return DueSchedule(_read(row[:7]), now, bool(row[7]))
-
-    asked = limit
-    while True:
-        rows = db.execute(SQL.schedule_due, {"now": now, "limit": asked}).fetchall()
-        broken: list[BrokenRecord] = []
-        found = decode_each(rows, read, _name, broken)
-        if len(rows) < asked or len(found) >= limit:
-            return found
-        # Those that cannot be decoded stay due, and must not crowd out the others.
-        asked = limit + len(broken)
+def due(db: sqlite3.Connection, now: int, limit: int) -> DueSchedules:
+    """Schedules whose time has come, the earliest first."""
+    found = db.execute(SQL.schedule_due, {"now": now, "limit": limit})
+    return DueSchedules(now, [DueRecord(record_of(row[:-1]), bool(row[-1])) for row in found])
 
 
 def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
@@ -101,18 +45,3 @@ def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
                 Group(name, *where, firing.tenant, job_id or bytes(16), [details], trace=trace)
             )
     return answers
-
-
-def _name(row: tuple[Any, ...]) -> RecordName:
-    return RecordName("schedule", row[1], row[0])
-
-
-def _read(row: _Row) -> Schedule:
-    _, _, definition, is_paused, next_due, last_due, last_job = row
-    return msgspec.structs.replace(
-        _definition.decode(definition),
-        is_paused=bool(is_paused),
-        next_due=next_due,
-        last_due=last_due,
-        last_job=JobId(last_job) if last_job is not None else None,
-    )

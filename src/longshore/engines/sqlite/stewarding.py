@@ -38,7 +38,7 @@ _END_OF_TIME = 2**63 - 1
 _MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 _LOST_WORKERS, _LOST_JOBS = "lost.workers", "lost.jobs"
-"""Facts of the store."""
+"""Names of totals."""
 
 
 class _Due(msgspec.Struct, array_like=True):
@@ -168,7 +168,7 @@ def _bury(
     db.execute(SQL.session_close, {"token": token, "now": transaction.now})
     if every:
         for name, number in ((_LOST_WORKERS, 1), (_LOST_JOBS, len(every))):
-            db.execute(SQL.fact_add, {"name": name, "number": number})
+            db.execute(SQL.total_add, {"name": name, "number": number})
     return len(every)
 
 
@@ -214,7 +214,7 @@ def prune(retention: Retention, limit: int, who: str, transaction: Transaction) 
 
 def _count_pruned(db: sqlite3.Connection, gone: Counter[str]) -> None:
     for queue, jobs in gone.items():
-        db.execute(SQL.fact_add, {"name": f"pruned/{queue}", "number": jobs})
+        db.execute(SQL.total_add, {"name": f"pruned/{queue}", "number": jobs})
     db.execute(SQL.pruned_forget, {"queues": _json.encode(list(gone)).decode()})
 
 

@@ -40,6 +40,7 @@ from longshore.testing.contract.promoting import *
 from longshore.testing.contract.prompting import *
 from longshore.testing.contract.pruning import *
 from longshore.testing.contract.reclaiming import *
+from longshore.testing.contract.records import *
 from longshore.testing.contract.renewing import *
 from longshore.testing.contract.repeating import *
 from longshore.testing.contract.replaying import *

@@ -9,6 +9,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob
+from longshore.records import pauses, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
@@ -41,10 +42,10 @@ _LEFT: dict[str, tuple[list[NewJob], int | None]] = {
 async def test_it_pays_to_ask_again_if_what_is_held_back_could_be_claimed(
     engine: Engine, left: str
 ) -> None:
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings(max_running=1))
-    await engine.pause(type="paused")
-    await engine.pause(type="paused.here", queue="default")
-    await engine.pause(type="paused.elsewhere", queue="other")
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings(max_running=1))
+    await pauses.pause(engine, type="paused")
+    await pauses.pause(engine, type="paused.here", queue="default")
+    await pauses.pause(engine, type="paused.elsewhere", queue="other")
     await engine.submit([a_job(priority=1)])
     jobs, look_in = _LEFT[left]
     await engine.submit(jobs)
@@ -57,7 +58,7 @@ async def test_it_pays_to_ask_again_if_what_is_held_back_could_be_claimed(
 
 
 async def test_who_gets_all_that_it_wants_need_not_ask_again(engine: Engine) -> None:
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings(max_running=3))
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings(max_running=3))
     await engine.submit([a_job() for _ in range(5)])
     worker = await a_worker(engine)
 
@@ -71,7 +72,7 @@ async def test_what_a_limit_holds_back_counts_though_a_later_queue_gives_enough(
     engine: Engine,
 ) -> None:
     for queue, most in (("first", 2), ("second", 2), ("third", 9)):
-        await engine.put_queue(queue, OVERRIDDEN, QueueSettings(max_running=most))
+        await queue_settings.put(engine, queue, OVERRIDDEN, QueueSettings(max_running=most))
         await engine.submit([a_job(queue=queue) for _ in range(4)])
     worker = await a_worker(engine, queues=["first", "second", "third"])
 
@@ -84,7 +85,7 @@ async def test_what_a_limit_holds_back_counts_though_a_later_queue_gives_enough(
 
 async def test_tokens_that_are_left_make_nobody_ask_sooner(engine: Engine) -> None:
     settings = QueueSettings(max_running=1, rate=10.0, burst=5)
-    await engine.put_queue("default", OVERRIDDEN, settings)
+    await queue_settings.put(engine, "default", OVERRIDDEN, settings)
     await engine.submit([a_job() for _ in range(5)])
     worker = await a_worker(engine)
 
@@ -97,7 +98,7 @@ async def test_far_below_its_limit_a_queue_hands_out_at_its_rate(
     engine: Engine, clock: ManualClock
 ) -> None:
     settings = QueueSettings(max_running=100, rate=1.0, burst=2)
-    await engine.put_queue("default", OVERRIDDEN, settings)
+    await queue_settings.put(engine, "default", OVERRIDDEN, settings)
     await engine.submit([a_job() for _ in range(9)])
     one, other = await a_worker(engine), await a_worker(engine)
 
@@ -112,14 +113,14 @@ async def test_a_rate_that_is_lifted_for_a_while_beside_another_limit_was_spent_
     engine: Engine,
 ) -> None:
     limited = QueueSettings(rate=0.001, burst=2, max_running=5)
-    await engine.put_queue("default", OVERRIDDEN, limited)
+    await queue_settings.put(engine, "default", OVERRIDDEN, limited)
     await engine.submit([a_job() for _ in range(9)])
     worker = await a_worker(engine)
     first = await worker.claim(9)
 
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings(max_running=5))
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings(max_running=5))
     lifted = await worker.claim(9)
-    await engine.put_queue("default", OVERRIDDEN, replace(limited, max_running=9))
+    await queue_settings.put(engine, "default", OVERRIDDEN, replace(limited, max_running=9))
     again = await worker.claim(9)
 
     assert [len(claims) for claims in (first, lifted, again)] == [2, 3, 0]
@@ -129,7 +130,7 @@ async def test_each_queue_of_a_claim_spends_its_own_tokens_and_places(engine: En
     limits = {"a": (2, 4), "b": (9, 1), "c": (9, 9)}
     for queue, (most, burst) in limits.items():
         settings = QueueSettings(max_running=most, rate=0.001, burst=burst)
-        await engine.put_queue(queue, OVERRIDDEN, settings)
+        await queue_settings.put(engine, queue, OVERRIDDEN, settings)
         await engine.submit([a_job(queue=queue) for _ in range(12)])
     worker = await a_worker(engine, queues=["c", "a", "b"])
     other = await a_worker(engine, name="other", queues=["a", "b", "c"])
@@ -147,7 +148,7 @@ async def test_what_a_session_claims_from_two_queues_is_counted_in_each(
     engine: Engine,
 ) -> None:
     for queue in ("a", "b"):
-        await engine.put_queue(queue, OVERRIDDEN, QueueSettings(max_running=3))
+        await queue_settings.put(engine, queue, OVERRIDDEN, QueueSettings(max_running=3))
         await engine.submit([a_job(queue=queue) for _ in range(2)])
     one, other = [await a_worker(engine, queues=["a", "b"]) for _ in range(2)]
 
@@ -161,7 +162,7 @@ async def test_what_a_session_claims_from_two_queues_is_counted_in_each(
 
 
 async def test_what_sessions_run_is_counted_for_each_of_them(engine: Engine) -> None:
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings(max_running=6))
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings(max_running=6))
     await engine.submit([a_job() for _ in range(20)])
     workers = [await a_worker(engine, name=f"worker-{number}") for number in range(3)]
 
@@ -175,7 +176,7 @@ async def test_what_sessions_run_is_counted_for_each_of_them(engine: Engine) -> 
 async def test_room_that_a_worker_makes_and_does_not_need_wakes_who_waits(
     engine: Engine,
 ) -> None:
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings(max_running=2))
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings(max_running=2))
     await engine.submit([a_job() for _ in range(4)])
     one, other = await a_worker(engine), await a_worker(engine)
     claims = await one.claim(2)

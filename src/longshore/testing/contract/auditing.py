@@ -5,13 +5,27 @@ from msgspec import json
 from msgspec.structs import replace
 
 from longshore.contract import Engine, Retention
-from longshore.core import ids
+from longshore.core import audit_record, ids
 from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
 from longshore.core.audit_record import Tally
 from longshore.core.event import Name, decode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
-from longshore.errors import CursorLostError, KeyNotFoundError, TenantNotFoundError
+from longshore.errors import (
+    CursorLostError,
+    KeyNotFoundError,
+    TenantNotFoundError,
+    WebhookNotFoundError,
+)
+from longshore.records import (
+    api_keys,
+    breaker_settings,
+    pauses,
+    queue_settings,
+    schedules,
+    tenants,
+    webhooks,
+)
 from longshore.runtime.acting import acting
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
@@ -38,20 +52,22 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
     await engine.submit([job, later])
     worker = await a_worker(engine)
 
-    await engine.pause(queue="mail")
-    await engine.resume(queue="mail", type="send")
+    await pauses.pause(engine, queue="mail")
+    await pauses.pause(engine, type="send")
+    await pauses.resume(engine, type="send")
     await engine.retry_now([later.id])
     await engine.cancel([job.id, later.id], reason="enough")
     await engine.replay([job.id], tenant=DEFAULT_TENANT)
     await engine.cancel([job.id], reason="again")
     await engine.purge([job.id])
     await engine.quiet(worker.session.token)
-    await engine.put_schedule(a_schedule(name="hourly"))
-    await engine.delete_schedule("hourly")
+    await schedules.put(engine, a_schedule(name="hourly"))
+    await schedules.delete(engine, "hourly")
     found = await everything(engine)
 
     assert [(one.action, one.tenant) for one in found] == [
         ("queue.pause", ""),
+        ("type.pause", ""),
         ("type.resume", ""),
         ("job.retry", ""),
         ("job.cancel", ""),
@@ -62,8 +78,8 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
         ("schedule.put", "default"),
         ("schedule.delete", "default"),
     ]
-    assert [found[0].subject, found[3].subject] == ["mail", "2 jobs"]
-    assert b'"reason":"enough"' in found[3].body
+    assert [found[0].subject, found[4].subject] == ["mail", "2 jobs"]
+    assert b'"reason":"enough"' in found[4].body
     assert all(one.actor for one in found)
     assert await fault_of(engine) is None
 
@@ -71,16 +87,16 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
 async def test_every_change_of_settings_and_accounts_leaves_a_record(engine: Engine) -> None:
     key = NewKey(id="0" * 12, digest=bytes(32), tenant="acme", scopes=(Scope.READ,))
 
-    await engine.put_tenant(Tenant(name="acme"))
-    await engine.add_key(key)
-    await engine.rotate_key(key.id, bytes(32), grace=0)
-    await engine.revoke_key(key.id)
-    await engine.delete_tenant("acme")
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_running=3))
-    await engine.put_breaker("send", Layer.OVERRIDDEN, BreakerSettings(failures=3))
-    await engine.reset_breaker("send")
-    await engine.put_webhook(an_endpoint())
-    await engine.delete_webhook(an_endpoint().id)
+    await tenants.create(engine, Tenant(name="acme"))
+    await api_keys.add(engine, key)
+    await api_keys.rotate(engine, key.id, b"\1" * 32, grace=0)
+    await api_keys.revoke(engine, key.id)
+    await tenants.delete(engine, "acme")
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_running=3))
+    await breaker_settings.put(engine, "send", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await breaker_settings.reset(engine, "send")
+    await webhooks.create(engine, an_endpoint())
+    await webhooks.delete(engine, an_endpoint().id)
     await engine.take_cursor("kafka", holder="me", lease=SECOND)
     await engine.delete_consumer("kafka")
     found = await everything(engine)
@@ -105,9 +121,9 @@ async def test_every_change_of_settings_and_accounts_leaves_a_record(engine: Eng
 async def test_who_submitted_is_recorded_for_many_jobs_at_once(engine: Engine) -> None:
     first, last = a_job(), a_job()
 
-    with acting("key 7"):
-        await engine.note_submits(Tally("acme", 1, first.id, first.id))
-        await engine.note_submits(Tally("acme", 500, first.id, last.id))
+    for jobs, until in ((1, first), (500, last)):
+        told = audit_record.submitted(Tally("acme", jobs, first.id, until.id))
+        await engine.write_records([], audit=replace(told, actor="key 7"))
     one, many = await everything(engine)
 
     assert {(it.action, it.tenant) for it in (one, many)} == {("job.submit", "acme")}
@@ -117,13 +133,12 @@ async def test_who_submitted_is_recorded_for_many_jobs_at_once(engine: Engine) -
 
 
 async def test_what_is_refused_leaves_no_record(engine: Engine) -> None:
-    seen = replace(an_endpoint(), url="https://example.com/other")
-
     with pytest.raises(KeyNotFoundError):
-        await engine.revoke_key("1" * 12)
+        await api_keys.revoke(engine, "1" * 12)
     with pytest.raises(TenantNotFoundError):
-        await engine.delete_tenant("nobody")
-    assert not await engine.put_webhook(an_endpoint(), seen=seen)
+        await tenants.delete(engine, "nobody")
+    with pytest.raises(WebhookNotFoundError):
+        await webhooks.change(engine, an_endpoint().id, lambda seen: seen)
     assert not await engine.release_line("default", "anna")
     assert not await engine.delete_consumer("nobody")
     await engine.cancel([], reason="none")
@@ -137,7 +152,7 @@ async def test_a_purge_is_recorded_with_whoever_ordered_it(engine: Engine) -> No
     await engine.cancel([job.id], reason="enough")
 
     with acting("key 7"):
-        await engine.pause(queue="mail")
+        await pauses.pause(engine, queue="mail")
         await engine.purge([job.id])
 
     # An engine that asks a service is called by its key there.
@@ -152,7 +167,7 @@ async def test_transitions_are_chained_once_however_often_they_are_read(
 ) -> None:
     first, second = a_job(), a_job()
     await engine.submit([first, second])
-    await engine.pause(queue="mail")
+    await pauses.pause(engine, queue="mail")
     stale = await engine.take_cursor("audit", holder="one", lease=SECOND)
     assert stale is not None
     await engine.leave_cursor(stale)
@@ -182,13 +197,13 @@ async def test_retention_cuts_the_old_end_and_says_so(
     engine: Engine, clock: ManualClock
 ) -> None:
     for number in range(3):
-        await engine.pause(queue=f"old{number}")
+        await pauses.pause(engine, queue=f"old{number}")
     await engine.chain(limit=2)
     whole = await engine.audit_standing()
     await engine.chain(limit=EVERYTHING)
     clock.advance(DAY)
     with acting("anna"):
-        await engine.pause(queue="new")
+        await pauses.pause(engine, queue="new")
     await engine.chain(limit=EVERYTHING)
     keep = Retention(audit=HOUR)
 

@@ -5,6 +5,7 @@ from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
 from longshore.errors import QueueFullError
+from longshore.records import queue_settings, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
 from longshore.testing.manual import a_worker
@@ -15,7 +16,7 @@ SOONEST, LATEST = 1.0, 30.0
 
 
 async def test_a_queue_that_is_deep_enough_takes_no_more(engine: Engine) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, DEEP)
     await engine.submit([a_job(queue="mail"), a_job(queue="mail", delay=HOUR)])
     await engine.submit([a_job(queue="mail")])
     late, other = a_job(queue="mail"), a_job(queue="other")
@@ -33,7 +34,7 @@ async def test_a_queue_that_is_deep_enough_takes_no_more(engine: Engine) -> None
 async def test_a_submit_sent_again_to_a_full_queue_is_answered_as_before(
     engine: Engine,
 ) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, DEEP)
     jobs = [a_job(queue="mail") for _ in range(5)]
     first = await engine.submit(jobs)
 
@@ -46,7 +47,7 @@ async def test_a_submit_sent_again_to_a_full_queue_is_answered_as_before(
 async def test_a_key_that_comes_again_to_a_full_queue_is_answered_as_before(
     engine: Engine,
 ) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
     (first,) = await engine.submit([a_job(queue="mail", idempotency_key="k")])
 
     again, other = [
@@ -66,7 +67,7 @@ async def test_a_key_that_comes_again_to_a_full_queue_is_answered_as_before(
 
 
 async def test_jobs_that_come_apart_are_refused_each_for_itself(engine: Engine) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
     (first,) = await engine.submit([a_job(queue="mail", idempotency_key="k")])
     late, other = a_job(queue="mail"), a_job(queue="other")
     again = a_job(queue="mail", idempotency_key="k")
@@ -85,17 +86,17 @@ async def test_jobs_that_come_apart_are_refused_each_for_itself(engine: Engine) 
 
 
 async def test_a_queue_takes_jobs_again_when_it_has_room_or_no_limit(engine: Engine) -> None:
-    await engine.put_queue("mail", Layer.DECLARED, DEEP)
+    await queue_settings.put(engine, "mail", Layer.DECLARED, DEEP)
     await engine.submit([a_job(queue="mail") for _ in range(3)])
     worker = await a_worker(engine, queues=["mail"])
     await worker.claim(1)
-    await engine.put_queue("mail", Layer.OVERRIDDEN, DEEP)  # has the count taken anew
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, DEEP)  # has the count taken anew
 
     await engine.submit([a_job(queue="mail")])
     with pytest.raises(QueueFullError):
         await engine.submit([a_job(queue="mail")])
     for layer in Layer:
-        await engine.put_queue("mail", layer, QueueSettings())
+        await queue_settings.put(engine, "mail", layer, QueueSettings())
 
     await engine.submit([a_job(queue="mail")])
 
@@ -105,7 +106,7 @@ async def test_a_tenant_that_has_enough_waiting_keeps_no_other_out(engine: Engin
     others = [a_job(queue="mail", tenant="other"), a_job(queue="mail", tenant="third")]
     await engine.submit([*mine, a_job(queue="mail", tenant="acme", delay=HOUR), *others])
     limit = QueueSettings(max_depth_per_tenant=3)
-    await engine.put_queue("mail", Layer.OVERRIDDEN, limit)
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, limit)
 
     with pytest.raises(QueueFullError) as refused:
         await engine.submit([a_job(queue="mail", tenant="acme")])
@@ -113,7 +114,7 @@ async def test_a_tenant_that_has_enough_waiting_keeps_no_other_out(engine: Engin
     await engine.submit([a_job(queue="mail", tenant="new")])
     worker = await a_worker(engine, queues=["mail"])
     await worker.claim(1)
-    await engine.put_queue("mail", Layer.DECLARED, limit)  # has the count taken anew
+    await queue_settings.put(engine, "mail", Layer.DECLARED, limit)  # has the count taken anew
 
     await engine.submit([a_job(queue="mail", tenant="acme")])
 
@@ -127,17 +128,17 @@ async def test_a_tenant_that_has_enough_waiting_keeps_no_other_out(engine: Engin
 async def test_a_schedule_whose_queue_is_full_stays_due(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_depth=1))
     await engine.submit([a_job(queue="mail")])
     due = clock.now()
-    await engine.put_schedule(a_schedule(queue="mail", next_due=due))
+    await schedules.put(engine, a_schedule(queue="mail", next_due=due))
     shots = (Shot(due, a_job(queue="mail")),)
     firing = Firing("nightly", "default", due, shots, due + MINUTE)
 
     with pytest.raises(QueueFullError):
         await engine.fire(firing)
-    (late,) = await engine.due_schedules(limit=10)
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
+    (late,) = await schedules.due(engine, limit=10)
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(max_depth=2))
     (answer,) = await engine.fire(firing)
 
     assert (late.schedule.next_due, late.schedule.last_due) == (due, None)

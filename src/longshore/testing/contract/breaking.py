@@ -5,6 +5,7 @@ from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.flow import BreakerSettings, Layer, Phase
 from longshore.core.state import State
+from longshore.records import breaker_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.requirements import requires
@@ -16,11 +17,11 @@ _COOLDOWN = 5 * SECOND
 
 async def _set(engine: Engine, failures: int = 2, probes: int = 1) -> None:
     said = BreakerSettings(failures=failures, cooldown=_COOLDOWN, probes=probes)
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, said)
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, said)
 
 
 async def _phase(engine: Engine) -> Phase:
-    (found,) = await engine.breaker_settings()
+    (found,) = await breaker_settings.every(engine)
     return found.phase
 
 
@@ -194,13 +195,13 @@ async def test_what_is_settled_for_a_dead_worker_moves_no_breaker(
 async def test_a_breaker_that_is_reset_hands_out_at_once(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.reset_breaker("noop")
+    await breaker_settings.reset(engine, "noop")
     await _set(engine)
     await engine.submit([a_job() for _ in range(5)])
     worker = await a_worker(engine)
     await _fail(worker, 2)
 
-    await engine.reset_breaker("noop")
+    await breaker_settings.reset(engine, "noop")
 
     assert await _phase(engine) is Phase.CLOSED
     assert len(await worker.claim(5)) == 3
@@ -213,12 +214,12 @@ async def test_a_reset_of_a_closed_breaker_does_not_change_since_when_it_is_clos
     await _set(engine)
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
-    (before,) = await engine.breaker_settings()
+    (before,) = await breaker_settings.every(engine)
     await _fail(worker, 1)
     clock.advance(5 * SECOND)
 
-    await engine.reset_breaker("noop")
-    (after,) = await engine.breaker_settings()
+    await breaker_settings.reset(engine, "noop")
+    (after,) = await breaker_settings.every(engine)
     await _fail(worker, 1)
 
     assert (after.phase, after.since) == (Phase.CLOSED, before.since)
@@ -248,7 +249,7 @@ async def test_without_settings_a_breaker_is_gone(engine: Engine, clock: ManualC
     worker = await a_worker(engine)
     await _fail(worker, 2)
 
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, BreakerSettings())
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, BreakerSettings())
 
     assert len(await worker.claim(5)) == 3
 
@@ -291,7 +292,7 @@ async def test_a_share_of_failures_opens_a_breaker_once_there_are_enough_outcome
 ) -> None:
     """Though none of them come in a row, and what is older than the window does not count."""
     said = BreakerSettings(ratio=0.5, least=4, window=10 * SECOND, cooldown=_COOLDOWN)
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, said)
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, said)
     await engine.submit([a_job() for _ in range(9)])
     worker = await a_worker(engine)
 

@@ -9,6 +9,7 @@ from longshore.core import settle
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import JobId, NewJob
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker
@@ -20,7 +21,7 @@ _PAIRS = 20
 
 async def _order(engine: Engine, order: Order, *queues: str) -> None:
     for queue in queues or ("default",):
-        await engine.put_queue(queue, Layer.OVERRIDDEN, QueueSettings(order=order))
+        await queue_settings.put(engine, queue, Layer.OVERRIDDEN, QueueSettings(order=order))
 
 
 async def _ids(worker: ManualWorker, want: int) -> list[JobId]:

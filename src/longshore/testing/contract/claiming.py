@@ -7,6 +7,7 @@ from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.core.state import State
 from longshore.errors import QueueNotOpenedError
+from longshore.records import pauses
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
@@ -348,7 +349,7 @@ async def test_order_holds_across_hundreds_of_queues(engine: Engine) -> None:
     queues = [f"queue-{number:03}" for number in range(300)]
     full = queues[250::-50]
     await engine.submit([a_job(queue=queue) for queue in sorted(full)])
-    await engine.pause(queue=full[1])
+    await pauses.pause(engine, queue=full[1])
     worker = await a_worker(engine, queues=queues[::-1])
 
     claims = await worker.claim(100)

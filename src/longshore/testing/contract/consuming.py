@@ -4,6 +4,7 @@ from longshore.contract import Engine, Retention
 from longshore.core.consumer import Cursor, Quarantined
 from longshore.core.event import EventBatch, Name, expand
 from longshore.errors import CursorLostError
+from longshore.records import quarantine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, a_job
 
@@ -79,12 +80,14 @@ async def test_whoever_lost_a_cursor_can_neither_read_nor_move_it(
     with pytest.raises(CursorLostError):
         await _unread(engine, cursor)
     with pytest.raises(CursorLostError):
-        await engine.advance(cursor, position=second.position, quarantined=[aside])
+        await engine.advance(
+            cursor, position=second.position, quarantined=[quarantine.put(aside, "default")]
+        )
     await engine.leave_cursor(cursor)
 
     (known,) = await engine.consumers()
     assert (known.position, known.holder) == (first.position, "b")
-    assert await engine.quarantined(limit=10) == []
+    assert await quarantine.latest(engine, limit=10) == []
     assert await engine.take_cursor("kafka", holder="c", lease=LEASE) is None
 
 
@@ -215,11 +218,15 @@ async def test_what_a_consumer_set_aside_is_kept_with_its_reason_for_a_while(
     seen = await _unread(engine, cursor)
     aside = [_aside(batch) for batch in seen]
 
-    await engine.advance(cursor, position=seen[0].position, quarantined=aside[:1])
+    await engine.advance(
+        cursor, position=seen[0].position, quarantined=[quarantine.put(aside[0], "default")]
+    )
     clock.advance(1)
-    await engine.advance(cursor, position=seen[1].position, quarantined=aside[1:])
+    await engine.advance(
+        cursor, position=seen[1].position, quarantined=[quarantine.put(aside[1], "default")]
+    )
 
-    found = await engine.quarantined(limit=10)
+    found = await quarantine.latest(engine, limit=10)
     assert [one.event_id for one in found] == [f"{batch.position}.0" for batch in seen[::-1]]
     assert (found[0].consumer, found[0].name, found[0].at) == (
         "kafka",
@@ -228,12 +235,12 @@ async def test_what_a_consumer_set_aside_is_kept_with_its_reason_for_a_while(
     )
     assert (found[0].reason, found[0].body) == ("too large", b"\x00body")
     assert found[0].job_id == aside[1].job_id
-    assert len(await engine.quarantined(limit=1)) == 1
+    assert len(await quarantine.latest(engine, limit=1)) == 1
     clock.advance(HOUR)
     await engine.prune(Retention(dead=HOUR, outbox=DAY), limit=EVERYTHING)
-    assert await engine.quarantined(limit=10) == []
+    assert await quarantine.latest(engine, limit=10) == []
 
 
 def _aside(batch: EventBatch) -> Quarantined:
     (event,) = expand(batch)
-    return Quarantined("", event.id, event.name, event.job_id, "too large", b"\x00body")
+    return Quarantined("kafka", event.id, event.name, event.job_id, "too large", b"\x00body")

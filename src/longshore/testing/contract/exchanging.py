@@ -10,6 +10,7 @@ from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.state import State
 from longshore.errors import ExchangeOrderError
+from longshore.records import breaker_settings, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import HOUR, SECOND, a_job, a_schedule
@@ -70,7 +71,7 @@ async def test_a_session_that_got_all_it_wanted_need_not_look_again_for_what_res
     engine: Engine,
 ) -> None:
     breaker = BreakerSettings(failures=1, cooldown=HOUR)
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, breaker)
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, breaker)
     await engine.submit([a_job(), a_job(), a_job(type="free")])
     worker = await a_worker(engine, types=["noop", "free"])
     (claim,) = await worker.claim()
@@ -175,8 +176,8 @@ async def test_schedules_that_are_due_at_once_are_listed_by_tenant_and_name(
     due = clock.now()
     names = [("acme", "b"), ("default", "a"), ("acme", "c"), ("acme", "a"), ("default", "b")]
     for tenant, name in names:
-        await engine.put_schedule(a_schedule(tenant=tenant, name=name, next_due=due))
+        await schedules.put(engine, a_schedule(tenant=tenant, name=name, next_due=due))
 
-    listed = await engine.due_schedules(limit=9)
+    listed = await schedules.due(engine, limit=9)
 
     assert [(one.schedule.tenant, one.schedule.name) for one in listed] == sorted(names)

@@ -9,6 +9,7 @@ from longshore.core.job import Verdict
 from longshore.core.settle import succeeded
 from longshore.core.state import State, Verb
 from longshore.errors import EngineError, IllegalTransitionError, LongshoreError
+from longshore.records import pauses, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job, a_schedule, a_settlement
@@ -27,7 +28,7 @@ async def test_a_closed_engine_answers_with_an_engine_error(engine: Engine) -> N
         engine.promote(limit=1),
         engine.find(JobFilter(), limit=1),
         engine.counts(),
-        engine.put_schedule(a_schedule()),
+        schedules.put(engine, a_schedule()),
         engine.events(after=0, limit=1),
         engine.ping(),
         worker.session.renew(),
@@ -233,7 +234,7 @@ async def test_what_was_answered_is_there_after_a_restart(
 ) -> None:
     jobs = [a_job(), a_job()]
     await engine.submit(jobs)
-    await engine.pause(type="video.render")
+    await pauses.pause(engine, type="video.render")
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     await worker.succeed(claim, b"1")

@@ -1,5 +1,7 @@
 """What happens to one queue, tenant, key, type or session leaves all others alone."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -8,8 +10,9 @@ from longshore.core import settle
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim, UniqueUntil, Verdict
-from longshore.core.schedule import Firing, Shot
+from longshore.core.schedule import Firing, Schedule, Shot
 from longshore.core.state import State
+from longshore.records import breaker_settings, queue_settings, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers
 from longshore.testing.contract.requirements import requires
@@ -18,7 +21,9 @@ from longshore.testing.manual import ManualWorker, a_worker, reference
 
 
 async def _say(engine: Engine, queue: str, **settings: object) -> None:
-    await engine.put_queue(queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings))
+    await queue_settings.put(
+        engine, queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings)
+    )
 
 
 def _queues(claims: list[Claim]) -> list[str]:
@@ -193,7 +198,7 @@ async def test_a_limit_holds_nothing_back_where_nothing_waits(engine: Engine) ->
 
 async def test_what_runs_of_other_types_is_no_probe(engine: Engine, clock: ManualClock) -> None:
     said = BreakerSettings(failures=1, cooldown=SECOND, probes=1)
-    await engine.put_breaker("noop", Layer.OVERRIDDEN, said)
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, said)
     await engine.submit([a_job(), *(a_job(type="other") for _ in range(3))])
     worker = await a_worker(engine, types=("noop", "other"))
     claims = await worker.claim(4)
@@ -407,12 +412,12 @@ async def test_firing_a_schedule_leaves_those_of_other_names_and_tenants_alone(
     due = clock.now()
     places = [("nightly", "default"), ("nightly", "other"), ("hourly", "default")]
     for name, tenant in places:
-        await engine.put_schedule(a_schedule(name=name, tenant=tenant, next_due=due))
+        await schedules.put(engine, a_schedule(name=name, tenant=tenant, next_due=due))
     job = a_job()
 
     await engine.fire(Firing("nightly", "default", due, (Shot(due, job),), due + MINUTE))
 
-    found = {(one.name, one.tenant): one for one in await engine.schedules()}
+    found = {(one.name, one.tenant): one for one in await schedules.every(engine)}
     fired, *others = [found[place] for place in places]
     assert (fired.next_due, fired.last_due, fired.last_job) == (due + MINUTE, due, job.id)
     assert {(one.next_due, one.last_due, one.last_job) for one in others} == {(due, None, None)}
@@ -422,22 +427,25 @@ async def test_a_schedule_is_replaced_only_as_it_was_seen_itself(
     engine: Engine, clock: ManualClock
 ) -> None:
     places = [("nightly", "default"), ("hourly", "default"), ("hourly", "other")]
-    schedules = [
+    stored = [
         a_schedule(name=name, tenant=tenant, every=(place + 1) * HOUR)
         for place, (name, tenant) in enumerate(places)
     ]
-    for one in schedules:
-        await engine.put_schedule(one)
+    for one in stored:
+        await schedules.put(engine, one)
 
-    replaced = [
-        await engine.put_schedule(
-            a_schedule(name=one.name, tenant=one.tenant, every=DAY), seen=one
-        )
-        for one in reversed(schedules)
-    ]
+    for one in reversed(stored):
+        seen: list[Schedule | None] = []
 
-    assert replaced == [True, True, True]
-    assert {one.every for one in await engine.schedules()} == {DAY}
+        def daily(existing: Schedule | None, now: int, seen: list[Any] = seen) -> Schedule:
+            seen.append(existing)
+            assert existing is not None
+            return replace(existing, every=DAY)
+
+        await schedules.change(engine, one.name, one.tenant, daily)
+        assert seen == [one]
+
+    assert {one.every for one in await schedules.every(engine)} == {DAY}
 
 
 async def test_only_the_last_job_of_a_schedule_itself_counts_as_live(
@@ -445,14 +453,14 @@ async def test_only_the_last_job_of_a_schedule_itself_counts_as_live(
 ) -> None:
     due = clock.now()
     for name in ("ended", "goes-on"):
-        await engine.put_schedule(a_schedule(name=name, next_due=due))
+        await schedules.put(engine, a_schedule(name=name, next_due=due))
         job = a_job(queue=name)
         await engine.fire(Firing(name, "default", due, (Shot(due, job),), due))
     worker = await a_worker(engine, queues=["ended"])
     (claim,) = await worker.claim()
     await worker.succeed(claim)
 
-    found = {one.schedule.name: one for one in await engine.due_schedules(limit=10)}
+    found = {one.schedule.name: one for one in await schedules.due(engine, limit=10)}
 
     assert {name: one.is_last_job_live for name, one in found.items()} == {
         "ended": False,

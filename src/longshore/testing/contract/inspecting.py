@@ -7,6 +7,7 @@ from longshore.core import ids
 from longshore.core.job import Attempt, Failure, JobId
 from longshore.core.state import State
 from longshore.errors import ConfigError, JobNotFoundError
+from longshore.records import pauses
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job, an_id
@@ -191,7 +192,7 @@ async def test_counts_that_may_be_estimates_are_exact_where_little_waits(
     await engine.submit([a_job(), a_job(queue="mail"), a_job(priority=9), a_job(type="other")])
     await engine.submit([a_job(delay=SECOND), a_job(queue="later", delay=SECOND)])
     await engine.submit([a_job(queue="mail", ordering_key="anna") for _ in range(3)])
-    await engine.pause(queue="paused")
+    await pauses.pause(engine, queue="paused")
     worker = await a_worker(engine)
     for claim in (await worker.claim(2))[1:]:
         await worker.succeed(claim)

@@ -8,6 +8,7 @@ from longshore.contract import Engine, Retention
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import PARKED
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
@@ -21,7 +22,9 @@ def _line(size: int, key: str = "anna", **options: Any) -> list[NewJob]:
 
 
 async def _say(engine: Engine, **settings: Any) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, replace(QueueSettings(), **settings))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, replace(QueueSettings(), **settings)
+    )
 
 
 async def _run(worker: ManualWorker) -> list[JobId]:

@@ -8,6 +8,7 @@ import pytest
 from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
+from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker, heard
 
@@ -15,7 +16,9 @@ _LIMIT = 8
 
 
 async def _say(engine: Engine, limit: int) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_running=limit))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, QueueSettings(max_running=limit)
+    )
 
 
 async def _submit(engine: Engine, many: int) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
@@ -17,7 +18,7 @@ from longshore.testing.manual import ManualWorker, a_worker
 async def _in_turns(engine: Engine) -> ManualWorker:
     """A worker that has claimed from the queue since its tenants take turns."""
     fair = replace(QueueSettings(), order=Order.FAIR)
-    await engine.put_queue("default", Layer.OVERRIDDEN, fair)
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, fair)
     worker = await a_worker(engine)
     for _ in range(2):
         await engine.submit([a_job()])

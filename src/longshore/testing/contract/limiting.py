@@ -7,6 +7,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Claim, Settlement
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
@@ -14,7 +15,9 @@ from longshore.testing.manual import LEASE, ManualWorker, a_worker, heard, recla
 
 
 async def _limit(engine: Engine, queue: str = "default", **settings: float) -> None:
-    await engine.put_queue(queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings))
+    await queue_settings.put(
+        engine, queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings)
+    )
 
 
 async def _ended(worker: ManualWorker, *claims: Claim) -> list[Settlement]:
@@ -55,11 +58,11 @@ async def test_a_rate_that_was_lifted_and_comes_back_starts_anew(engine: Engine)
     worker = await a_worker(engine)
     first = await worker.claim(5)
     await _limit(engine)
-    lifted = await engine.queue_settings()
+    lifted = await queue_settings.every(engine)
 
     await _limit(engine, rate=0.001, burst=2)
 
-    (again,) = await engine.queue_settings()
+    (again,) = await queue_settings.every(engine)
     assert (len(first), lifted, again.token_at) == (2, [], None)
     assert len(await worker.claim(5)) == 2
 
@@ -226,10 +229,10 @@ async def test_a_rate_lets_a_burst_start_and_then_so_many_a_second(
 
     burst = [*await one.claim(2), *await other.claim(10)]
     empty = await one.exchange(want=10)
-    (queue,) = await engine.queue_settings()
+    (queue,) = await queue_settings.every(engine)
     next_at = clock.now() + SECOND // 2
     clock.advance(SECOND // 2)
-    (due,) = await engine.queue_settings()
+    (due,) = await queue_settings.every(engine)
     early = await other.claim(10)
     clock.advance(10 * SECOND)
     late = await one.claim(10)
@@ -259,7 +262,7 @@ async def test_a_limit_that_is_lifted_holds_nothing_back(engine: Engine) -> None
     worker = await a_worker(engine)
     first = await worker.claim(9)
 
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings())
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, QueueSettings())
 
     assert (len(first), len(await worker.claim(9))) == (1, 8)
 

@@ -9,6 +9,7 @@ from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import Claim, Failure, NewJob, Settlement
 from longshore.core.line import Line
 from longshore.core.state import State
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import SECOND, a_job
@@ -18,7 +19,9 @@ lined = requires("ordering_keys")
 
 
 async def _say(engine: Engine, queue: str = "default", **settings: object) -> None:
-    await engine.put_queue(queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings))
+    await queue_settings.put(
+        engine, queue, Layer.OVERRIDDEN, replace(QueueSettings(), **settings)
+    )
 
 
 def _killed(claim: Claim) -> Settlement:

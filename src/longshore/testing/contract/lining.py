@@ -9,6 +9,7 @@ from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import Claim, JobId, NewJob
 from longshore.core.line import PARKED
 from longshore.core.state import State
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import HOUR, SECOND, a_job
@@ -22,7 +23,9 @@ def _line(size: int, key: str = "anna", **options: Any) -> list[NewJob]:
 
 
 async def _say(engine: Engine, **settings: Any) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, replace(QueueSettings(), **settings))
+    await queue_settings.put(
+        engine, "default", Layer.OVERRIDDEN, replace(QueueSettings(), **settings)
+    )
 
 
 async def _one(worker: ManualWorker) -> Claim:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from longshore.contract import Engine
 from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import NewJob
+from longshore.records import queue_settings
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
@@ -17,7 +18,7 @@ def _line(size: int, key: str = "anna") -> list[NewJob]:
 
 
 async def _say(engine: Engine, layer: Layer = Layer.OVERRIDDEN, **settings: Any) -> None:
-    await engine.put_queue("default", layer, replace(QueueSettings(), **settings))
+    await queue_settings.put(engine, "default", layer, replace(QueueSettings(), **settings))
 
 
 @lined

@@ -7,6 +7,7 @@ from longshore.core import event, settle
 from longshore.core.event import Name
 from longshore.core.job import Failure
 from longshore.core.schedule import Firing, Shot
+from longshore.records import pauses, schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events, events_of
 from longshore.testing.factories import DAY, MINUTE, SECOND, a_job, a_schedule
@@ -232,7 +233,7 @@ async def test_a_cancelled_request_after_a_retry_is_told_as_cancelled(engine: En
 
 async def test_fired_and_skipped_due_times_are_told(engine: Engine, clock: ManualClock) -> None:
     schedule = a_schedule(next_due=clock.now(), tenant="acme")
-    await engine.put_schedule(schedule)
+    await schedules.put(engine, schedule)
     job = a_job(tenant="acme")
     now = clock.now()
     shots = (Shot(now - MINUTE, None), Shot(now, job))
@@ -305,7 +306,7 @@ async def test_what_changes_nothing_is_not_told(engine: Engine, clock: ManualClo
     await worker.claim()
     await worker.session.renew()
     await engine.promote(limit=10)
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
     await reclaim_lapsed(engine)
 
     assert await all_events(engine) == before

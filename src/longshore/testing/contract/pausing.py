@@ -1,10 +1,12 @@
 import pytest
 
-from longshore.contract import Engine, Pause
+from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.state import State
+from longshore.core.view import Pause
 from longshore.errors import ConfigError
+from longshore.records import pauses, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers
 from longshore.testing.factories import HOUR, SECOND, a_job
@@ -14,7 +16,7 @@ from longshore.testing.manual import a_worker
 async def test_a_paused_queue_hands_out_nothing_and_says_so(engine: Engine) -> None:
     new = a_job()
     await engine.submit([new])
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
     worker = await a_worker(engine)
 
     answer = await worker.exchange(want=1)
@@ -29,7 +31,7 @@ async def test_all_others_of_a_batch_are_handed_out_beside_a_paused_type(
     engine: Engine, clock: ManualClock, order: Order
 ) -> None:
     """Also those that came back with one of that type, when there are many."""
-    await engine.put_queue("default", Layer.DECLARED, QueueSettings(order=order))
+    await queue_settings.put(engine, "default", Layer.DECLARED, QueueSettings(order=order))
     jobs = [*(a_job(type="a") for _ in range(30)), a_job(type="b")]
     await engine.submit(jobs)
     first = await a_worker(engine, types=("a", "b"), lease=HOUR)
@@ -39,7 +41,7 @@ async def test_all_others_of_a_batch_are_handed_out_beside_a_paused_type(
         clock.advance(2 * SECOND)
     await first.settle(settle.released(claims[0]), settle.released(claims[30]))
     await engine.promote(limit=100)
-    await engine.pause(type="b")
+    await pauses.pause(engine, type="b")
     second = await a_worker(engine, name="worker-2", types=("a", "b"))
 
     found = await second.claim(100)
@@ -49,8 +51,8 @@ async def test_all_others_of_a_batch_are_handed_out_beside_a_paused_type(
 
 async def test_a_resumed_queue_hands_out_what_waited(engine: Engine) -> None:
     await engine.submit([a_job()])
-    await engine.pause(queue="default")
-    await engine.resume(queue="default")
+    await pauses.pause(engine, queue="default")
+    await pauses.resume(engine, queue="default")
     worker = await a_worker(engine)
 
     answer = await worker.exchange(want=1)
@@ -61,7 +63,7 @@ async def test_a_resumed_queue_hands_out_what_waited(engine: Engine) -> None:
 
 async def test_one_open_queue_is_enough_not_to_be_paused(engine: Engine) -> None:
     await engine.submit([a_job(queue="closed"), a_job(queue="open")])
-    await engine.pause(queue="closed")
+    await pauses.pause(engine, queue="closed")
     worker = await a_worker(engine, queues=["closed", "open"])
 
     answer = await worker.exchange(want=5)
@@ -74,7 +76,7 @@ async def test_a_paused_type_does_not_block_what_stands_behind_it(engine: Engine
     paused = [a_job(type="video.render", priority=1) for _ in range(20)]
     behind = [a_job(type="noop"), a_job(type="email.send")]
     await engine.submit([*paused, *behind])
-    await engine.pause(type="video.render")
+    await pauses.pause(engine, type="video.render")
     worker = await a_worker(engine, types=["video.render", "noop", "email.send"])
 
     answer = await worker.exchange(want=10)
@@ -85,7 +87,7 @@ async def test_a_paused_type_does_not_block_what_stands_behind_it(engine: Engine
 
 async def test_a_paused_type_is_paused_in_every_queue(engine: Engine) -> None:
     await engine.submit([a_job(queue="a"), a_job(queue="b")])
-    await engine.pause(type="noop")
+    await pauses.pause(engine, type="noop")
     worker = await a_worker(engine, queues=["a", "b"])
 
     assert await worker.claim(10) == []
@@ -94,7 +96,7 @@ async def test_a_paused_type_is_paused_in_every_queue(engine: Engine) -> None:
 async def test_a_type_can_be_paused_in_one_queue_alone(engine: Engine) -> None:
     here, there, other = a_job(queue="a"), a_job(queue="b"), a_job(queue="a", type="other")
     await engine.submit([here, there, other])
-    await engine.pause(queue="a", type="noop")
+    await pauses.pause(engine, queue="a", type="noop")
     worker = await a_worker(engine, queues=["a", "b"], types=["noop", "other"])
 
     claims = await worker.claim(10)
@@ -111,13 +113,13 @@ async def test_resume_undoes_only_the_pause_with_the_same_names(
     engine: Engine, named: dict[str, str]
 ) -> None:
     await engine.submit([a_job()])
-    await engine.pause(**named)
-    await engine.pause(queue="default", type="noop")
+    await pauses.pause(engine, **named)
+    await pauses.pause(engine, queue="default", type="noop")
     worker = await a_worker(engine)
 
-    await engine.resume(**named)
+    await pauses.resume(engine, **named)
     still_paused = await worker.claim()
-    await engine.resume(queue="default", type="noop")
+    await pauses.resume(engine, queue="default", type="noop")
 
     assert still_paused == []
     assert len(await worker.claim()) == 1
@@ -125,18 +127,18 @@ async def test_resume_undoes_only_the_pause_with_the_same_names(
 
 async def test_pausing_twice_is_undone_by_one_resume(engine: Engine) -> None:
     await engine.submit([a_job()])
-    await engine.pause(queue="default")
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
+    await pauses.pause(engine, queue="default")
     worker = await a_worker(engine)
 
-    await engine.resume(queue="default")
+    await pauses.resume(engine, queue="default")
 
     assert len(await worker.claim()) == 1
 
 
 async def test_resuming_what_was_not_paused_is_harmless(engine: Engine) -> None:
-    await engine.resume(queue="default")
-    await engine.resume(type="noop")
+    await pauses.resume(engine, queue="default")
+    await pauses.resume(engine, type="noop")
 
     assert await engine.counts() == []
 
@@ -145,7 +147,7 @@ async def test_what_runs_in_a_paused_queue_can_be_settled(engine: Engine) -> Non
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
 
     await worker.succeed(claim)
 
@@ -158,7 +160,7 @@ async def test_a_repeated_exchange_returns_its_claims_though_the_queue_was_pause
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     claims = await worker.claim()
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
 
     answer = await worker.repeat()
 
@@ -166,7 +168,7 @@ async def test_a_repeated_exchange_returns_its_claims_though_the_queue_was_pause
 
 
 async def test_a_paused_queue_still_accepts_jobs(engine: Engine) -> None:
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
 
     await engine.submit([a_job()])
 
@@ -175,7 +177,7 @@ async def test_a_paused_queue_still_accepts_jobs(engine: Engine) -> None:
 
 
 async def test_a_paused_queue_is_counted_though_it_is_empty(engine: Engine) -> None:
-    await engine.pause(queue="quiet")
+    await pauses.pause(engine, queue="quiet")
 
     (queue,) = await engine.counts()
 
@@ -183,12 +185,12 @@ async def test_a_paused_queue_is_counted_though_it_is_empty(engine: Engine) -> N
 
 
 async def test_every_pause_is_told_as_it_was_made(engine: Engine) -> None:
-    await engine.pause(queue="mail", type="noop")
-    await engine.pause(queue="mail")
-    await engine.pause(queue="mail")
-    await engine.pause(type="noop")
+    await pauses.pause(engine, queue="mail", type="noop")
+    await pauses.pause(engine, queue="mail")
+    await pauses.pause(engine, queue="mail")
+    await pauses.pause(engine, type="noop")
 
-    assert await engine.pauses() == [
+    assert await pauses.every(engine) == [
         Pause(None, "noop"),
         Pause("mail", None),
         Pause("mail", "noop"),
@@ -196,12 +198,12 @@ async def test_every_pause_is_told_as_it_was_made(engine: Engine) -> None:
 
 
 async def test_a_pause_that_was_undone_is_not_told(engine: Engine) -> None:
-    await engine.pause(queue="mail")
-    await engine.pause(queue="mail", type="noop")
+    await pauses.pause(engine, queue="mail")
+    await pauses.pause(engine, queue="mail", type="noop")
 
-    await engine.resume(queue="mail")
+    await pauses.resume(engine, queue="mail")
 
-    assert await engine.pauses() == [Pause("mail", "noop")]
+    assert await pauses.every(engine) == [Pause("mail", "noop")]
 
 
 @pytest.mark.parametrize(
@@ -211,8 +213,8 @@ async def test_a_pause_that_was_undone_is_not_told(engine: Engine) -> None:
 )
 async def test_a_pause_has_to_name_something(engine: Engine, named: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        await engine.pause(**named)
+        await pauses.pause(engine, **named)
     with pytest.raises(ConfigError):
-        await engine.resume(**named)
+        await pauses.resume(engine, **named)
 
-    assert await engine.pauses() == []
+    assert await pauses.every(engine) == []

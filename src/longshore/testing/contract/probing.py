@@ -4,6 +4,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import NewJob
+from longshore.records import breaker_settings, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import a_worker
@@ -17,7 +18,7 @@ async def _half_open(
     """The breakers of these types open, and `settle` passes."""
     for name in types:
         said = BreakerSettings(failures=1, cooldown=_COOLDOWN, probes=probes)
-        await engine.put_breaker(name, Layer.OVERRIDDEN, said)
+        await breaker_settings.put(engine, name, Layer.OVERRIDDEN, said)
         await engine.submit([a_job(type=name, queue=f"broken.{name}", max_attempts=1)])
         worker = await a_worker(engine, queues=[f"broken.{name}"], types=[name])
         (claim,) = await worker.claim()
@@ -90,7 +91,7 @@ async def test_jobs_of_other_types_leave_room_for_probes(
 async def test_who_gets_a_probe_is_not_told_to_wait_for_what_a_limit_leaves(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.put_queue("default", Layer.OVERRIDDEN, QueueSettings(max_running=3))
+    await queue_settings.put(engine, "default", Layer.OVERRIDDEN, QueueSettings(max_running=3))
     await _half_open(engine, clock, "a")
     await engine.submit([a_job(type=name) for name in ("a", "noop", "noop", "noop")])
     worker = await a_worker(engine, types=["a", "noop"])

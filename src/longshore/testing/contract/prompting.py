@@ -8,6 +8,7 @@ from longshore.contract import Engine, Exchanged, PromptSession
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim, NewJob
 from longshore.errors import LeaseLostError, QueueNotOpenedError
+from longshore.records import breaker_settings, pauses, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import HOUR, a_job
@@ -155,14 +156,14 @@ async def test_a_session_that_waited_past_its_lease_claims_nothing(
 @requires("claims_at_wakeup")
 async def test_rules_hold_for_a_session_that_waits(engine: Engine) -> None:
     worker = await a_worker(engine)
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
     waiting = asyncio.ensure_future(_next(worker))
     await heard(engine)
     await engine.submit([a_job(), a_job(type="not.served"), a_job()])
     await heard(engine)
 
     assert not waiting.done()
-    await engine.resume(queue="default")
+    await pauses.resume(engine, queue="default")
     async with asyncio.timeout(10):
         claims = await waiting
 
@@ -208,14 +209,14 @@ async def test_each_rule_alone_holds_for_a_session_that_waits(
     worker = await a_worker(engine, types=served)
     if rule == "breaker":
         opens = BreakerSettings(failures=1, cooldown=HOUR)
-        await engine.put_breaker("noop", Layer.OVERRIDDEN, opens)
+        await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, opens)
         await engine.submit([a_job()])
         (claim,) = await worker.claim()
         await worker.fail(claim)
     elif rule == "pause":
-        await engine.pause(type="noop")
+        await pauses.pause(engine, type="noop")
     elif rule != "type":
-        await engine.put_queue("default", Layer.OVERRIDDEN, _SETTINGS[rule])
+        await queue_settings.put(engine, "default", Layer.OVERRIDDEN, _SETTINGS[rule])
     jobs = [a_job(tenant="b", type="mail"), a_job(tenant="a"), a_job(tenant="b", type="mail")]
 
     claims = await _woken_by(worker, *jobs)

@@ -7,6 +7,7 @@ from longshore.core.job import Verdict
 from longshore.core.schedule import Firing, Shot
 from longshore.core.state import TERMINAL, State
 from longshore.errors import JobNotFoundError
+from longshore.records import schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, all_events, events_of
 from longshore.testing.factories import DAY, HOUR, SECOND, a_job, a_schedule
@@ -215,11 +216,11 @@ async def test_pruning_does_not_let_a_due_time_fire_again(
 ) -> None:
     schedule = a_schedule(next_due=clock.now())
     due = clock.now()
-    await engine.put_schedule(schedule)
+    await schedules.put(engine, schedule)
     await engine.fire(Firing("nightly", "default", due, (Shot(due, a_job()),), due + HOUR))
     clock.advance(1)
     await engine.prune(Retention(succeeded=0, cancelled=0, dead=0), limit=EVERYTHING)
-    await engine.put_schedule(schedule)
+    await schedules.put(engine, schedule)
 
     again = await engine.fire(
         Firing("nightly", "default", due, (Shot(due, a_job()),), due + HOUR)

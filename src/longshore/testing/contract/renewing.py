@@ -6,6 +6,7 @@ from longshore.core.answer import Share
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.errors import LeaseLostError
+from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import SECOND, a_claim, a_job
@@ -53,8 +54,8 @@ async def test_a_renewal_never_shortens_a_lease(engine: Engine, clock: ManualClo
 async def test_a_renewal_tells_with_how_many_others_a_session_shares_its_queues(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.put_queue("mail", Layer.OVERRIDDEN, QueueSettings(retry_rate=12.5))
-    await engine.put_queue("bulk", Layer.OVERRIDDEN, QueueSettings(rate=5.0))
+    await queue_settings.put(engine, "mail", Layer.OVERRIDDEN, QueueSettings(retry_rate=12.5))
+    await queue_settings.put(engine, "bulk", Layer.OVERRIDDEN, QueueSettings(rate=5.0))
     gone = await a_worker(engine, queues=("mail",))
     clock.advance(LEASE // 2)
     first = await a_worker(engine, queues=("mail",))

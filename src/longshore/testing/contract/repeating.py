@@ -4,6 +4,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.state import State
 from longshore.errors import ExchangeOrderError, LeaseLostError
+from longshore.records import pauses
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import numbers, snapshot
 from longshore.testing.factories import SECOND, a_job
@@ -206,7 +207,7 @@ async def test_a_lapsed_session_cannot_even_repeat(engine: Engine, clock: Manual
 async def test_the_last_exchange_sent_again_still_says_that_its_queues_are_paused(
     engine: Engine,
 ) -> None:
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
     worker = await a_worker(engine)
 
     first = await worker.exchange(want=1)

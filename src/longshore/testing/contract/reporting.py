@@ -6,6 +6,7 @@ from longshore.core.event import Name
 from longshore.core.job import Claim, JobId, Progress, Report
 from longshore.core.state import State
 from longshore.errors import LeaseLostError
+from longshore.records import flags
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events, events_of, numbers, snapshot
 from longshore.testing.factories import SECOND, a_failure, a_job
@@ -61,14 +62,22 @@ async def test_while_the_outbox_is_muted_reports_are_kept_and_not_told(engine: E
     worker, claim = await a_claim_that_reported(engine)
     other = await a_worker(engine, name="worker-2")
 
-    news = [await engine.mute(True), await engine.mute(True), await engine.is_muted()]
+    news = [
+        await flags.mute(engine, True),
+        await flags.mute(engine, True),
+        await flags.is_muted(engine),
+    ]
     await worker.report(claim, 0.6)
     kept = await fraction_of(engine, claim.id)
     await engine.submit([a_job()])
     (late,) = await other.claim()
     await other.report(late, 0.1)
     await other.succeed(late)
-    news += [await engine.mute(False), await engine.mute(False), await engine.is_muted()]
+    news += [
+        await flags.mute(engine, False),
+        await flags.mute(engine, False),
+        await flags.is_muted(engine),
+    ]
     await worker.report(claim, 0.8)
 
     assert news == [True, False, True, True, False, False]

@@ -11,6 +11,7 @@ from longshore.core.consumer import Quarantined
 from longshore.core.event import Name
 from longshore.core.job import Verdict
 from longshore.core.state import State
+from longshore.records import flags, quarantine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import DAY, HOUR, MINUTE, SECOND, a_job, an_id
@@ -72,7 +73,9 @@ async def _set_aside(engine: Engine, clock: ManualClock) -> Retention:
             reason="too large",
             body=b"{}",
         )
-        await engine.advance(cursor, position=batch.position, quarantined=[aside])
+        await engine.advance(
+            cursor, position=batch.position, quarantined=[quarantine.put(aside, "default")]
+        )
         clock.advance(MINUTE)
     return _but(dead=0)
 
@@ -227,7 +230,7 @@ async def test_pruning_leaves_what_the_store_notes_of_others(
     lost, worker = await a_worker(engine), await a_worker(engine, lease=DAY)
     await lost.claim()
     await engine.bury(lost.session.token, [])
-    await engine.mute(True)
+    await flags.mute(engine, True)
     for claim in await worker.claim(2):
         await worker.succeed(claim)
     clock.advance(HOUR)
@@ -236,7 +239,7 @@ async def test_pruning_leaves_what_the_store_notes_of_others(
 
     assert pruned == 2
     assert await engine.losses() == Losses(workers=1, jobs=1)
-    assert await engine.is_muted()
+    assert await flags.is_muted(engine)
 
 
 async def test_how_many_were_pruned_is_told_while_others_of_the_queue_are_there(

@@ -2,11 +2,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from msgspec.structs import replace
+
 from longshore.contract import Engine
 from longshore.core.account import Tenant
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
+from longshore.records import breaker_settings, pauses, queue_settings, tenants
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job
 from longshore.testing.manual import LEASE, a_worker, reclaim_lapsed
@@ -16,9 +19,9 @@ FAIR = QueueSettings(order=Order.FAIR)
 
 
 async def _fair(engine: Engine, **weights: int) -> None:
-    await engine.put_queue("default", OVERRIDDEN, FAIR)
+    await queue_settings.put(engine, "default", OVERRIDDEN, FAIR)
     for name, weight in weights.items():
-        assert await engine.put_tenant(Tenant(name=name, weight=weight))
+        await tenants.create(engine, Tenant(name=name, weight=weight))
 
 
 async def _submit(engine: Engine, **jobs: int) -> None:
@@ -106,9 +109,9 @@ async def test_what_could_not_be_taken_saves_nothing_up(engine: Engine) -> None:
     await engine.submit([a_job(tenant="b", type="slow") for _ in range(300)])
     await _submit(engine, a=600)
     worker = await a_worker(engine, types=["noop", "slow"])
-    await engine.pause(type="slow")
+    await pauses.pause(engine, type="slow")
     await worker.claim(300)
-    await engine.resume(type="slow")
+    await pauses.resume(engine, type="slow")
 
     claims = await worker.claim(4 * QUANTUM)
 
@@ -120,8 +123,7 @@ async def test_a_weight_counts_from_the_next_claim_on(engine: Engine) -> None:
     await _submit(engine, a=600, b=600)
     worker = await a_worker(engine)
     before = await worker.claim(2 * QUANTUM)
-    seen = await engine.get_tenant("a")
-    assert await engine.put_tenant(Tenant(name="a", weight=5), seen=seen)
+    await tenants.change(engine, "a", lambda seen: replace(seen, weight=5))
 
     after = await worker.claim(6 * QUANTUM)
 
@@ -166,12 +168,14 @@ async def test_pauses_limits_and_breakers_hold_in_a_fair_queue(
     engine: Engine, clock: ManualClock
 ) -> None:
     limits = QueueSettings(order=Order.FAIR, max_running=7, rate=1.0, burst=9)
-    await engine.put_queue("default", OVERRIDDEN, limits)
-    await engine.put_breaker("bad", OVERRIDDEN, BreakerSettings(failures=1, cooldown=HOUR))
+    await queue_settings.put(engine, "default", OVERRIDDEN, limits)
+    await breaker_settings.put(
+        engine, "bad", OVERRIDDEN, BreakerSettings(failures=1, cooldown=HOUR)
+    )
     kinds = [(name, type) for name in "ab" for type in ("noop", "off", "bad")]
     await engine.submit([a_job(tenant=name, type=type) for name, type in kinds * 10])
     await engine.submit([a_job(tenant="a", type="bad", priority=1)])
-    await engine.pause(type="off")
+    await pauses.pause(engine, type="off")
     worker = await a_worker(engine, types=["noop", "off", "bad"])
     await worker.fail((await worker.claim(1))[0])
 
@@ -183,7 +187,7 @@ async def test_pauses_limits_and_breakers_hold_in_a_fair_queue(
     assert (len(first.claims), len(second.claims)) == (7, 1)
     assert second.look_in is not None
     clock.advance(10 * SECOND)
-    await engine.pause(queue="default")
+    await pauses.pause(engine, queue="default")
     assert await worker.claim(20) == []
 
 
@@ -222,7 +226,7 @@ async def test_a_queue_that_becomes_fair_sorts_what_waits_in_it(engine: Engine) 
 
     assert _served(before) == {"flood": 10}
     assert _served(claims) == {"a": 2, "b": 1, "flood": QUANTUM + 1}
-    await engine.put_queue("default", OVERRIDDEN, QueueSettings())
+    await queue_settings.put(engine, "default", OVERRIDDEN, QueueSettings())
     await _submit(engine, a=1)
     rest = await worker.claim(500)
     assert [claim.tenant for claim in rest[-2:]] == ["flood", "a"]
@@ -249,7 +253,7 @@ async def test_with_aging_a_level_of_priority_is_worth_its_wait_and_no_more(
     engine: Engine, clock: ManualClock
 ) -> None:
     settings = QueueSettings(order=Order.AGING, aging=MINUTE)
-    await engine.put_queue("default", OVERRIDDEN, settings)
+    await queue_settings.put(engine, "default", OVERRIDDEN, settings)
     patient = a_job(priority=9)
     await engine.submit([patient])
     ahead, behind = a_job(priority=1), a_job(priority=1)
@@ -277,7 +281,7 @@ async def test_jobs_keep_their_place_when_the_order_of_their_queue_changes(
     await engine.submit(old)
     clock.advance(SECOND)
     settings = QueueSettings(order=Order.AGING, aging=HOUR)
-    await engine.put_queue("default", OVERRIDDEN, settings)
+    await queue_settings.put(engine, "default", OVERRIDDEN, settings)
     new = a_job()
     await engine.submit([new])
     worker = await a_worker(engine)

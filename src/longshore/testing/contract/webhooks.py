@@ -5,9 +5,10 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import Tenant
-from longshore.core.door import FAILURES, REST_US, Refusal
 from longshore.core.webhook import Endpoint, Secret, secret_text
+from longshore.core.webhook_gate import COOLDOWN_US, FAILURES, Rejected
 from longshore.errors import ConfigError, TenantNotFoundError, WebhookNotFoundError
+from longshore.records import tenants, webhooks
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND
 
@@ -24,59 +25,62 @@ def an_endpoint(number: int = 1, tenant: str = "default") -> Endpoint:
 
 
 async def test_an_endpoint_is_kept_as_it_was_stored(engine: Engine, clock: ManualClock) -> None:
-    await engine.put_tenant(Tenant(name="acme"))
+    await tenants.create(engine, Tenant(name="acme"))
     first, second = an_endpoint(1), an_endpoint(2, "acme")
 
-    stored = await engine.put_webhook(first), await engine.put_webhook(first)
+    stored = await webhooks.create(engine, first), await webhooks.create(engine, first)
     created_at = clock.now()
     clock.advance(SECOND)
-    await engine.put_webhook(second)
+    await webhooks.create(engine, second)
 
-    found = await engine.get_webhook(first.id, tenant="default")
+    found = await webhooks.get(engine, first.id, tenant="default")
     assert stored == (True, True)
     assert found == replace(first, created_at=created_at)
-    assert [one.id for one in await engine.webhooks()] == [first.id, second.id]
-    assert [one.id for one in await engine.webhooks(tenant="acme")] == [second.id]
+    assert [one.id for one in await webhooks.every(engine)] == [first.id, second.id]
+    assert [one.id for one in await webhooks.every(engine, tenant="acme")] == [second.id]
     # Nobody can have another tenant's secret sign for them.
-    assert not await engine.put_webhook(replace(found, tenant="acme"), seen=found)
+    assert not await webhooks.create(engine, replace(found, tenant="acme"))
     with pytest.raises(WebhookNotFoundError):
-        await engine.get_webhook(first.id, tenant="acme")
+        await webhooks.get(engine, first.id, tenant="acme")
     with pytest.raises(WebhookNotFoundError):
-        await engine.delete_webhook(first.id, tenant="acme")
+        await webhooks.delete(engine, first.id, tenant="acme")
 
 
-async def test_an_endpoint_is_replaced_only_as_it_was_seen(
+async def test_an_endpoint_that_others_change_at_once_gets_every_change(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.put_webhook(an_endpoint())
-    seen = await engine.get_webhook(an_endpoint().id)
+    await webhooks.create(engine, an_endpoint())
+    seen = await webhooks.get(engine, an_endpoint().id)
     clock.advance(SECOND)
-    other = replace(seen, disabled="410", failing_since=clock.now())
 
-    moved = await engine.put_webhook(other, seen=seen)
-    late = await engine.put_webhook(replace(seen, url="https://example.com/x"), seen=seen)
-    again = await engine.put_webhook(other, seen=seen)
-    taken = await engine.put_webhook(replace(seen, url="https://example.com/x"))
+    await asyncio.gather(
+        webhooks.change(engine, seen.id, lambda it: replace(it, disabled="410")),
+        webhooks.change(engine, seen.id, lambda it: replace(it, failing_since=5)),
+        webhooks.change(engine, seen.id, lambda it: replace(it, description="ours")),
+    )
+    taken = await webhooks.create(engine, replace(seen, url="https://example.com/x"))
 
-    assert (moved, late, again, taken) == (True, False, True, False)
-    assert await engine.get_webhook(seen.id) == other
+    assert not taken
+    assert await webhooks.get(engine, seen.id) == replace(
+        seen, disabled="410", failing_since=5, description="ours"
+    )
 
 
 async def test_an_endpoint_goes_by_order_or_with_its_tenant(engine: Engine) -> None:
-    await engine.put_tenant(Tenant(name="acme"))
-    await engine.put_webhook(an_endpoint(1))
-    await engine.put_webhook(an_endpoint(2, "acme"))
+    await tenants.create(engine, Tenant(name="acme"))
+    await webhooks.create(engine, an_endpoint(1))
+    await webhooks.create(engine, an_endpoint(2, "acme"))
 
-    await engine.delete_webhook(an_endpoint(1).id)
-    await engine.delete_tenant("acme")
+    await webhooks.delete(engine, an_endpoint(1).id)
+    await tenants.delete(engine, "acme")
 
-    assert await engine.webhooks() == []
+    assert await webhooks.every(engine) == []
     with pytest.raises(WebhookNotFoundError):
-        await engine.delete_webhook(an_endpoint(1).id)
+        await webhooks.delete(engine, an_endpoint(1).id)
     with pytest.raises(TenantNotFoundError):
-        await engine.put_webhook(an_endpoint(3, "acme"))
+        await webhooks.create(engine, an_endpoint(3, "acme"))
     with pytest.raises(ConfigError):
-        await engine.put_webhook(replace(an_endpoint(), url="ftp://example.com"))
+        await webhooks.create(engine, replace(an_endpoint(), url="ftp://example.com"))
 
 
 async def test_so_many_of_the_fleet_are_at_an_endpoint_at_once(
@@ -84,14 +88,16 @@ async def test_so_many_of_the_fleet_are_at_an_endpoint_at_once(
 ) -> None:
     one, other = an_endpoint(1).id, an_endpoint(2).id
     for number in (1, 2):
-        await engine.put_webhook(an_endpoint(number))
+        await webhooks.create(engine, an_endpoint(number))
 
-    async def enter(holder: str, endpoint: str = one) -> Refusal | None:
-        return await engine.enter_webhook(endpoint, holder, most=2, lease=25 * SECOND)
+    async def enter(holder: str, endpoint: str = one) -> Rejected | None:
+        return await webhooks.admit(
+            engine, endpoint, holder, max_in_flight=2, lease=25 * SECOND
+        )
 
     let_in = [await enter("a"), await enter("b"), await enter("a"), await enter("c", other)]
     full = await enter("c")
-    await engine.leave_webhook(one, "a", is_success=True)
+    await webhooks.release(engine, one, "a", succeeded=True)
     behind_one = await enter("c")
     full_again = await enter("d")
     # What a worker that died was doing there.
@@ -99,18 +105,20 @@ async def test_so_many_of_the_fleet_are_at_an_endpoint_at_once(
     lapsed = [await enter("d"), await enter("e")]
 
     assert let_in == [None] * 4
-    assert full == full_again == Refusal()
+    assert full == full_again == Rejected()
     assert behind_one is None
     assert lapsed == [None, None]
 
 
 async def test_callers_at_once_get_as_many_places_as_there_are(engine: Engine) -> None:
-    await engine.put_webhook(an_endpoint())
+    await webhooks.create(engine, an_endpoint())
     endpoint = an_endpoint().id
 
     answers = await asyncio.gather(
         *(
-            engine.enter_webhook(endpoint, f"delivery {n}", most=4, lease=25 * SECOND)
+            webhooks.admit(
+                engine, endpoint, f"delivery {n}", max_in_flight=4, lease=25 * SECOND
+            )
             for n in range(12)
         )
     )
@@ -121,44 +129,46 @@ async def test_callers_at_once_get_as_many_places_as_there_are(engine: Engine) -
 async def test_an_endpoint_that_keeps_failing_rests_for_the_whole_fleet(
     engine: Engine, clock: ManualClock
 ) -> None:
-    await engine.put_webhook(an_endpoint())
+    await webhooks.create(engine, an_endpoint())
     endpoint = an_endpoint().id
 
-    async def enter(holder: str) -> Refusal | None:
-        return await engine.enter_webhook(endpoint, holder, most=9, lease=25 * SECOND)
+    async def enter(holder: str) -> Rejected | None:
+        return await webhooks.admit(
+            engine, endpoint, holder, max_in_flight=9, lease=25 * SECOND
+        )
 
-    async def deliver(holder: str, is_success: bool | None) -> None:
+    async def deliver(holder: str, succeeded: bool | None) -> None:
         assert await enter(holder) is None
-        await engine.leave_webhook(endpoint, holder, is_success=is_success)
+        await webhooks.release(engine, endpoint, holder, succeeded=succeeded)
         # Said twice, it counts once.
-        await engine.leave_webhook(endpoint, holder, is_success=is_success)
+        await webhooks.release(engine, endpoint, holder, succeeded=succeeded)
 
     for verdict in (False, True, *[False] * (FAILURES - 1), None, False):
         await deliver("worker 1", verdict)
     rests = await enter("worker 2")
-    clock.advance(REST_US)
+    clock.advance(COOLDOWN_US)
     probe, others = await enter("worker 2"), await enter("worker 3")
-    await engine.leave_webhook(endpoint, "worker 2", is_success=False)
+    await webhooks.release(engine, endpoint, "worker 2", succeeded=False)
     rests_again = await enter("worker 3")
-    clock.advance(REST_US)
+    clock.advance(COOLDOWN_US)
     await deliver("worker 3", True)
     open_to_all = [await enter("worker 1"), await enter("worker 2")]
 
-    assert rests == rests_again == Refusal(REST_US)
-    assert (probe, others) == (None, Refusal())
+    assert rests == rests_again == Rejected(COOLDOWN_US)
+    assert (probe, others) == (None, Rejected())
     assert open_to_all == [None, None]
 
 
 async def test_nobody_enters_an_endpoint_that_is_gone(engine: Engine) -> None:
     endpoint = an_endpoint().id
-    await engine.put_webhook(an_endpoint())
-    await engine.enter_webhook(endpoint, "a", most=1, lease=25 * SECOND)
-    await engine.delete_webhook(endpoint)
+    await webhooks.create(engine, an_endpoint())
+    await webhooks.admit(engine, endpoint, "a", max_in_flight=1, lease=25 * SECOND)
+    await webhooks.delete(engine, endpoint)
 
-    await engine.leave_webhook(endpoint, "a", is_success=False)
+    await webhooks.release(engine, endpoint, "a", succeeded=False)
     with pytest.raises(WebhookNotFoundError):
-        await engine.enter_webhook(endpoint, "b", most=1, lease=25 * SECOND)
-    await engine.put_webhook(an_endpoint())
-    anew = await engine.enter_webhook(endpoint, "c", most=1, lease=25 * SECOND)
+        await webhooks.admit(engine, endpoint, "b", max_in_flight=1, lease=25 * SECOND)
+    await webhooks.create(engine, an_endpoint())
+    anew = await webhooks.admit(engine, endpoint, "c", max_in_flight=1, lease=25 * SECOND)
 
     assert anew is None

@@ -10,16 +10,16 @@ from longshore.contract import Session, Traits
 from longshore.core.job import JobId
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
-from longshore.testing.model.accounts import ModelAccounts
 from longshore.testing.model.auditing import ModelAudit, recording
+from longshore.testing.model.counters import ModelCounters
 from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.inspector import ModelInspector
 from longshore.testing.model.keeper import ModelKeeper
 from longshore.testing.model.producer import ModelProducer
+from longshore.testing.model.records import ModelRecords
 from longshore.testing.model.session import ModelSession
 from longshore.testing.model.steward import ModelSteward
 from longshore.testing.model.store import Lease, Store
-from longshore.testing.model.webhooks import ModelEndpoints
 
 __all__ = ["ModelEngine"]
 
@@ -31,9 +31,9 @@ class ModelEngine(
     ModelSteward,
     ModelInspector,
     ModelFlow,
-    ModelAccounts,
+    ModelCounters,
+    ModelRecords,
     ModelAudit,
-    ModelEndpoints,
 ):
     """An engine that keeps every promise but the durable ones."""
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from longshore.core import audit, audit_record
 from longshore.core.audit import Chained, Entry, Kind, Pending, Standing
-from longshore.core.audit_record import Tally
 from longshore.core.consumer import Cursor
 from longshore.runtime.acting import actor
 from longshore.testing.model.outbox import ModelOutbox
@@ -20,10 +19,6 @@ C = TypeVar("C", bound=type)
 
 class ModelAudit(ModelOutbox):
     """See `longshore.contract.audit.Audit`."""
-
-    async def note_submits(self, tally: Tally) -> None:
-        """See `longshore.contract.audit.Audit`."""
-        self._store.now()
 
     async def chain(
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0

@@ -3,27 +3,20 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from longshore.contract import (
-    BrokenRecord,
     JobFilter,
     Losses,
     Page,
-    Pause,
     QueueCounts,
     SessionView,
 )
 from longshore.core import breaker
 from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
-from longshore.core.schedule import Schedule
-from longshore.core.schedule import validate as validate_schedule
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
-    ScheduleNotFoundError,
 )
 from longshore.runtime.acting import actor
 from longshore.testing.model.row import Row
@@ -73,7 +66,7 @@ class ModelInspector:
             row.job for row in self._store.rows.values() if tenant in (None, row.job.tenant)
         ]
         paused = {queue for queue, type_name in self._store.pauses if queue and not type_name}
-        said = {queue for queue, _ in self._store.queue_settings}
+        said = set(self._store.flows)
         names = sorted({job.queue for job in jobs} | paused | said)
         pruned = Counter[str]() if tenant is not None else self._store.pruned
         return [
@@ -174,64 +167,11 @@ class ModelInspector:
         self._store.commit()
         return len(rows)
 
-    async def pause(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        self._store.pauses.add(_named(queue, type))
-
-    async def resume(self, *, queue: str | None = None, type: str | None = None) -> None:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        self._store.pauses.discard(_named(queue, type))
-        self._store.commit()
-
-    async def pauses(self) -> list[Pause]:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        by_name = sorted(self._store.pauses, key=lambda names: (names[0] or "", names[1] or ""))
-        return [Pause(*names) for names in by_name]
-
-    async def broken_records(self) -> list[BrokenRecord]:
-        """See `longshore.contract.Inspector`. The model stores no text that could be broken."""
-        self._store.now()
-        return []
-
     async def quiet(self, token: int) -> None:
         """See `longshore.contract.Inspector`."""
         self._store.now()
         if token in self._store.leases:
             self._store.leases[token].is_quiet = True
-
-    async def put_schedule(self, schedule: Schedule, *, seen: Schedule | None = None) -> bool:
-        """See `longshore.contract.Inspector`."""
-        validate_schedule(schedule)
-        self._store.now()
-        key = (schedule.tenant, schedule.name)
-        known = self._store.schedules.get(key)
-        if seen is not None and known != seen:
-            return False
-        self._store.schedules[key] = replace(
-            schedule,
-            last_due=known.last_due if known else None,
-            last_job=known.last_job if known else None,
-        )
-        return True
-
-    async def schedules(self, *, tenant: str | None = None) -> list[Schedule]:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        found = [
-            schedule
-            for schedule in self._store.schedules.values()
-            if tenant in (None, schedule.tenant)
-        ]
-        return sorted(found, key=lambda schedule: (schedule.name, schedule.tenant))
-
-    async def delete_schedule(self, name: str, *, tenant: str = "default") -> None:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        if self._store.schedules.pop((tenant, name), None) is None:
-            raise ScheduleNotFoundError(name)
 
     def _allowed(self, job_ids: Sequence[JobId], tenant: str | None, verb: Verb) -> list[Row]:
         """The jobs, each once, if all of them are there and all allow the verb."""
@@ -254,12 +194,6 @@ def _matches(job: Job, which: JobFilter) -> bool:
         and which.state in (None, job.state)
         and (which.tag is None or which.tag in job.tags)
     )
-
-
-def _named(queue: str | None, type_name: str | None) -> tuple[str | None, str | None]:
-    if "" in (queue, type_name) or (queue is None and type_name is None):
-        raise ConfigError("name the queue, the type, or both")
-    return (queue, type_name)
 
 
 def _count(name: str, jobs: list[Job], *, is_paused: bool, pruned: int) -> QueueCounts:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from longshore.core.consumer import Consumer, Cursor, Quarantined
+from longshore.contract.records import Put, Record
+from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.errors import CursorLostError
 from longshore.testing.model.store import Reading, Store
@@ -47,16 +46,23 @@ class ModelOutbox:
         return await self.events(after=after, limit=limit)
 
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Quarantined] = ()
+        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
     ) -> None:
         """See `longshore.contract.outbox.Outbox`."""
         known = self._held(cursor)
         known.position = max(known.position, position)
         self._extend(known)
-        facts = {"consumer": cursor.consumer, "at": self._store.now()}
-        self._store.quarantined += [
-            msgspec.structs.replace(one, **facts) for one in quarantined
-        ]
+        now = self._store.now()
+        for one in quarantined:
+            self._store.records[one.ref] = Record(
+                kind=one.ref.kind,
+                name=one.ref.name,
+                tenant=one.ref.tenant or "",
+                version=1,
+                body=one.body,
+                created_at=now,
+                changed_at=now,
+            )
 
     async def leave_cursor(self, cursor: Cursor) -> None:
         """See `longshore.contract.outbox.Outbox`."""
@@ -88,22 +94,6 @@ class ModelOutbox:
         """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
         return self._store.consumers.pop(name, None) is not None
-
-    async def mute(self, is_muted: bool) -> bool:
-        """See `longshore.contract.outbox.Outbox`."""
-        self._store.now()
-        was_muted, self._store.is_muted = self._store.is_muted, is_muted
-        return was_muted is not is_muted
-
-    async def is_muted(self) -> bool:
-        """See `longshore.contract.outbox.Outbox`."""
-        self._store.now()
-        return self._store.is_muted
-
-    async def quarantined(self, *, limit: int) -> list[Quarantined]:
-        """See `longshore.contract.outbox.Outbox`."""
-        self._store.now()
-        return self._store.quarantined[::-1][:limit]
 
     def _held(self, cursor: Cursor) -> Reading:
         self._store.now()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from longshore.core.account import Tenant
 from longshore.core.fair import Turns
 
 __all__ = ["Shares"]
@@ -11,16 +10,14 @@ __all__ = ["Shares"]
 class Shares:
     """How far fair queues are, and those of their tenants that are ahead of that."""
 
-    def __init__(self, tenants: Mapping[str, Tenant]) -> None:
-        self._tenants = tenants
+    def __init__(self, weights: Mapping[str, int]) -> None:
+        self._weights = weights
         self._at: dict[str, int] = {}
         self._times: dict[tuple[str, str], int] = {}
 
     def turns(self, queue: str, tenants: Iterable[str]) -> Turns:
         """Whose turn it is among these tenants of a queue."""
-        weights = {
-            name: self._tenants[name].weight if name in self._tenants else 1 for name in tenants
-        }
+        weights = {name: self._weights.get(name, 1) for name in tenants}
         times = {name: at for (of, name), at in self._times.items() if of == queue}
         return Turns(self._at.get(queue, 0), times, weights)
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from longshore.contract import Lapsed, Promoted, Retention
-from longshore.core.consumer import Quarantined
+from longshore.contract.maintenance import DueRecord, DueSchedules
+from longshore.contract.records import Kind, Ref
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, Settlement, Submitted
-from longshore.core.schedule import DueSchedule, Firing, Schedule, Shot, check_firing
+from longshore.core.schedule import Firing, Shot, check_firing
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.testing.model.producer import accept, refuse_if_full
 from longshore.testing.model.row import Row
@@ -65,36 +66,33 @@ class ModelSteward:
             return 0
         return self._store.bury(token, settlements)
 
-    async def due_schedules(self, *, limit: int) -> list[DueSchedule]:
+    async def due_schedules(self, *, limit: int) -> DueSchedules:
         """See `longshore.contract.Steward`."""
         now = self._store.now()
-        due = [
-            (schedule.next_due, schedule.tenant, schedule.name, schedule)
-            for schedule in self._store.schedules.values()
-            if schedule.next_due is not None
-            and schedule.next_due <= now
-            and not schedule.is_paused
-        ]
-        return [
-            DueSchedule(schedule, now, self._is_live(schedule.last_job))
-            for *_, schedule in sorted(due)[:limit]
-        ]
+        due = sorted(
+            (one.due, one.tenant, one.name, one)
+            for one in self._store.records.values()
+            if one.kind is Kind.SCHEDULE and one.due is not None and one.due <= now
+        )
+        found = [record for *_, record in due[:limit]]
+        return DueSchedules(now, [DueRecord(it, self._is_live(it.last_job)) for it in found])
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """See `longshore.contract.Steward`."""
         check_firing(firing)
         self._store.now()
-        schedule = self._store.schedules.get((firing.tenant, firing.name))
-        if schedule is None or schedule.is_paused or schedule.next_due != firing.expected:
+        ref = Ref(Kind.SCHEDULE, firing.name, firing.tenant)
+        record = self._store.records.get(ref)
+        if record is None or record.due != firing.expected:
             return []
         refuse_if_full(self._store, firing.jobs)
-        answers = [answer for shot in firing.shots for answer in self._shoot(schedule, shot)]
+        answers = [answer for shot in firing.shots for answer in self._shoot(firing, shot)]
         dues = [shot.due for shot in firing.shots]
-        self._store.schedules[firing.tenant, firing.name] = replace(
-            schedule,
-            next_due=firing.next_due,
+        self._store.records[ref] = replace(
+            record,
+            due=firing.next_due,
             last_due=max(dues, default=firing.expected),
-            last_job=answers[-1].id if answers else schedule.last_job,
+            last_job=answers[-1].id if answers else record.last_job,
         )
         self._store.commit()
         return answers
@@ -116,7 +114,8 @@ class ModelSteward:
             batch for batch in self._store.batches if batch.position not in batches
         ]
         aside = self._aside_past(retention)[: limit - len(jobs) - len(keys) - len(batches)]
-        self._store.quarantined = [one for one in self._store.quarantined if one not in aside]
+        for ref in aside:
+            del self._store.records[ref]
         left = limit - len(jobs) - len(keys) - len(batches) - len(aside)
         full = self._full_buckets()[:left]
         for name in full:
@@ -133,7 +132,7 @@ class ModelSteward:
         row = self._store.rows.get(job_id) if job_id else None
         return row is not None and row.job.state in LIVE
 
-    def _shoot(self, schedule: Schedule, shot: Shot) -> list[Submitted]:
+    def _shoot(self, schedule: Firing, shot: Shot) -> list[Submitted]:
         key = (schedule.tenant, schedule.name, shot.due)
         if key in self._store.fired:
             return []
@@ -186,6 +185,10 @@ class ModelSteward:
         full = [(one.full_at, name) for name, one in self._store.buckets.items()]
         return [name for full_at, name in sorted(full) if full_at <= now]
 
-    def _aside_past(self, retention: Retention) -> list[Quarantined]:
+    def _aside_past(self, retention: Retention) -> list[Ref]:
         oldest = self._store.now() - retention.dead
-        return [one for one in self._store.quarantined if one.at <= oldest]
+        return [
+            ref
+            for ref, one in self._store.records.items()
+            if ref.kind is Kind.QUARANTINED and one.created_at <= oldest
+        ]

@@ -7,26 +7,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from longshore.contract import Losses, Reference
+from longshore.contract.records import Kind, Record, Ref
 from longshore.core import breaker, event, ids
-from longshore.core.account import ApiKey, Tenant
-from longshore.core.consumer import Quarantined
-from longshore.core.door import Door
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.flow import (
-    BreakerSettings,
-    Layer,
+    BreakerFlow,
     Phase,
+    QueueFlow,
     QueueSettings,
-    effective,
     look_in,
     room,
     took,
 )
 from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement
-from longshore.core.schedule import Schedule
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
-from longshore.core.webhook import Endpoint
 from longshore.errors import EngineUnavailableError, JobNotFoundError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.lines import Bucket, Lines
@@ -35,6 +30,21 @@ from longshore.testing.model.row import Row
 from longshore.testing.model.shares import Shares
 
 __all__ = ["Lease", "Store", "Used"]
+
+_DEFAULT = Ref(Kind.TENANT, "default")
+_MUTED = Ref(Kind.FLAG, "muted")
+
+
+def _default_tenant() -> Record:
+    """The tenant that is there from the beginning."""
+    return Record(
+        kind=_DEFAULT.kind,
+        name=_DEFAULT.name,
+        version=1,
+        body=b'{"name":"default"}',
+        created_at=0,
+        changed_at=0,
+    )
 
 
 @dataclass(slots=True)
@@ -84,7 +94,6 @@ class Store:
     """Everything the engine knows, in dictionaries."""
 
     losses = Losses()
-    had_keys = False
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -94,27 +103,25 @@ class Store:
         self.keys: dict[tuple[str, str], Used] = {}
         self.unique: dict[tuple[str, str], JobId] = {}
         self.pauses: set[tuple[str | None, str | None]] = set()
-        self.schedules: dict[tuple[str, str], Schedule] = {}
-        self.tenants: dict[str, Tenant] = {}
-        self.api_keys: dict[str, ApiKey] = {}
+        self.records: dict[Ref, Record] = {_DEFAULT: _default_tenant()}
+        self.weights: dict[str, int] = {}
+        """Of tenants in fair queues; 1 unless said."""
         self.buckets: dict[str, Bucket] = {}
         self.queue_buckets: dict[str, int | None] = {}
-        self.queue_settings: dict[tuple[str, Layer], QueueSettings] = {}
-        self.breaker_settings: dict[tuple[str, Layer], BreakerSettings] = {}
+        self.flows: dict[str, QueueFlow] = {}
+        self.breaker_flows: dict[str, BreakerFlow] = {}
         self.standings: dict[str, breaker.Standing] = {}
-        self.shares = Shares(self.tenants)
+        self.shares = Shares(self.weights)
         self.fired: set[tuple[str, str, int]] = set()
         self.lines = Lines(self.rows, self.effective, self.buckets, clock.now)
         self.batches: list[EventBatch] = []
         self.consumers: dict[str, Reading] = {}
-        self.quarantined: list[Quarantined] = []
         # In the order in which they came, so that a simulation wakes them the same each time.
         self.waiting: dict[asyncio.Event, None] = {}
         self.heeding: dict[asyncio.Event, None] = {}
         """Who waits for a job of theirs to be cancelled."""
-        self.endpoints: dict[str, Endpoint] = {}
         self.last_handle = self.last_arrival = self.last_token = self.last_position = 0
-        self.is_closed = self.is_muted = False
+        self.is_closed = False
         self.preferred: dict[JobId, int] = {}
         """Who goes first among jobs of one rank, when someone else has decided that."""
         self._groups: list[Group] = []
@@ -124,6 +131,11 @@ class Store:
         if self.is_closed:
             raise EngineUnavailableError("the engine is closed")
         return self.clock.now()
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether progress events are left out of the outbox."""
+        return _MUTED in self.records
 
     def row(self, job_id: JobId, tenant: str | None) -> Row:
         """The job, if there is one and the tenant may see it."""
@@ -136,11 +148,6 @@ class Store:
     def pruned(self) -> Counter[str]:
         """By queue, how many jobs."""
         return Counter()
-
-    @cached_property
-    def doors(self) -> dict[str, Door]:
-        """Those of webhook endpoints, by id."""
-        return {}
 
     @cached_property
     def log(self) -> Log:
@@ -209,9 +216,8 @@ class Store:
 
     def effective(self, queue: str) -> QueueSettings:
         """What holds for a queue."""
-        return effective(
-            *(self.queue_settings.get((queue, one), QueueSettings()) for one in Layer)
-        )
+        found = self.flows.get(queue)
+        return QueueSettings() if found is None else found.effective
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may be claimed."""
@@ -233,13 +239,8 @@ class Store:
 
     def breakers(self) -> dict[str, breaker.Rules]:
         """What holds for types that have a breaker."""
-        found: dict[str, breaker.Rules] = {}
-        for name, _ in self.breaker_settings:
-            layers = (self.breaker_settings.get((name, it), BreakerSettings()) for it in Layer)
-            held = breaker.rules(effective(*layers))
-            if held is not None:
-                found[name] = held
-        return found
+        held = {name: breaker.rules(it.effective) for name, it in self.breaker_flows.items()}
+        return {name: rules for name, rules in held.items() if rules is not None}
 
     def observe(self, type_name: str, outcomes: Sequence[breaker.Outcome] = ()) -> None:
         """So attempts of a type ended, as far as its breaker is concerned."""

@@ -38,6 +38,7 @@ class Statements:
     claim_add: str
     claims_of: str
     clock: str
+    commit_unsynced: str
     complete: str
     completed: str
     consumer_advance: str
@@ -62,28 +63,20 @@ class Statements:
     expire: str
     expire_dead: str
     expire_told: str
-    fact_delete: str
-    fact_get: str
-    fact_put: str
     firing_add: str
     flow_delete: str
     flow_hold: str
     flow_put: str
+    flow_reset: str
     flows: str
     forget: str
     forget_session: str
-    had_keys: str
     hold: str
     hold_tellers: str
+    is_muted: str
     job_find: str
     jobs_by_id: str
     journal_of: str
-    key_add: str
-    key_get: str
-    key_lock: str
-    key_set: str
-    key_use: str
-    keys: str
     keys_held: str
     known: str
     lanes_forget: str
@@ -119,7 +112,7 @@ class Statements:
     outbox_span: str
     outbox_stamp: str
     pause: str
-    pauses: str
+    paused_queues: str
     pick_up: str
     progress_forget: str
     promote: str
@@ -129,23 +122,26 @@ class Statements:
     pruned_forget: str
     pruned_queues: str
     purged_add: str
-    quarantine_add: str
     quarantine_prune: str
-    quarantined: str
     ready_add: str
     ready_of: str
+    record_add: str
+    record_delete: str
+    record_set: str
+    record_with_tenant: str
+    records_count: str
+    records_get: str
+    records_hold: str
+    records_list: str
+    records_of_tenant_delete: str
     release_line: str
     request_add: str
     requests: str
     resume: str
     running_delete: str
-    schedule_delete: str
     schedule_due: str
     schedule_last_job: str
-    schedule_lock: str
     schedule_move: str
-    schedule_put: str
-    schedules: str
     segment_ids: str
     session_ahead: str
     session_await: str
@@ -160,11 +156,6 @@ class Statements:
     session_renew: str
     session_shorten: str
     sessions: str
-    setting_delete: str
-    setting_lock: str
-    setting_put: str
-    settings: str
-    settings_of: str
     settle: str
     store: str
     submit: str
@@ -177,22 +168,9 @@ class Statements:
     take_scheduled: str
     tally_add: str
     tell_running: str
-    tenant_add: str
-    tenant_delete: str
-    tenant_get: str
-    tenant_lock: str
-    tenant_set: str
-    tenant_stay: str
-    tenants: str
+    tenant_weight_delete: str
+    tenant_weight_put: str
     wake: str
-    webhook_add: str
-    webhook_delete: str
-    webhook_door: str
-    webhook_door_set: str
-    webhook_get: str
-    webhook_lock: str
-    webhook_set: str
-    webhooks: str
 
 
 SQL = load(Statements, __name__, ".sql")

@@ -49,5 +49,5 @@ select f.queue, f.state, sum(f.jobs)::bigint, 0, null, false
         select h.queue, 'succeeded', h.succeeded from held h) f
  group by f.queue, f.state
 union all
-select substr(f.name, 8), 'pruned', f.value::bigint, 0, null, false from longshore.fact f
- where starts_with(f.name, 'pruned/')
+select substr(t.name, 8), 'pruned', t.number, 0, null, false from longshore.total t
+ where starts_with(t.name, 'pruned/')

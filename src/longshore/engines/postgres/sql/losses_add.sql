@@ -1,4 +1,3 @@
--- losses_add: a worker vanished that held jobs. names of both facts, jobs
-insert into longshore.fact (name, value) values ($1, '1'), ($2, $3::bigint::text)
-    on conflict (name) do update
-   set value = (longshore.fact.value::bigint + excluded.value::bigint)::text
+-- losses_add: a worker vanished that held jobs. names of both totals, jobs
+insert into longshore.total as t (name, number) values ($1, 1), ($2, $3)
+    on conflict (name) do update set number = t.number + excluded.number

@@ -1,2 +1,3 @@
--- schedule_last_job: remember the newest job of a schedule. tenant, name, id
-update longshore.schedule set last_job = $3 where tenant = $1 and name = $2
+-- schedule_last_job: remember the newest job of a schedule. name, tenant, id
+update longshore.record set last_job = $3
+ where kind = 'schedule' and name = $1 and tenant = $2

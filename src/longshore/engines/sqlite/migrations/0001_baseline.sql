@@ -3,10 +3,10 @@
 
 -- The store
 
--- Single facts about the store, such as whether a relay ever read its outbox.
-create table longshore_fact (
-    name  text primary key,
-    value text not null
+-- Numbers that only grow: how many workers vanished, and how many jobs of a queue were pruned.
+create table longshore_total (
+    name   text    primary key,
+    number integer not null
 ) strict, without rowid;
 
 -- Event positions that were left out, so that no number is used twice when an older copy of the
@@ -15,6 +15,40 @@ create table longshore_position_gap (
     last_position  integer primary key,
     first_position integer not null
 ) strict;
+
+-- Records: what people configure, by kind and name, and what is so of the whole store
+
+-- `tenant` is empty for what is nobody's. The body is JSON, which no statement looks into: for
+-- the kinds that claims obey, the engine writes tables of their own in the same commit (hooks.py).
+-- `due`, `last_due` and `last_job` are a schedule's, and move without a new version.
+create table longshore_record (
+    kind       text    not null,
+    name       text    not null,
+    tenant     text    not null,
+    version    integer not null,
+    body       text    not null,
+    created_at integer not null,
+    changed_at integer not null,
+    due        integer,
+    last_due   integer,
+    last_job   blob,
+    primary key (kind, name, tenant)
+) strict, without rowid;
+
+-- Pages in each order, of all tenants and of one; the first of these also counts and deletes
+-- what a tenant has.
+create index longshore_record_tenant on longshore_record (tenant, kind, name);
+create index longshore_record_age on longshore_record (kind, created_at, name, tenant);
+create index longshore_record_tenant_age
+    on longshore_record (tenant, kind, created_at, name);
+
+-- What the scheduler looks at next.
+create index longshore_record_due on longshore_record (kind, due, tenant, name)
+    where due is not null;
+
+-- The tenant whose jobs are those that name none: it is always there.
+insert into longshore_record (kind, name, tenant, version, body, created_at, changed_at)
+values ('tenant', 'default', '', 1, '{"name":"default"}', 0, 0);
 
 -- Jobs: what was submitted, and for each state a table of the jobs that are in it
 
@@ -245,17 +279,7 @@ create table longshore_parked (
     primary key (queue, tenant, key, place)
 ) strict, without rowid;
 
--- Queues: settings, pauses, limits, fair turns, breakers and token buckets
-
--- What was set for queues and for the breakers of types, in two layers: `kind` is `queue` or
--- `breaker`, `layer` is `declared` or `overridden`; the settings are JSON.
-create table longshore_setting (
-    kind     text not null,
-    name     text not null,
-    layer    text not null,
-    settings text not null,
-    primary key (kind, name, layer)
-) strict, without rowid;
+-- Queues: pauses, limits, fair turns, breakers and token buckets
 
 -- Queues and types of which nothing is claimed. An empty string stands for any.
 create table longshore_pause (
@@ -282,6 +306,12 @@ create table longshore_fair (
     tenant text    not null,
     vtime  integer not null,
     primary key (queue, tenant)
+) strict, without rowid;
+
+-- Shares of fair queues, as a claim reads them. A tenant that is not here has the weight 1.
+create table longshore_weight (
+    tenant text    primary key,
+    weight integer not null
 ) strict, without rowid;
 
 -- The circuit breakers of types whose jobs may fail too often: what holds, from both layers of the
@@ -330,20 +360,6 @@ create table longshore_consumer (
     gone_at      integer
 ) strict, without rowid;
 
--- Events that a consumer set aside because it could not ship them.
-create table longshore_quarantine (
-    number   integer primary key autoincrement,
-    consumer text    not null,
-    event_id text    not null,
-    name     text    not null,
-    job_id   blob    not null,
-    reason   text    not null,
-    body     blob    not null,
-    at       integer not null
-) strict;
-
-create index longshore_quarantine_age on longshore_quarantine (at);
-
 -- The audit log
 
 -- What somebody ordered, until it is chained: written in the commit that carries it out.
@@ -381,59 +397,7 @@ create table longshore_audit_standing (
     head_hash   blob    not null
 ) strict;
 
--- Accounts
-
--- Tenants; the definition is JSON.
-create table longshore_tenant (
-    name       text    primary key,
-    definition text    not null,
-    created_at integer not null
-) strict, without rowid;
-
--- The digests of API keys. No tenant: a key of an operator. The scopes are words with spaces
--- between them. `previous` is the digest that a rotation replaced, good until `previous_until`.
-create table longshore_key (
-    id             text    primary key,
-    digest         blob    not null,
-    tenant         text,
-    scopes         text    not null,
-    label          text    not null,
-    created_at     integer not null,
-    expires_at     integer,
-    revoked_at     integer,
-    last_used_at   integer,
-    previous       blob,
-    previous_until integer
-) strict, without rowid;
-
--- Webhook endpoints. Their secrets stand there as they are: a digest could not sign. `door` is
--- JSON: who of the fleet is delivering to the endpoint, and whether it rests (core.door).
-create table longshore_webhook (
-    id         text    primary key,
-    tenant     text    not null,
-    created_at integer not null,
-    definition text    not null,
-    door       text    not null default '{}'
-) strict, without rowid;
-
-create index longshore_webhook_tenant on longshore_webhook (tenant);
-
 -- Schedules
-
--- Recurring definitions, as JSON, and when each is due next.
-create table longshore_schedule (
-    tenant     text    not null,
-    name       text    not null,
-    definition text    not null,
-    is_paused  integer not null,
-    next_due   integer,
-    last_due   integer,
-    last_job   blob,
-    primary key (tenant, name)
-) strict, without rowid;
-
-create index longshore_schedule_due on longshore_schedule (next_due)
-    where next_due is not null and is_paused = 0;
 
 -- The due times that fired, and the job of each. A due time fires once: the primary key says so.
 create table longshore_firing (

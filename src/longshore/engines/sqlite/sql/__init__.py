@@ -65,22 +65,18 @@ class Statements:
     depths: str
     due: str
     expired: str
-    fact_add: str
-    fact_delete: str
-    fact_get: str
-    fact_put: str
     fair_prune: str
     fair_put: str
     firing_add: str
     firing_prune: str
     flow_delete: str
     flow_free: str
+    flow_get: str
     flow_move: str
     flow_put: str
     flow_took: str
     flows: str
     front: str
-    had_keys: str
     handed_out: str
     held: str
     idempotency_get: str
@@ -92,6 +88,7 @@ class Statements:
     in_scheduled: str
     in_succeeded: str
     is_held: str
+    is_muted: str
     job_by_id: str
     job_columns: str
     job_find: str
@@ -100,11 +97,7 @@ class Statements:
     job_times: str
     joining: str
     joining_again: str
-    key_get: str
-    key_put: str
-    key_use: str
     keyed: str
-    keys: str
     lane_claimable: str
     lane_front: str
     lane_put: str
@@ -160,25 +153,28 @@ class Statements:
     prune_passed: str
     prune_sessions: str
     pruned_forget: str
-    quarantine_add: str
     quarantine_prune: str
-    quarantined: str
     queues_ready: str
     ready_add: str
     ready_add_fair: str
+    record_columns: str
+    record_delete: str
+    record_get: str
+    record_put: str
+    records_by_name: str
+    records_count: str
+    records_delete: str
+    records_newest: str
+    records_oldest: str
     replay: str
     report: str
     resume: str
     ruled: str
     running_of_type: str
-    schedule_delete: str
     schedule_due: str
-    schedule_get: str
     schedule_last_job: str
     schedule_move: str
-    schedule_put: str
     scheduled_add: str
-    schedules: str
     session_ahead: str
     session_close: str
     session_exchanged: str
@@ -191,10 +187,6 @@ class Statements:
     session_renew: str
     session_shorten: str
     sessions: str
-    setting_delete: str
-    setting_put: str
-    settings: str
-    settings_of: str
     settle: str
     settle_finished: str
     settle_ready: str
@@ -204,23 +196,17 @@ class Statements:
     shares: str
     sizes: str
     start: str
-    tenant_delete: str
-    tenant_get: str
-    tenant_keys_delete: str
-    tenant_put: str
-    tenant_webhooks_delete: str
-    tenants: str
+    tenant_records_by_name: str
+    tenant_records_newest: str
+    tenant_records_oldest: str
+    total_add: str
     type_heads: str
     types_ready: str
     unique_holder: str
     unique_put: str
     unwanted: str
-    webhook_delete: str
-    webhook_door: str
-    webhook_door_put: str
-    webhook_get: str
-    webhook_put: str
-    webhooks: str
+    weight_delete: str
+    weight_put: str
 
 
 SQL = load(Statements, __name__, ".sql")

@@ -3,7 +3,7 @@
 select queue, state, sum(jobs), 0, null from longshore_count
  group by queue, state having sum(jobs) > 0
 union all
-select substr(name, 8), 'pruned', cast(value as integer), 0, null from longshore_fact
+select substr(name, 8), 'pruned', number, 0, null from longshore_total
  where name >= 'pruned/' and name < 'pruned0'
 union all
 select queue, 'ready', count(*), 0, min(run_at) from longshore_ready group by queue

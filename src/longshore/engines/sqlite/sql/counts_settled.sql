@@ -2,7 +2,7 @@
 select queue, state, sum(jobs), 0 from longshore_count
  group by queue, state having sum(jobs) > 0
 union all
-select substr(name, 8), 'pruned', cast(value as integer), 0 from longshore_fact
+select substr(name, 8), 'pruned', number, 0 from longshore_total
  where name >= 'pruned/' and name < 'pruned0'
 union all
 select j.queue, 'running', count(*), sum(h.started_at is null)

@@ -11,8 +11,8 @@ with recursive present (lane) as (
       from present where present.lane is not null
 )
 select json_group_array(json_array(
-           p.lane, f.vtime, coalesce(t.definition ->> 'weight', 1)))
+           p.lane, f.vtime, coalesce(w.weight, 1)))
   from present p
   left join longshore_fair f on f.queue = :queue and f.tenant = p.lane
-  left join longshore_tenant t on t.name = p.lane
+  left join longshore_weight w on w.tenant = p.lane
  where p.lane is not null

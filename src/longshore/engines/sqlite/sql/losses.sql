@@ -1,4 +1,4 @@
 -- losses: how many workers vanished with jobs, and with how many jobs.
--- :workers :jobs  the names of these facts
-select coalesce((select cast(value as integer) from longshore_fact where name = :workers), 0),
-       coalesce((select cast(value as integer) from longshore_fact where name = :jobs), 0)
+-- :workers :jobs  the names of these totals
+select coalesce((select number from longshore_total where name = :workers), 0),
+       coalesce((select number from longshore_total where name = :jobs), 0)

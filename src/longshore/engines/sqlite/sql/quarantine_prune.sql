@@ -1,5 +1,5 @@
--- quarantine_prune: forget what was set aside long ago.
+-- quarantine_prune: forget events that a consumer set aside long ago.
 -- :before :limit
-delete from longshore_quarantine where number in (
-    select number from longshore_quarantine indexed by longshore_quarantine_age
-     where at <= :before order by at limit :limit)
+delete from longshore_record where (kind, name, tenant) in (
+    select kind, name, tenant from longshore_record indexed by longshore_record_age
+     where kind = 'quarantined' and created_at <= :before order by created_at limit :limit)

@@ -1,5 +1,6 @@
--- schedule_move: move a schedule on, if it still stands where the caller saw it.
+-- schedule_move: set the next due time of a schedule, if it is still due when the caller saw.
+-- Its version stays: the definition is as it was.
 -- :tenant :name :expected :next_due :last_due
-update longshore_schedule
-   set next_due = :next_due, last_due = :last_due
- where tenant = :tenant and name = :name and next_due = :expected and is_paused = 0
+update longshore_record
+   set due = :next_due, last_due = :last_due
+ where kind = 'schedule' and name = :name and tenant = :tenant and due = :expected

@@ -24,10 +24,10 @@ begin atomic
     select coalesce(p_now, (extract(epoch from clock_timestamp()) * 1000000)::bigint);
 end;
 
--- Single facts about the store, such as whether a relay ever read its outbox.
-create table longshore.fact (
-    name  text primary key,
-    value text not null
+-- Numbers that only grow: how many workers vanished, and how many jobs of a queue were pruned.
+create table longshore.total (
+    name   text collate "C" primary key,
+    number bigint not null
 );
 
 -- An era lasts from one start of the server, or one copy of the store, to the next. A standby

@@ -1,14 +1,4 @@
--- Queues: what was set for them, pauses, limits on how many jobs run and start, and token buckets.
-
--- What was set for queues and for the breakers of types, in two layers: `kind` is `queue` or
--- `breaker`, `layer` is `declared` or `overridden`; the settings are JSON.
-create table longshore.setting (
-    kind     text collate "C" not null,
-    name     text collate "C" not null,
-    layer    text collate "C" not null,
-    settings text             not null,
-    primary key (kind, name, layer)
-);
+-- Queues: pauses, limits on how many jobs run and start, and token buckets.
 
 -- Queues and types of which nothing is claimed. An empty string stands for any.
 create table longshore.pause (

@@ -22,6 +22,12 @@ create table longshore.lane_horizon (
     primary key (queue, lane)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- The shares of tenants in fair queues; a tenant that is not here has the weight 1.
+create table longshore.tenant_weight (
+    tenant text collate "C" primary key,
+    weight integer not null check (weight > 0)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 -- Put ready spans into the lanes of their tenants: one that has jobs of several is parted.
 create function longshore.into_lanes(p_spans tid[]) returns void language plpgsql
     set plan_cache_mode = force_generic_plan
@@ -277,14 +283,15 @@ begin
     end if;
     v_served := array_fill(false, array[cardinality(v_names)]);
     select array_agg(greatest(coalesce(f.vtime, v_at), v_at) order by n.place),
-           array_agg(coalesce((t.definition::jsonb ->> 'weight')::integer, 1) order by n.place)
+           array_agg(coalesce(t.weight, 1) order by n.place)
       into v_times, v_weights
       from unnest(v_names) with ordinality as n (name, place)
       left join lateral (
            select x.vtime from longshore.fair x
             where x.queue = p_queue and x.tenant = n.name offset 0) f on true
       left join lateral (
-           select x.definition from longshore.tenant x where x.name = n.name offset 0) t on true;
+           select x.weight from longshore.tenant_weight x
+            where x.tenant = n.name offset 0) t on true;
     v_starts := v_times;
     while taken < p_want and weight < p_bytes loop
         select s.place into v_turn from unnest(v_starts) with ordinality as s (start, place)

@@ -29,22 +29,6 @@ create table longshore.consumer (
     gone_at      bigint
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- Events that a consumer set aside because it could not ship them.
-create table longshore.quarantine (
-    number   bigint generated always as identity primary key,
-    consumer text   not null,
-    event_id text   not null,
-    name     text   not null,
-    job_id   bytea  not null,
-    reason   text   not null,
-    body     bytea  not null,
-    at       bigint not null
-);
-create index quarantine_age on longshore.quarantine (at);
-alter table longshore.quarantine
-    alter column body set statistics 0,
-    alter column job_id set statistics 0;
-
 -- Give positions to up to p_limit rows of the outbox that have none, in this era. One reader at a
 -- time, and each looks after the one before has committed: what is seen later comes later.
 create function longshore.stamp(p_limit integer) returns void language plpgsql

@@ -1,18 +1,4 @@
--- Schedules, and the times at which they fired.
-
--- Recurring definitions, as JSON, and when each is due next.
-create table longshore.schedule (
-    tenant     text collate "C" not null,
-    name       text collate "C" not null,
-    definition text    not null,
-    is_paused  boolean not null,
-    next_due   bigint,
-    last_due   bigint,
-    last_job   uuid,
-    primary key (tenant, name)
-);
-create index schedule_due on longshore.schedule (next_due)
-    where next_due is not null and not is_paused;
+-- The times at which schedules fired. The schedules are records.
 
 -- The due times that fired, and the job of each. A due time fires once: the primary key says so.
 create table longshore.firing (

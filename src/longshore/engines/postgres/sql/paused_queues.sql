@@ -1,0 +1,2 @@
+-- paused_queues: queues that are paused whole.
+select queue from longshore.pause where queue <> '' and type = ''

@@ -1,3 +1,0 @@
--- quarantined: what was set aside, newest first. limit
-select consumer, event_id, name, job_id, reason, body, at from longshore.quarantine
- order by number desc limit $1

@@ -1,3 +1,0 @@
--- fact_delete: it is no longer so.
--- :name
-delete from longshore_fact where name = :name

@@ -1,0 +1,3 @@
+-- flow_get: what holds for a queue.
+-- :queue
+select settings from longshore_flow where queue = :queue

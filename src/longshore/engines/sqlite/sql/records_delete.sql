@@ -1,0 +1,3 @@
+-- records_delete: remove all records of a tenant; their kinds and names.
+-- :tenant
+delete from longshore_record where tenant = :tenant returning kind, name

@@ -1,3 +1,0 @@
--- settings: all that is said of one kind.
--- :kind
-select name, layer, settings from longshore_setting where kind = :kind

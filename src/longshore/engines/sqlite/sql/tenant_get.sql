@@ -1,3 +1,0 @@
--- tenant_get: one tenant.
--- :name
-select definition, created_at, name from longshore_tenant where name = :name

@@ -1,2 +1,0 @@
--- tenants: every tenant that was stored.
-select definition, created_at, name from longshore_tenant
