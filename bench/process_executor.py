@@ -26,7 +26,7 @@ from statistics import median
 from typing import Any, cast
 
 from longshore import Longshore
-from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report
+from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report, Wakeup
 from longshore.core.job import Claim, Settlement
 from longshore.core.traits import Traits
 from longshore.runtime.clock import SystemClock
@@ -131,10 +131,7 @@ class _Source:
     async def promote(self, *, limit: int) -> Promoted:
         return Promoted(0, None)
 
-    async def wait(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
         await asyncio.sleep(seconds)
 
     async def ping(self) -> None:

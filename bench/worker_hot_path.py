@@ -31,7 +31,7 @@ from typing import Any, cast
 import msgspec
 
 from longshore import tracing
-from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report
+from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report, Wakeup
 from longshore.core.job import Claim, Settlement
 from longshore.core.traits import Traits
 from longshore.runtime.clock import SystemClock
@@ -146,11 +146,9 @@ class _Source:
     async def promote(self, *, limit: int) -> Promoted:
         return Promoted(0, None)
 
-    async def wait(self, seconds: float) -> None:
-        await asyncio.sleep(_ANSWER if self._rate and self._at < len(self._claims) else seconds)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        is_work = until == "work" and self._rate and self._at < len(self._claims)
+        await asyncio.sleep(_ANSWER if is_work else seconds)
 
     async def close(self) -> None:
         return None

@@ -49,7 +49,7 @@ async def measure(engine: Engine, folder: Path, task: str, cancels: int) -> list
         job_id = await _submit(engine, task)
         await _until(lambda job_id=job_id: _entered(folder, job_id, "runs"))
         began = time.monotonic()
-        await engine.cancel([job_id], reason="trial")
+        await engine.change("cancel", [job_id], reason="trial")
         await _until(lambda job_id=job_id: _is_cancelled(engine, job_id))
         settled = time.monotonic()
         told = await _entered(folder, job_id, "told") or settled

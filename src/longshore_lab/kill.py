@@ -187,7 +187,7 @@ class Runner:
         """How many jobs each worker holds; none while the store does not answer."""
         held: Counter[str] = Counter()
         with suppress(EngineError):
-            for one in await self._engine.sessions():
+            for one in (await self._engine.sessions()).sessions:
                 held[one.worker] += one.holding
         return held
 

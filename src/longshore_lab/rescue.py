@@ -142,7 +142,7 @@ class Site:
 
     async def _is_manned(self) -> bool:
         # A keeper renews as soon as it sees the session, the worker itself after a third.
-        sessions = await self.engine.sessions()
+        sessions = (await self.engine.sessions()).sessions
         ready = [
             one for one in sessions if one.renewed_at > one.opened_at or not self.has_keepers
         ]
@@ -197,7 +197,7 @@ async def watch(site: Site, seconds: float) -> Cost:
 
 
 async def _is_empty(engine: Engine) -> bool:
-    return not await engine.sessions()
+    return not (await engine.sessions()).sessions
 
 
 async def _cpu(pids: Sequence[int], meanwhile: Callable[[], Awaitable[None]]) -> list[float]:

@@ -28,11 +28,11 @@ class _Noted:
         self._workers |= {one.token: one.worker for one in found}
         return found
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         called = self._book.now()
-        jobs = await self._engine.reclaim(token, settlements, grace=grace)
+        jobs = await self._engine.end_session(token, settlements, grace=grace)
         worker = self._workers.get(token, "unknown")
         self._book.write(Reclaimed(self._book.now(), called, worker, jobs))
         return jobs

@@ -1,6 +1,6 @@
 """Every engine the contract runs on, each empty and on a clock that the test moves."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore
 from longshore.contract import Engine
+from longshore.core.job import Settlement
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.model import ModelEngine
@@ -95,7 +96,14 @@ class SessionsOverHttp:
         self.attach_session = service.attach_session
         self.renew = service.renew
         self.held = service.held
-        self.bury = service.bury
+
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """Keepers ask the service, reclaimers the store."""
+        if grace is None:
+            return await self._service.end_session(token, settlements)
+        return await self._store.end_session(token, settlements, grace=grace)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

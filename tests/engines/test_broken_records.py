@@ -354,7 +354,7 @@ async def test_a_session_that_cannot_be_decoded_keeps_no_other_from_being_listed
     good, bad = await a_worker(engine, name="good"), await a_worker(engine, name="bad")
     await plant("update {}session set queues = 'no json' where worker = 'bad'")
 
-    listed = await engine.sessions()
+    listed = (await engine.sessions()).sessions
 
     assert [one.worker for one in listed] == ["good"]
     with pytest.raises(BrokenRecordError, match="session"):

@@ -102,7 +102,7 @@ async def running(worker: Worker) -> AsyncIterator[None]:
 
 
 async def have_renewed(engine: Engine, since: int) -> bool:
-    renewed = [one.renewed_at >= since for one in await engine.sessions()]
+    renewed = [one.renewed_at >= since for one in (await engine.sessions()).sessions]
     return len(renewed) == WORKERS and all(renewed)
 
 

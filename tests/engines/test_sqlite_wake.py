@@ -95,12 +95,12 @@ async def test_work_does_not_wake_who_waits_for_a_cancel_nor_the_other_way_round
     other = open_engine(f"sqlite:///{path}")
     await other.submit([a_job()])
     (claim,) = (await session.exchange(1, want=1)).claims
-    heeding = asyncio.create_task(session.wait_for_cancel(30))
+    heeding = asyncio.create_task(session.wait(30, until="cancel"))
 
     assert await _is_woken_by(other, session)
     assert not heeding.done()
     waiting = asyncio.create_task(session.wait(30))
-    await other.cancel([claim.id], reason="no longer needed")
+    await other.change("cancel", [claim.id], reason="no longer needed")
     await asyncio.wait([heeding], timeout=10)
 
     assert heeding.done()

@@ -59,7 +59,7 @@ FLOORS = {
     "cancelled out of order": 25,
     "cancel": 10,
     "replay": 1,
-    "retry_now": 1,
+    "retry": 1,
 }
 """How many jobs have to have what happen to them."""
 

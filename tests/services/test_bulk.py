@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import pytest
 
 from longshore.contract import Engine, JobFilter
-from longshore.core.job import JobId
+from longshore.core.job import Job, JobId
 from longshore.core.state import State, Verb
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
@@ -36,7 +37,7 @@ async def test_all_that_wait_or_run_are_cancelled_and_nothing_else(engine: Engin
     worker = await a_worker(engine, queues=["mail"])
     await worker.start(*await worker.claim(2))
     which = bulk.scopes(JobFilter(queue="mail"), Verb.CANCEL)
-    order = bulk.cancelling(engine, reason="wrong list")
+    order = partial(engine.change, "cancel", reason="wrong list", independent=True)
     seen: list[int] = []
 
     assert await bulk.count(engine, which) == 1_203
@@ -56,28 +57,22 @@ async def test_jobs_that_someone_else_changes_meanwhile_are_left_out(engine: Eng
     jobs = [a_job(delay=HOUR) for _ in range(100)]
     await engine.submit(jobs)
     rivals = [jobs[0].id, jobs[41].id, jobs[99].id]
-    orders = 0
 
-    async def order(job_ids: Sequence[JobId]) -> None:
-        nonlocal orders
-        orders += 1
-        if rivals:
-            await engine.cancel(rivals, reason="mine")
-            rivals.clear()
-        await engine.retry_now(job_ids)
+    async def order(job_ids: Sequence[JobId]) -> list[Job]:
+        await engine.change("cancel", rivals, reason="mine")
+        return await engine.change("retry", job_ids, independent=True)
 
     which = bulk.scopes(JobFilter(), Verb.RETRY_NOW)
     tally = await bulk.apply(engine, which, order)
 
     assert tally == Tally(matched=100, done=97, missed=3, is_complete=True)
     assert await states(engine) == ["cancelled"] * 3 + ["ready"] * 97
-    assert orders < 50, "the good ones are not taken one by one"
 
 
 async def test_a_limit_a_rate_and_a_stop_are_heeded_between_batches(engine: Engine):
     await engine.submit([a_job() for _ in range(60)])
     which = bulk.scopes(JobFilter(state=State.READY), Verb.CANCEL)
-    order = bulk.cancelling(engine, reason="no")
+    order = partial(engine.change, "cancel", reason="no", independent=True)
     waited: list[float] = []
 
     async def rest(seconds: float) -> bool:

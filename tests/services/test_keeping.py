@@ -59,7 +59,7 @@ async def test_a_death_is_reported_and_each_job_gets_what_became_of_it(post: Pos
     assert numbers(await post.job(failed)) == (State.SCHEDULED, 1, 1, 0, 0)
     assert numbers(await post.job(running)) == (State.READY, 1, 0, 1, 0)
     assert numbers(await post.job(waiting)) == (State.READY, 0, 0, 0, 0)
-    assert await post.engine.as_engine.sessions() == []
+    assert (await post.engine.as_engine.sessions()).sessions == []
 
 
 async def test_what_an_incomplete_record_leaves_out_is_charged_a_crash(post: Post):
@@ -175,7 +175,7 @@ async def test_a_lost_answer_does_no_harm(post: Post, call: str):
 async def test_a_session_that_others_buried_is_left_alone(post: Post):
     (claim,) = await claims(post, 1)
     post.begin(claim)
-    await cast("Keeper", post.engine).bury(post.worker.session.token, [])
+    await cast("Keeper", post.engine).end_session(post.worker.session.token, [])
 
     post.kill()
     await post.reported()
@@ -209,7 +209,7 @@ async def test_what_a_worker_that_left_could_not_end_is_buried(post: Post):
 
 async def test_the_next_session_is_kept_too(post: Post):
     await post.engine.as_engine.submit([a_job()])
-    await cast("Keeper", post.engine).bury(post.worker.session.token, [])
+    await cast("Keeper", post.engine).end_session(post.worker.session.token, [])
     await post.pass_time(LEASE_US)
     again = await a_worker(post.engine.as_engine, lease=LEASE_US)
     post.record.token = again.session.token

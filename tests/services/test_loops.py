@@ -67,7 +67,7 @@ async def test_in_a_closed_loop_no_more_jobs_are_under_way_than_asked_for(
             if ready == 20:
                 page = await engine.find(JobFilter(), limit=jobs)
                 live = [job.id for job in page.jobs if job.state.value == "ready"]
-                await engine.cancel(live, reason="room for others")
+                await engine.change("cancel", live, reason="room for others")
             await asyncio.sleep(0)
         await producing
 

@@ -85,7 +85,6 @@ class Reluctant:
         self.list_records = engine.list_records
         self.write_records = engine.write_records
         self.sessions = engine.sessions
-        self.losses = engine.losses
         self.now = engine.now
 
     async def ping(self) -> None:

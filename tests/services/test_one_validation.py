@@ -311,8 +311,8 @@ async def emptied(engine: Engine) -> None:
     """Keys and ids of one way do not stand in that of another."""
     jobs = (await engine.find(JobFilter(), limit=100)).jobs
     if jobs:
-        await engine.cancel([job.id for job in jobs], reason="tried")
-        await engine.purge([job.id for job in jobs])
+        await engine.change("cancel", [job.id for job in jobs], reason="tried")
+        await engine.change("purge", [job.id for job in jobs])
     for schedule in await schedules.every(engine):
         await schedules.delete(engine, schedule.name)
 

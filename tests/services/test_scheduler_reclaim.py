@@ -100,7 +100,7 @@ async def test_it_goes_on_at_once_while_there_is_more(engine: Engine, clock: Man
 
     assert delays[0] == 0.0
     assert 0.5 <= delays[1] <= 1.0
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_after_a_pause_of_everything_nobody_is_buried_for_one_lease(
@@ -144,10 +144,10 @@ class Stumbling:
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
-        jobs = await self._engine.reclaim(token, settlements, grace=grace)
+        jobs = await self._engine.end_session(token, settlements, grace=grace)
         self._clock.advance(60 * SECOND)
         return jobs
 
@@ -234,11 +234,11 @@ class FarSteward:
         self._travel(1)
         return await self._engine.now()
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         self._travel(8)
-        return await self._engine.reclaim(token, settlements, grace=grace)
+        return await self._engine.end_session(token, settlements, grace=grace)
 
     def _travel(self, trips: int) -> None:
         self._clock.advance(trips * SECOND // 2)
@@ -283,12 +283,12 @@ class Choosy:
     def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         if token in self._unfit:
             raise BrokenRecordError("queue", "q", "no JSON")
-        return await self._engine.reclaim(token, settlements, grace=grace)
+        return await self._engine.end_session(token, settlements, grace=grace)
 
 
 async def test_sessions_that_cannot_be_reclaimed_do_not_hold_up_the_others(

@@ -103,7 +103,7 @@ async def test_pruning_deletes_what_is_past_its_retention_batch_by_batch(
 ):
     *old, young = [a_job() for _ in range(8)]
     await engine.submit([*old, young])
-    await engine.cancel([job.id for job in old], reason="no use")
+    await engine.change("cancel", [job.id for job in old], reason="no use")
     pruner = Pruner(engine, Retention(cancelled=HOUR), batch=1)
 
     clock.advance(HOUR)
@@ -123,7 +123,7 @@ async def test_pruning_deletes_what_is_past_its_retention_batch_by_batch(
 async def test_where_much_is_deleted_it_looks_again_soon(engine: Engine, clock: ManualClock):
     jobs = [a_job() for _ in range(8)]
     await engine.submit(jobs)
-    await engine.cancel([job.id for job in jobs], reason="no use")
+    await engine.change("cancel", [job.id for job in jobs], reason="no use")
     pruner = Pruner(engine, Retention(cancelled=HOUR), batch=1)
 
     clock.advance(HOUR)

@@ -61,7 +61,7 @@ async def test_a_worker_finishes_what_runs_and_leaves_with_what_to_do(
     done, left = await shop.job(running), await shop.job(waiting)
     assert (done.state, done.delivery, done.crashes) == (State.SUCCEEDED, 1, 0)
     assert (left.state, left.attempt) == (State.READY, 0)
-    assert await shop.engine.sessions() == []
+    assert (await shop.engine.sessions()).sessions == []
 
 
 async def test_a_worker_goes_on_where_it_may(shop: Workshop, tmp_path: Path):

@@ -257,7 +257,7 @@ async def test_work_goes_on_beside_a_keeper_if_one_is_wished_for(tmp_path: Path)
         await app.work(until_idle=True, keeper=True)
 
         assert await doubled.result(timeout=0) == 42
-        assert await app.engine.sessions() == []
+        assert (await app.engine.sessions()).sessions == []
 
 
 async def test_a_keeper_cannot_keep_what_only_this_process_sees(app: Longshore):

@@ -56,7 +56,7 @@ async def test_an_http_call_that_is_tried_again_has_the_same_idempotency_key(
         await app.work(until_idle=True)
         waiting = await job.get()
         receiver.answer = replies(200)
-        await app.engine.retry_now([ids.parse(waiting.id)])
+        await app.engine.change("retry", [ids.parse(waiting.id)])
         await app.work(until_idle=True)
         done = await job.get()
 

@@ -44,7 +44,7 @@ class Stage:
 
     async def cancel_running(self, job_id: JobId) -> None:
         await within(self.entered.wait())
-        await self.shop.engine.cancel([job_id], reason="no longer needed")
+        await self.shop.engine.change("cancel", [job_id], reason="no longer needed")
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ async def test_no_hook_runs_for_a_job_that_never_ran(shop: Workshop, stage: Stag
 
     async with shop.working(shop.worker(concurrency=1)):
         await within(stage.entered.wait())
-        await shop.engine.cancel([second], reason="not this one")
+        await shop.engine.change("cancel", [second], reason="not this one")
         await stage.cancel_running(first)
         await eventually(lambda: stage.cancelled)
         assert await stage.is_cancelled(second)

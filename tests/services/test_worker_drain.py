@@ -229,7 +229,7 @@ async def test_a_worker_that_is_asked_to_be_quiet_drains(shop: Workshop):
 
     running = asyncio.create_task(worker.run())
     await within(line.entered.wait())
-    (session,) = await shop.engine.sessions()
+    (session,) = (await shop.engine.sessions()).sessions
     await shop.engine.quiet(session.token)
     await worker._renewer.tick()
     line.open.set()
@@ -269,7 +269,7 @@ async def test_a_session_ends_with_its_worker(shop: Workshop):
 
     await shop.work()
 
-    assert await shop.engine.sessions() == []
+    assert (await shop.engine.sessions()).sessions == []
 
 
 async def test_a_worker_runs_once(shop: Workshop):

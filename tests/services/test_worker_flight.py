@@ -143,7 +143,7 @@ async def test_a_lost_lease_frees_what_the_record_kept_for_it(shop: Kept):
         room = len(keeper.record.free) + 2
         token = keeper.record.token
 
-        await shop.engine.bury(token, [])
+        await shop.engine.end_session(token, [])
         await eventually(lambda: keeper.record.token not in (0, token))
         shop.gate.set()
         await eventually(lambda: len(keeper.record.free) == room)

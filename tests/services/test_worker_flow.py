@@ -57,7 +57,7 @@ async def test_a_running_job_that_is_cancelled_and_raises_is_cancelled(
 
     async with shop.working() as worker:
         await within(waiting.entered.wait())
-        await shop.engine.cancel([job_id], reason="a change of mind")
+        await shop.engine.change("cancel", [job_id], reason="a change of mind")
         await eventually(lambda: worker.stats.cancelled == 1, within=3.0)
 
     job = await shop.job(job_id)
@@ -70,7 +70,7 @@ async def test_a_running_job_that_returns_after_the_cancel_has_succeeded(shop: W
 
     async with shop.working() as worker:
         await within(waiting.entered.wait())
-        await shop.engine.cancel([job_id], reason="a change of mind")
+        await shop.engine.change("cancel", [job_id], reason="a change of mind")
         await eventually(lambda: worker.stats.succeeded == 1, within=3.0)
 
     assert (await shop.job(job_id)).state is State.SUCCEEDED
@@ -82,7 +82,7 @@ async def test_a_cancel_reaches_a_worker_that_has_no_free_slot(shop: Workshop):
 
     async with shop.working(shop.worker(concurrency=1)) as worker:
         await within(waiting.entered.wait())
-        await shop.engine.cancel([job_id], reason="a change of mind")
+        await shop.engine.change("cancel", [job_id], reason="a change of mind")
         await eventually(lambda: worker.stats.cancelled == 1, within=3.0)
 
 
@@ -101,7 +101,7 @@ async def test_a_thread_is_told_of_a_cancel(shop: Workshop):
 
     async with shop.working() as worker:
         await eventually(entered.is_set)
-        await shop.engine.cancel([job_id], reason="a change of mind")
+        await shop.engine.change("cancel", [job_id], reason="a change of mind")
         await eventually(lambda: worker.stats.cancelled == 1, within=3.0)
 
     assert (await shop.job(job_id)).state is State.CANCELLED
@@ -116,7 +116,7 @@ async def test_a_job_that_is_cancelled_in_the_buffer_never_starts(shop: Workshop
 
     async with shop.working(worker):
         await within(waiting.entered.wait())
-        await shop.engine.cancel([buffered], reason="a change of mind")
+        await shop.engine.change("cancel", [buffered], reason="a change of mind")
         await eventually(lambda: worker.stats.cancelled == 1, within=3.0)
 
     job = await shop.job(buffered)
@@ -407,7 +407,7 @@ async def test_what_a_limit_lets_run_does_not_wait_in_one_worker_while_another_h
     two = shop.worker(name="two", concurrency=4, lease=timedelta(seconds=1))
 
     async def knows_its_queues() -> bool:
-        return all(view.renewed_at >= since for view in await shop.engine.sessions())
+        return all(view.renewed_at >= since for view in (await shop.engine.sessions()).sessions)
 
     async with shop.working(one):
         await eventually(shop.engine.sessions)

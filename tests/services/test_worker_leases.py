@@ -539,7 +539,7 @@ async def test_a_cancel_that_came_during_the_outage_ends_a_job_that_was_stopped_
     async with shop.working() as worker:
         await within(gate.entered.wait())
         await outlast(shop, worker)
-        await shop.engine.cancel([job_id], reason="enough")
+        await shop.engine.change("cancel", [job_id], reason="enough")
         shop.flaky.come_back()
         await eventually(lambda: worker.is_live)
 

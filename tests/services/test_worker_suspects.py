@@ -62,7 +62,7 @@ async def lost(
         await worker.start(*(one for one in claims if is_known or one.id != job))
         token = worker.session.token
         held = await shop.engine.held(token)
-        await shop.engine.bury(token, unreported(held or []))
+        await shop.engine.end_session(token, unreported(held or []))
 
 
 @asynccontextmanager
@@ -258,7 +258,7 @@ async def test_a_worker_that_leaves_gives_back_what_waits_to_be_alone(shop: Work
 
 async def test_a_job_that_waits_to_be_alone_can_be_cancelled(shop: Workshop):
     async with kept_waiting(shop) as (hall, worker, suspect):
-        await shop.engine.cancel([suspect], reason="enough")
+        await shop.engine.change("cancel", [suspect], reason="enough")
         await eventually(lambda: worker.stats.cancelled == 1)
 
     assert (await shop.job(suspect)).state is State.CANCELLED
@@ -298,4 +298,4 @@ async def crashed_alone(app: Longshore, job: JobHandle[Any], times: int) -> None
         (claim,) = await worker.claim()
         await worker.start(claim)
         held = await app.engine.held(worker.session.token)
-        await app.engine.bury(worker.session.token, unreported(held or []))
+        await app.engine.end_session(worker.session.token, unreported(held or []))

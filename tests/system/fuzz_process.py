@@ -87,10 +87,10 @@ class Fuzz:
         )
         some = [job.id for job in page.jobs if rng.random() < 0.3]
         acts: list[Callable[[], Awaitable[object]]] = [
-            lambda: engine.cancel(some, reason="fuzz"),
-            lambda: engine.replay(some),
-            lambda: engine.retry_now(some),
-            lambda: engine.purge(some[:1]),
+            lambda: engine.change("cancel", some, reason="fuzz"),
+            lambda: engine.change("replay", some),
+            lambda: engine.change("retry", some),
+            lambda: engine.change("purge", some[:1]),
             lambda: pauses.pause(engine, queue=rng.choice(QUEUES)),
             lambda: pauses.pause(engine, type=rng.choice(TYPES)),
             lambda: pauses.resume(engine, queue=rng.choice(QUEUES)),
@@ -105,7 +105,7 @@ class Fuzz:
         await self.hurried(self.engine.promote(limit=20))
         for one in await self.engine.lapsed(grace=GRACE, limit=5):
             lost = [settle.lost(held) for held in one.held]
-            await self.hurried(self.engine.reclaim(one.token, lost, grace=GRACE))
+            await self.hurried(self.engine.end_session(one.token, lost, grace=GRACE))
         keep = Retention(
             succeeded=1_000_000, dead=2_000_000, cancelled=2_000_000, outbox=10**15
         )

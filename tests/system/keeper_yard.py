@@ -110,7 +110,7 @@ class Yard:
 
     async def started(self, queues: str, *flags: str, **options: Any) -> Hand:
         """A worker that is listed, and whose keeper looks after it."""
-        known = {session.token for session in await self.engine.sessions()}
+        known = {session.token for session in (await self.engine.sessions()).sessions}
         hand = self.start(queues, *flags, **options)
         await self.kept(known)
         return hand
@@ -120,7 +120,9 @@ class Yard:
 
         async def is_kept() -> bool:
             # The keeper renews as soon as it sees the session, the worker after a third.
-            sessions = [one for one in await self.engine.sessions() if one.token not in known]
+            sessions = [
+                one for one in (await self.engine.sessions()).sessions if one.token not in known
+            ]
             return any(one.renewed_at > one.opened_at for one in sessions)
 
         await eventually(is_kept, within=PATIENCE)

@@ -63,11 +63,13 @@ class Yard:
 
     async def is_kept(self, known: set[int]) -> bool:
         """A worker has come, and its keeper looks after it."""
-        sessions = [one for one in await self.engine.sessions() if one.token not in known]
+        sessions = [
+            one for one in (await self.engine.sessions()).sessions if one.token not in known
+        ]
         return any(one.renewed_at > one.opened_at for one in sessions)
 
     async def tokens(self) -> set[int]:
-        return {one.token for one in await self.engine.sessions()}
+        return {one.token for one in (await self.engine.sessions()).sessions}
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[JobId]:
         await self.engine.submit(jobs)

@@ -229,4 +229,4 @@ async def crashed_twice(yard: Yard) -> None:
         (claim,) = (await session.exchange(1, want=1)).claims
         await session.exchange(2, started=[(claim.handle, claim.delivery)])
         held = await yard.engine.held(session.token)
-        await yard.engine.bury(session.token, unreported(held or []))
+        await yard.engine.end_session(session.token, unreported(held or []))

@@ -114,10 +114,10 @@ async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(yard: Yard):
 
     os.kill(keeper, signal.SIGKILL)
     second = await hand.keeper(2)
-    (session,) = await yard.engine.sessions()
+    (session,) = (await yard.engine.sessions()).sessions
 
     async def is_kept() -> bool:
-        (now,) = await yard.engine.sessions()
+        (now,) = (await yard.engine.sessions()).sessions
         return now.renewed_at > session.renewed_at
 
     await eventually(is_kept, within=PATIENCE)

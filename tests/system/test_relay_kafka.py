@@ -52,7 +52,7 @@ async def test_events_are_cloudevents_by_job_and_one_too_large_holds_up_no_other
     worker = await a_worker(engine)
     for claim in await worker.claim(2):
         await worker.succeed(claim)
-    await engine.purge([large.id, small.id])
+    await engine.change("purge", [large.id, small.id])
     sink = KafkaSink(KafkaSettings(servers=kafka_server.servers, topic=topic), source="/test")
     relay = Relay(engine, sink, holder="a")
 
@@ -88,8 +88,8 @@ async def test_an_event_that_the_broker_refuses_is_set_aside_and_the_others_flow
     noise = base64.b64encode(os.urandom(300_000))
     large, small = a_job(payload=b'{"x":"%s"}' % noise), [a_job() for _ in range(20)]
     await engine.submit([*small[:10], large, *small[10:]])
-    await engine.cancel([large.id, *(one.id for one in small)], reason="not wanted")
-    await engine.purge([large.id, *(one.id for one in small)])
+    await engine.change("cancel", [large.id, *(one.id for one in small)], reason="not wanted")
+    await engine.change("purge", [large.id, *(one.id for one in small)])
 
     ledger = await _shipped(engine, kafka_server, narrow_topic)
 
@@ -109,8 +109,8 @@ async def test_batches_that_the_broker_refuses_become_smaller_until_they_flow(
     for start in range(0, 60, 20):
         few = [one.id for one in jobs[start : start + 20]]
         await engine.submit(jobs[start : start + 20])
-        await engine.cancel(few, reason="not wanted")
-        await engine.purge(few)
+        await engine.change("cancel", few, reason="not wanted")
+        await engine.change("purge", few)
 
     ledger = await _shipped(engine, kafka_server, narrow_topic)
 

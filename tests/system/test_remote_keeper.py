@@ -87,7 +87,10 @@ class Port:
         """The process id of the worker's keeper, once that looks after it."""
 
         async def is_kept() -> bool:
-            return any(one.renewed_at > one.opened_at for one in await self.engine.sessions())
+            return any(
+                one.renewed_at > one.opened_at
+                for one in (await self.engine.sessions()).sessions
+            )
 
         await eventually(is_kept, within=PATIENCE)
         return int(self.logged(name, "keeper started")[0]["pid"])

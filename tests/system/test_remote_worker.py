@@ -220,4 +220,4 @@ async def test_the_example_worker_needs_nothing_but_urllib(harbour: Harbour) -> 
     assert (added.state, added.result) == (State.SUCCEEDED, b"5")
     assert failed.failure is not None
     assert failed.failure.kind == "KeyError"
-    assert await harbour.engine.sessions() == []
+    assert (await harbour.engine.sessions()).sessions == []

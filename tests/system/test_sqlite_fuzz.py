@@ -104,8 +104,10 @@ async def _bury_everyone(engine: Engine) -> None:
     async def is_quiet() -> bool:
         for one in await engine.lapsed(grace=0, limit=1_000):
             lost = [settle.lost(held) for held in one.held]
-            await engine.reclaim(one.token, lost, grace=0)
-        return not await engine.sessions() and not await engine.lapsed(grace=0, limit=1)
+            await engine.end_session(one.token, lost, grace=0)
+        return not (await engine.sessions()).sessions and not await engine.lapsed(
+            grace=0, limit=1
+        )
 
     await eventually(is_quiet, within=10)
 

@@ -195,7 +195,7 @@ async def crashed_twice(yard: Yard, jobs: list[NewJob]) -> None:
         assert len(claims) == len(jobs)
         await session.exchange(2, started=[(one.handle, one.delivery) for one in claims])
         held = await yard.engine.held(session.token)
-        await yard.engine.bury(session.token, unreported(held or []))
+        await yard.engine.end_session(session.token, unreported(held or []))
 
 
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)

@@ -159,7 +159,7 @@ async def test_sigterm_lets_a_running_job_finish(yard: Yard):
     process.terminate()
 
     async def is_past_its_first_lease() -> bool:
-        (session,) = await yard.engine.sessions()
+        (session,) = (await yard.engine.sessions()).sessions
         return session.renewed_at - session.opened_at > 1_300_000
 
     await eventually(is_past_its_first_lease, within=PATIENCE)

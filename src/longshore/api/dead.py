@@ -90,14 +90,16 @@ async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:
 async def replay(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """Make a dead job ready again, as if it had never failed."""
     job = await _dead(call, "replay")
-    (replayed,) = await call.service.engine.replay([job.id], tenant=call.caller.tenant)
+    (replayed,) = await call.service.engine.change(
+        "replay", [job.id], tenant=call.caller.tenant
+    )
     return Answer(200, encode(job_document(replayed)))
 
 
 async def purge(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     """Delete a dead job. A `job.purged` event keeps what it was."""
     job = await _dead(call, "purge")
-    await call.service.engine.purge([job.id], tenant=call.caller.tenant)
+    await call.service.engine.change("purge", [job.id], tenant=call.caller.tenant)
     return Answer(204)
 
 

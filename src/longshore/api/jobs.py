@@ -200,8 +200,11 @@ async def explain(call: Call[JobPath, Nothing, Nothing]) -> Answer:
 
 async def cancel(call: Call[JobPath, Nothing, CancelJobBody]) -> Answer:
     """Cancel a job: at once while it waits; if it runs, its worker is asked to stop it."""
-    (job,) = await call.service.engine.cancel(
-        [ids.parse(call.path.id)], reason=call.body.reason, tenant=call.caller.tenant
+    (job,) = await call.service.engine.change(
+        "cancel",
+        [ids.parse(call.path.id)],
+        reason=call.body.reason,
+        tenant=call.caller.tenant,
     )
     return Answer(200, encode(documents.job_document(job)))
 
@@ -211,8 +214,7 @@ async def retry(call: Call[JobPath, Nothing, Nothing]) -> Answer:
     engine, tenant = call.service.engine, call.caller.tenant
     job_id = ids.parse(call.path.id)
     is_over = (await engine.get(job_id, tenant=tenant)).state in TERMINAL
-    order = engine.replay if is_over else engine.retry_now
-    (job,) = await order([job_id], tenant=tenant)
+    (job,) = await engine.change("replay" if is_over else "retry", [job_id], tenant=tenant)
     return Answer(200, encode(documents.job_document(job)))
 
 

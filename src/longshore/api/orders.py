@@ -14,13 +14,13 @@ from longshore.api.service import Service
 from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
-from longshore.core.state import State
+from longshore.core.state import JobChange, State
 from longshore.errors import ConfigError
 from longshore.operations import bulk
 from longshore.operations.bulk import Order, Pace, Tally
 from longshore.operations.fields import JobIdText, Name, Tag, Text
 from longshore.operations.job_documents import JobDocument, job_document
-from longshore.operations.jobs import JobChange, Which, order_for, order_of, scopes_of
+from longshore.operations.jobs import Which, change_by_ids, order_for, scopes_of
 
 __all__ = ["ROUTES", "Asked", "Outcome", "carry_out"]
 
@@ -134,7 +134,7 @@ async def carry_out(
         if asked.dry_run or asked.rate is not None or asked.limit is not None:
             raise invalid("/ids", "cannot stand beside dry_run, rate or limit")
         job_ids = [ids.parse(one) for one in dict.fromkeys(asked.ids)]
-        found = await order_of(engine, change, tenant, reason)(job_ids)
+        found = await change_by_ids(engine, change, job_ids, tenant=tenant, reason=reason)
         tally = Tally(matched=len(job_ids), done=len(job_ids), is_complete=True)
         return len(job_ids), _told(tally, asked, [job_document(job) for job in found])
     if isinstance(chosen, UnsetType):

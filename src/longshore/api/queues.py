@@ -135,7 +135,7 @@ async def list_pauses(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
 async def workers(call: Call[Nothing, PageQuery, Nothing]) -> Answer:
     """The workers that are connected, and how many have crashed so far."""
     found, cursor = page(
-        await call.service.engine.sessions(),
+        (await call.service.engine.sessions()).sessions,
         call.query,
         lambda one: (one.opened_at, one.token),
         of=("workers",),

@@ -145,8 +145,8 @@ async def wait(call: Call[SessionPath, Nothing, WaitBody]) -> Answer:
     """
     with telling():
         session = await call.service.desk.session(await _token(call))
-        listen = session.wait if call.body.until == "work" else session.wait_for_cancel
-        await call.service.desk.rest(asyncio.create_task(_listening(listen, call.body.seconds)))
+        listening = session.wait(call.body.seconds, until=call.body.until)
+        await call.service.desk.rest(asyncio.create_task(listening))
     return Answer(204)
 
 
@@ -183,7 +183,7 @@ async def bury(call: Call[SessionPath, Nothing, BuryBody]) -> Answer:
     """End a session whose worker is known to be dead, and settle what it held."""
     settlements = [sessions.settlement_of(one) for one in call.body.settlements]
     with telling():
-        settled = await call.service.engine.bury(await _token(call), settlements)
+        settled = await call.service.engine.end_session(await _token(call), settlements)
     return Answer(200, encode(BuryAnswer(settled)))
 
 
@@ -207,7 +207,7 @@ async def waiting(call: Call[SessionPath, Nothing, Nothing]) -> Answer:
     engine = call.service.engine
     with telling():
         token = await _token(call)
-        found = [one for one in await engine.sessions() if one.token == token]
+        found = [one for one in (await engine.sessions()).sessions if one.token == token]
         if not found:
             raise LeaseLostError(token)
         is_waiting = await has_waiting_jobs(engine, found[0].queues, found[0].types)
@@ -272,11 +272,7 @@ def _listen(session: Session, body: ExchangeBody) -> asyncio.Task[None] | None:
     """Listen from before the look for work, so that nothing comes in between unheard."""
     if not body.wait_seconds or not body.want:
         return None
-    return asyncio.create_task(_listening(session.wait, body.wait_seconds))
-
-
-async def _listening(listen: Callable[[float], Awaitable[None]], seconds: float) -> None:
-    await listen(seconds)
+    return asyncio.create_task(session.wait(body.wait_seconds))
 
 
 def _says_anything(answer: Exchanged) -> bool:

@@ -99,7 +99,9 @@ async def _tidy(plan: Plan) -> None:
         for queue, state in product(plan.queues, (State.READY, State.SCHEDULED)):
             which = JobFilter(queue=queue, state=state)
             while jobs := (await engine.find(which, limit=_TIDIED)).jobs:
-                await engine.cancel([job.id for job in jobs], reason="the benchmark is over")
+                await engine.change(
+                    "cancel", [job.id for job in jobs], reason="the benchmark is over"
+                )
     finally:
         await engine.close()
 

@@ -1,12 +1,11 @@
 """A worker's session over HTTP: exchange, renew, wait, close."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
 from longshore.client.connection import CALL_SECONDS, ServiceConnection
-from longshore.contract import Exchanged, Reference, Renewed
+from longshore.contract import Exchanged, Reference, Renewed, Wakeup
 from longshore.core import ids
 from longshore.core.job import Attempt, JobId, Report, Settlement
 from longshore.core.state import State, after
@@ -90,14 +89,6 @@ class RemoteSession:
         )
         return sessions.renewed(_renewed.decode(await self._call("renew", _encode(body))))
 
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        await self._wait(seconds, "work")
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, or after `seconds`."""
-        await self._wait(seconds, "cancel")
-
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The ended deliveries of a job that the session holds, or JobNotFoundError."""
         answer = await self._call("attempts", _encode(AttemptsBody(ids.text(job_id))))
@@ -114,7 +105,8 @@ class RemoteSession:
             await self._connection.call("DELETE", self._path, again=True)
             self._is_ended = True
 
-    async def _wait(self, seconds: float, until: Literal["work", "cancel"]) -> None:
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        """Return when it may have come, after `seconds` at the latest."""
         patience = min(max(seconds, 0.0), LONGEST_WAIT)
         body = _encode(WaitBody(patience, until))
         await self._call("wait", body, seconds=patience + CALL_SECONDS)

@@ -19,7 +19,7 @@ from longshore.core.job import Held, NewJob, Settlement, Submitted
 from longshore.core.state import State, after
 from longshore.core.submission import check
 from longshore.core.traits import Traits
-from longshore.errors import ConfigError, LeaseLostError, SubmitError
+from longshore.errors import ConfigError, LeaseLostError, NotOverHttpError, SubmitError
 from longshore.wire import sessions
 from longshore.wire.address import read_address
 from longshore.wire.documents import (
@@ -124,8 +124,12 @@ class RemoteStore:
             return None
         return msgspec.json.decode(answer, type=HeldAnswer).held
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        """End a dead worker's session, once."""
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """End the session of a worker that is known to be dead, once."""
+        if grace is not None:
+            raise NotOverHttpError("sessions that lapsed are ended where the store is")
         for one in settlements:
             after(State.RUNNING, one.verb)
         body = BuryBody([sessions.settlement_body(one) for one in settlements])

@@ -27,6 +27,7 @@ from longshore.contract.sessions import (
     Session,
     StandaloneSession,
     TransactionalSession,
+    Wakeup,
 )
 from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.job import (
@@ -41,8 +42,10 @@ from longshore.core.job import (
 )
 from longshore.core.retention import Retention
 from longshore.core.schedule import Firing
+from longshore.core.state import JobChange
 from longshore.core.traits import Traits
 from longshore.core.view import (
+    Fleet,
     JobFilter,
     Losses,
     Page,
@@ -57,8 +60,10 @@ __all__ = [
     "DueSchedules",
     "Engine",
     "Exchanged",
+    "Fleet",
     "Flow",
     "Inspector",
+    "JobChange",
     "JobFilter",
     "JobStore",
     "Keeper",
@@ -82,6 +87,7 @@ __all__ = [
     "Traits",
     "TransactionalProducer",
     "TransactionalSession",
+    "Wakeup",
 ]
 
 
@@ -132,12 +138,16 @@ class Keeper(Protocol):
         """All that a session holds, live or lapsed; None when it has ended."""
         ...
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        """End a session whose worker is known to be dead, and settle what it held.
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """End a session whose worker is gone, and settle what it held; how many jobs that were.
 
-        How many jobs that were; 0 when the session has ended already. What the settlements
-        leave out is released; what the session does not hold stays as it is. From then on
-        whoever still speaks for the session gets LeaseLostError.
+        Without `grace` the worker is known to be dead. With it, nothing is done unless the
+        lease ended more than `grace` ago by the store's clock. 0 when the session has ended
+        already, or was renewed meanwhile.
+        What the settlements leave out is released; what the session does not hold stays as it
+        is. From then on whoever still speaks for the session gets LeaseLostError.
         """
         ...
 
@@ -154,15 +164,6 @@ class Steward(Protocol):
 
         Where the clock was set back, leases would end late by as much: each is cut to its
         full length from now, in which the living renew.
-        """
-        ...
-
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
-    ) -> int:
-        """Bury a lapsed session and settle what it held; 0 when someone else was first.
-
-        Refused (0) when it was renewed meanwhile. What the settlements leave out is released.
         """
         ...
 
@@ -210,38 +211,28 @@ class Inspector(Protocol):
         """
         ...
 
-    async def sessions(self) -> list[SessionView]:
-        """The sessions that hold a lease, oldest first."""
+    async def sessions(self) -> Fleet:
+        """The sessions that hold a lease, oldest first, and how many workers vanished."""
         ...
 
-    async def losses(self) -> Losses:
-        """How many workers vanished with jobs: each is counted in the commit of its end."""
-        ...
-
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self,
+        change: JobChange,
+        job_ids: Sequence[JobId],
+        *,
+        reason: str = "",
+        tenant: str | None = None,
+        independent: bool = False,
     ) -> list[Job]:
-        """Cancel what waits at once; ask the holder of what runs to stop it.
+        """Change jobs in one commit, and leave a record of it in the audit log.
 
-        All or none: JobNotFoundError or IllegalTransitionError leave everything as it was.
-        Returns the jobs as they are now. Asking again for a running job is harmless.
-        """
-        ...
-
-    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
-        """Make dead or cancelled jobs ready again, with failures, crashes and lapses at 0."""
-        ...
-
-    async def retry_now(
-        self, job_ids: Sequence[JobId], *, tenant: str | None = None
-    ) -> list[Job]:
-        """Make scheduled jobs ready."""
-        ...
-
-    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-        """Delete finished jobs, leaving `job.purged` events that hold their payloads.
-
-        Those say who it was, by the name that `longshore.runtime.acting` has.
+        `cancel`: what waits ends; the holder of what runs is asked to stop it, and to ask again
+        is harmless. `retry`: scheduled jobs are ready now. `replay`: dead or cancelled jobs are
+        ready again, with failures, crashes and lapses at 0. `purge`: finished jobs are deleted,
+        leaving `job.purged` events that hold their payloads and say who it was.
+        All or none: JobNotFoundError or IllegalTransitionError leave everything as it was. With
+        `independent`, jobs that are gone or in another state are left out. Returns the jobs as
+        they are now, in the order of the ids; those that were deleted as they last were.
         """
         ...
 

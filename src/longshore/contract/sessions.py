@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -15,7 +15,11 @@ __all__ = [
     "Session",
     "StandaloneSession",
     "TransactionalSession",
+    "Wakeup",
 ]
+
+Wakeup = Literal["work", "cancel"]
+"""What a session waits for."""
 
 
 class Session(Protocol):
@@ -69,15 +73,12 @@ class Session(Protocol):
         """
         ...
 
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        ...
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        """Return when it may have come, after `seconds` at the latest.
 
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, after `seconds` at the latest.
-
-        Which one it is the next exchange tells. Without the trait `pushes_wakeups`, and while
-        wake-ups are lost, only exchanges and renewals tell.
+        `work`: jobs to claim. `cancel`: a held job may have to be cancelled; which one the next
+        exchange tells. Without the trait `pushes_wakeups`, and while wake-ups are lost, only
+        exchanges and renewals tell.
         """
         ...
 

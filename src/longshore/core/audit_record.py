@@ -1,6 +1,6 @@
 """What somebody ordered: who, what, and to what. It is stored with what the order did."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,19 +11,21 @@ from longshore.core.account import NewKey, Tenant
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import JobId
 from longshore.core.schedule import Schedule
+from longshore.core.view import JobOrder
 from longshore.core.webhook import Endpoint
 
 __all__ = [
-    "RECORDED",
     "AuditRecord",
     "Tally",
     "breaker_reset",
     "breaker_set",
+    "consumer_forgotten",
+    "jobs_changed",
     "joined",
     "key_created",
     "key_revoked",
     "key_rotated",
-    "of",
+    "line_released",
     "paused",
     "queue_set",
     "resumed",
@@ -34,6 +36,7 @@ __all__ = [
     "tenant_put",
     "webhook_deleted",
     "webhook_put",
+    "worker_drained",
 ]
 
 _encode = msgspec.json.Encoder().encode
@@ -69,42 +72,28 @@ def joined(before: Tally | None, after: Tally) -> Tally:
     return Tally(before.tenant, before.jobs + after.jobs, before.first, after.last)
 
 
-Arguments = Mapping[str, Any]
-_Maker = Callable[[Arguments], AuditRecord | None]
+def jobs_changed(order: JobOrder, job_ids: Sequence[JobId]) -> AuditRecord:
+    """These jobs were cancelled, replayed, run now or deleted."""
+    texts = [ids.text(one) for one in job_ids]
+    subject = texts[0] if len(texts) == 1 else f"{len(texts)} jobs"
+    facts = {"jobs": texts} | ({"reason": order.reason} if order.change == "cancel" else {})
+    action = f"job.{order.change}"
+    return AuditRecord(action, subject, order.tenant or "", _text(facts), order.actor)
 
 
-def of(method: str, arguments: Arguments, *, actor: str) -> AuditRecord | None:
-    """What is recorded of a call of the contract; None when it orders nothing."""
-    made = RECORDED[method](arguments)
-    return None if made is None else replace(made, actor=actor)
+def line_released(queue: str, key: str, tenant: str) -> AuditRecord:
+    """A blocked ordering key went on without its dead jobs."""
+    return AuditRecord("line.release", f"{queue}/{key}", tenant)
 
 
-def _jobs(action: str, *names: str) -> _Maker:
-    def make(arguments: Arguments) -> AuditRecord | None:
-        found: Sequence[JobId] = list(dict.fromkeys(arguments["job_ids"]))
-        if not found:
-            return None
-        texts = [ids.text(one) for one in found]
-        subject = texts[0] if len(texts) == 1 else f"{len(texts)} jobs"
-        facts = {"jobs": texts, **_some(arguments, names)}
-        return AuditRecord(action, subject, arguments["tenant"] or "", _text(facts))
-
-    return make
+def worker_drained(token: int) -> AuditRecord:
+    """A worker was asked to drain."""
+    return AuditRecord("worker.drain", f"{token}")
 
 
-def _named(action: str, subject: str, *names: str) -> _Maker:
-    def make(arguments: Arguments) -> AuditRecord:
-        tenant = arguments.get("tenant") or ""
-        return AuditRecord(
-            action, f"{arguments[subject]}", tenant, _text(_some(arguments, names))
-        )
-
-    return make
-
-
-def _line(arguments: Arguments) -> AuditRecord:
-    subject = f"{arguments['queue']}/{arguments['key']}"
-    return AuditRecord("line.release", subject, arguments["tenant"])
+def consumer_forgotten(name: str) -> AuditRecord:
+    """A consumer of events was forgotten."""
+    return AuditRecord("consumer.forget", name)
 
 
 def submitted(tally: Tally) -> AuditRecord:
@@ -209,22 +198,6 @@ def _pause_of(verb: str, queue: str | None, type: str | None) -> AuditRecord:
     return AuditRecord(
         f"{kind}.{verb}", subject or "", "", _text({"queue": queue, "type": type})
     )
-
-
-RECORDED: dict[str, _Maker] = {
-    "cancel": _jobs("job.cancel", "reason"),
-    "replay": _jobs("job.replay"),
-    "retry_now": _jobs("job.retry"),
-    "purge": _jobs("job.purge"),
-    "quiet": _named("worker.drain", "token"),
-    "release_line": _line,
-    "delete_consumer": _named("consumer.forget", "name"),
-}
-"""By the contract's method, what is recorded of it."""
-
-
-def _some(arguments: Arguments, names: Sequence[str]) -> dict[str, object]:
-    return {name: arguments[name] for name in names}
 
 
 def _text(facts: Mapping[str, Any]) -> str:

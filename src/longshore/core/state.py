@@ -1,10 +1,28 @@
 """The state machine: six states, the verbs between them, and nothing else."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal
 
 from longshore.errors import IllegalTransitionError
 
-__all__ = ["LIVE", "SETTLING", "TERMINAL", "TRANSITIONS", "State", "Verb", "after", "mermaid"]
+__all__ = [
+    "LIVE",
+    "SETTLING",
+    "TERMINAL",
+    "TRANSITIONS",
+    "JobChange",
+    "State",
+    "Verb",
+    "after",
+    "allows",
+    "check_change",
+    "mermaid",
+]
+
+JobChange = Literal["cancel", "retry", "replay", "purge"]
+"""What people have done to jobs: `cancel` what waits or runs, `retry` what is scheduled now,
+`replay` what is dead or cancelled as if it were new, `purge` what has ended."""
 
 
 class State(StrEnum):
@@ -56,6 +74,12 @@ LIVE = frozenset(State) - TERMINAL
 SETTLING = frozenset(verb for state, verb in TRANSITIONS if state is State.RUNNING)
 """The verbs that end a claim."""
 
+_VERBS: Mapping[JobChange, Verb] = {
+    "cancel": Verb.CANCEL,
+    "retry": Verb.RETRY_NOW,
+    "replay": Verb.REPLAY,
+}
+
 
 def after(state: State, verb: Verb) -> State:
     """The state a job is in after `verb`, or IllegalTransitionError."""
@@ -63,6 +87,19 @@ def after(state: State, verb: Verb) -> State:
         return TRANSITIONS[state, verb]
     except KeyError:
         raise IllegalTransitionError(state, verb) from None
+
+
+def check_change(state: State, change: JobChange) -> None:
+    """Return if a job in this state can be changed so, else IllegalTransitionError."""
+    if not allows(state, change):
+        raise IllegalTransitionError(state, change)
+
+
+def allows(state: State, change: JobChange) -> bool:
+    """Whether a job in this state can be changed so."""
+    if change == "purge":
+        return state in TERMINAL
+    return (state, _VERBS[change]) in TRANSITIONS
 
 
 def mermaid() -> str:

@@ -1,13 +1,18 @@
 """What people see of the queue, and how they say which part of it."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import msgspec
 
-from longshore.core.job import Job
-from longshore.core.state import State
+from longshore.core.job import Job, JobId
+from longshore.core.state import JobChange, State
 
 __all__ = [
     "BrokenRecord",
+    "Fleet",
     "JobFilter",
+    "JobOrder",
     "Losses",
     "Page",
     "Pause",
@@ -24,6 +29,19 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     type: str | None = None
     state: State | None = None
     tag: str | None = None
+
+
+class JobOrder(NamedTuple):
+    """A change of jobs that somebody wants."""
+
+    change: JobChange
+    job_ids: Sequence[JobId]
+    reason: str
+    tenant: str | None
+    independent: bool
+    """Jobs that are gone or in another state are left out."""
+    actor: str
+    """Who wants it."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -118,6 +136,16 @@ class Losses(msgspec.Struct, frozen=True):
     """Sessions that ended in a crash, or in silence, and held jobs."""
     jobs: int = 0
     """That were taken back from them."""
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """Who works, at one moment."""
+
+    now: int
+    """The engine's clock."""
+    sessions: list["SessionView"]
+    """Those that hold a lease, oldest first."""
+    losses: Losses
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):

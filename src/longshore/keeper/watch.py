@@ -273,7 +273,7 @@ class Watch:
             now=self._engine_time(died),
             delay=self._delay,
         )
-        jobs = await self._engine.bury(token, settlements)
+        jobs = await self._engine.end_session(token, settlements)
         crashed = sum(one.crash for one in settlements)
         seconds = round(self._clock.monotonic() - died, 4)
         facts = self._facts(token=token, jobs=jobs, crashed=crashed, seconds=seconds)

@@ -16,7 +16,7 @@ from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
 from longshore.core.schedule import Firing
-from longshore.core.state import State
+from longshore.core.state import JobChange, State
 from longshore.observe.metrics import Metrics
 from longshore.wire.address import is_service
 
@@ -92,11 +92,11 @@ class _Observed(_Companion):
         self.metrics.leases_renewed.add()
         return answer
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
-        jobs = await self._engine.reclaim(token, settlements, grace=grace)
-        self.metrics.leases_expired.add(jobs > 0)
+        jobs = await self._engine.end_session(token, settlements, grace=grace)
+        self.metrics.leases_expired.add(jobs > 0 and grace is not None)
         return jobs
 
     async def fire(self, firing: Firing) -> list[Submitted]:
@@ -105,10 +105,20 @@ class _Observed(_Companion):
             self._count([one.job for one in firing.shots if one.job is not None], answers)
         return answers
 
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self,
+        change: JobChange,
+        job_ids: Sequence[JobId],
+        *,
+        reason: str = "",
+        tenant: str | None = None,
+        independent: bool = False,
     ) -> list[Job]:
-        jobs = await self._engine.cancel(job_ids, reason=reason, tenant=tenant)
+        jobs = await self._engine.change(
+            change, job_ids, reason=reason, tenant=tenant, independent=independent
+        )
+        if change != "cancel":
+            return jobs
         # What runs is counted by its worker, when it has ended.
         ended = Counter(_line(one) for one in jobs if one.state is State.CANCELLED)
         for line, count in ended.items():

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from longshore.contract import Losses, QueueCounts, Records, SessionView
 from longshore.core.flow import BreakerFlow, Phase, QueueFlow
+from longshore.core.view import Fleet
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
 from longshore.observe.families import OTHER
@@ -47,16 +48,8 @@ class Source(Records, Protocol):
         """Every queue that has jobs or settings."""
         ...
 
-    async def sessions(self) -> list[SessionView]:
-        """The sessions that hold a lease."""
-        ...
-
-    async def losses(self) -> Losses:
-        """How many workers vanished with jobs."""
-        ...
-
-    async def now(self) -> int:
-        """The engine's clock."""
+    async def sessions(self) -> Fleet:
+        """The sessions that hold a lease, and how many workers vanished."""
         ...
 
     async def ping(self) -> None:
@@ -139,10 +132,20 @@ class Overview:
     async def _seen(self) -> View:
         engine = self._engine
         counts = await engine.counts(may_estimate=True)
-        breakers, sessions = await breaker_settings.every(engine), await engine.sessions()
-        losses, now = await engine.losses(), await engine.now()
-        settings = await queue_settings.every(engine)
-        return View(self._monotonic(), now, counts, breakers, sessions, losses, settings)
+        breakers, settings = (
+            await breaker_settings.every(engine),
+            await queue_settings.every(engine),
+        )
+        fleet = await engine.sessions()
+        return View(
+            taken=self._monotonic(),
+            now=fleet.now,
+            counts=counts,
+            breakers=breakers,
+            sessions=fleet.sessions,
+            losses=fleet.losses,
+            settings=settings,
+        )
 
 
 class _Look(Generic[T]):

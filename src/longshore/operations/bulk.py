@@ -1,7 +1,8 @@
 """An order to many jobs, found by a filter and taken batch by batch, on any engine.
 
 Jobs that someone else changed meanwhile are left out and counted; the others get the order in
-few commits. Whoever asks says how fast, how many, and whether to go on after each batch.
+one commit for each batch. Whoever asks says how fast, how many, and whether to go on after
+each batch.
 """
 
 import asyncio
@@ -14,17 +15,14 @@ from longshore import paging
 from longshore.contract import Inspector, JobFilter
 from longshore.core.job import Job, JobId
 from longshore.core.state import TRANSITIONS, State, Verb
-from longshore.errors import ConfigError, IllegalTransitionError, JobNotFoundError
+from longshore.errors import ConfigError
 
 __all__ = [
     "Order",
     "Pace",
     "Tally",
     "apply",
-    "cancelling",
     "count",
-    "replaying",
-    "retrying",
     "scopes",
 ]
 
@@ -33,7 +31,7 @@ _BATCHES_A_SECOND = 10
 """With a rate: so that half a second's jobs do not arrive at once."""
 
 Order = Callable[[Sequence[JobId]], Awaitable[list[Job]]]
-"""Applies to all of the ids, or raises and applies to none; the jobs as they are then."""
+"""Applies to those of the ids that still allow it; the jobs as they are then."""
 
 
 @dataclass(slots=True)
@@ -86,21 +84,6 @@ def scopes(which: JobFilter, *verbs: Verb) -> list[JobFilter]:
     return [which]
 
 
-def cancelling(engine: Inspector, *, reason: str, tenant: str | None = None) -> Order:
-    """The order to cancel jobs."""
-    return lambda job_ids: engine.cancel(job_ids, reason=reason, tenant=tenant)
-
-
-def retrying(engine: Inspector, *, tenant: str | None = None) -> Order:
-    """The order to run scheduled jobs now."""
-    return lambda job_ids: engine.retry_now(job_ids, tenant=tenant)
-
-
-def replaying(engine: Inspector, *, tenant: str | None = None) -> Order:
-    """The order to run dead or cancelled jobs as if they were new."""
-    return lambda job_ids: engine.replay(job_ids, tenant=tenant)
-
-
 async def count(engine: Inspector, which: Sequence[JobFilter]) -> int:
     """How many jobs match now."""
     total = 0
@@ -140,7 +123,9 @@ async def apply(
             jobs = [job for job in page.jobs if not _is_asked(job)]
             tally.matched += len(jobs)
             if order is not None and jobs:
-                await _give(order, [job.id for job in jobs], tally)
+                done = len(await order([job.id for job in jobs]))
+                tally.done += done
+                tally.missed += len(jobs) - done
             watch(tally)
             if cursor is None and number == len(which):
                 tally.is_complete = True
@@ -156,18 +141,3 @@ async def apply(
 def _is_asked(job: Job) -> bool:
     """It runs and was asked to stop: to ask again would change nothing."""
     return job.state is State.RUNNING and job.cancel_requested
-
-
-async def _give(order: Order, job_ids: Sequence[JobId], tally: Tally) -> None:
-    try:
-        await order(job_ids)
-    except (JobNotFoundError, IllegalTransitionError):
-        # One of them was changed meanwhile, and nothing was applied to the others either.
-        if len(job_ids) == 1:
-            tally.missed += 1
-            return
-        middle = len(job_ids) // 2
-        await _give(order, job_ids[:middle], tally)
-        await _give(order, job_ids[middle:], tally)
-    else:
-        tally.done += len(job_ids)

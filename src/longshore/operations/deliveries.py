@@ -227,7 +227,7 @@ async def replay(engine: Engine, endpoint: Endpoint, job_id: JobId, ids: IdSourc
     if found is None or found.message.endpoint != endpoint.id:
         raise JobNotFoundError(str(job_id))
     if job.state is not State.SUCCEEDED:
-        await engine.replay([job_id], tenant=endpoint.tenant)
+        await engine.change("replay", [job_id], tenant=endpoint.tenant)
         return job_id
     again = delivery_job(ids.make(), endpoint, found.message, trace=job.trace)
     (answer,) = await engine.submit([again])

@@ -44,7 +44,7 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
         settings=settings,
         token_at=said[0].token_at if said else None,
         pauses=await pauses.every(engine),
-        sessions=await engine.sessions(),
+        sessions=(await engine.sessions()).sessions,
         ahead=await _ahead(engine, job, tenant, counts, settings),
         pace=await _pace(engine, job, tenant, now),
     )

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, TypedDict, Unpack
+from functools import partial
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -11,7 +12,7 @@ from longshore.contract import Engine, Inspector
 from longshore.core import explain as reasons
 from longshore.core import ids, poison
 from longshore.core.job import Job, JobId, NewJob, Submitted
-from longshore.core.state import State, Verb
+from longshore.core.state import JobChange, State, Verb
 from longshore.core.view import JobFilter
 from longshore.errors import ConfigError, IllegalTransitionError
 from longshore.operations import bulk
@@ -26,21 +27,16 @@ from longshore.streaming.telling import JobEvent
 
 __all__ = [
     "Explanation",
-    "JobChange",
     "JobOperations",
     "ReasonView",
     "Which",
+    "change_by_ids",
     "explanation",
     "order_for",
-    "order_of",
     "scopes_of",
 ]
 
 _PAGE = 100
-
-JobChange = Literal["cancel", "retry", "replay", "purge"]
-"""What is done to jobs: `cancel` those that wait or run, `retry` scheduled ones now, `replay`
-dead ones as if they were new, `purge` dead ones. By ids cancelled jobs are replayed too."""
 
 _VERBS: Mapping[JobChange, Verb] = {
     "cancel": Verb.CANCEL,
@@ -133,8 +129,14 @@ class JobOperations(EngineOperations):
 
         JobNotFoundError or IllegalTransitionError leave everything as it was.
         """
-        order = order_of(self._engine, change, self._tenant, reason)
-        return [read_job(job) for job in await order([ids.parse(one) for one in job_ids])]
+        changed = await change_by_ids(
+            self._engine,
+            change,
+            [ids.parse(one) for one in job_ids],
+            tenant=self._tenant,
+            reason=reason,
+        )
+        return [read_job(job) for job in changed]
 
     async def change_matching(
         self,
@@ -181,29 +183,30 @@ def order_for(
     engine: Inspector, change: JobChange, which: Which, tenant: str | None, reason: str
 ) -> Order:
     """The order that is given to the jobs which `scopes_of` finds."""
-    return order_of(engine, _meant(change, which), tenant, reason)
+    return partial(
+        engine.change, _meant(change, which), reason=reason, tenant=tenant, independent=True
+    )
 
 
-def order_of(engine: Inspector, change: JobChange, tenant: str | None, reason: str) -> Order:
-    """Changes jobs that are named by their ids, all or none."""
+async def change_by_ids(
+    engine: Inspector,
+    change: JobChange,
+    job_ids: Sequence[JobId],
+    *,
+    tenant: str | None,
+    reason: str = "",
+) -> list[Job]:
+    """Change these jobs, all or none; the jobs as they are then, none when purged.
 
-    async def purge(job_ids: Sequence[JobId]) -> list[Job]:
+    JobNotFoundError, or IllegalTransitionError, which it is too to purge what is not dead.
+    """
+    if change == "purge":
         for job_id in job_ids:
             state = (await engine.get(job_id, tenant=tenant)).state
             if state is not State.DEAD:
                 raise IllegalTransitionError(state, "purge")
-        await engine.purge(job_ids, tenant=tenant)
-        return []
-
-    match change:
-        case "cancel":
-            return bulk.cancelling(engine, reason=reason, tenant=tenant)
-        case "retry":
-            return bulk.retrying(engine, tenant=tenant)
-        case "replay":
-            return bulk.replaying(engine, tenant=tenant)
-        case "purge":
-            return purge
+    changed = await engine.change(change, job_ids, reason=reason, tenant=tenant)
+    return [] if change == "purge" else changed
 
 
 async def explanation(

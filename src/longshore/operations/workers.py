@@ -51,11 +51,11 @@ class WorkerOperations(EngineOperations):
 
     async def workers(self) -> list[WorkerView]:
         """The workers that are connected, those that have been there longest first."""
-        return [worker_view(one) for one in await self._engine.sessions()]
+        return [worker_view(one) for one in (await self._engine.sessions()).sessions]
 
     async def crash_counts(self) -> CrashCounts:
         """How many workers have crashed, and how many jobs were taken back from them."""
-        found = await self._engine.losses()
+        found = (await self._engine.sessions()).losses
         return CrashCounts(workers=found.workers, jobs=found.jobs)
 
     async def drain_worker(self, token: int) -> WorkerView:
@@ -64,7 +64,7 @@ class WorkerOperations(EngineOperations):
             await self._engine.quiet(token)
         except LeaseLostError:
             raise NotFoundError(f"no worker has the session {token}") from None
-        for one in await self._engine.sessions():
+        for one in (await self._engine.sessions()).sessions:
             if one.token == token:
                 return worker_view(one)
         raise NotFoundError(f"no worker has the session {token}")

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
 from longshore.contract.records import (
     AuditRecord,
     Delete,
@@ -20,7 +18,7 @@ from longshore.contract.records import (
 )
 from longshore.core.view import BrokenRecord
 from longshore.errors import EngineBusyError
-from longshore.runtime.acting import actor
+from longshore.runtime.acting import signed
 from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
 __all__ = [
@@ -32,7 +30,6 @@ __all__ = [
     "listed",
     "read",
     "read_or_none",
-    "signed",
     "write",
 ]
 
@@ -121,7 +118,7 @@ async def change(
         decided = decide(found)
         if not decided.changes:
             return found
-        written = await records.write_records(decided.changes, audit=signed(decided.audit))
+        written = await records.write_records(decided.changes, audit=_signed(decided.audit))
         if written.conflict is None:
             return found
     raise EngineBusyError(f"others keep changing {what}; try again")
@@ -131,14 +128,13 @@ async def write(
     records: Records, *changes: Put | Delete, audit: AuditRecord | None = None
 ) -> bool:
     """Whether the changes were written: no record had another version than they expect."""
-    return (await records.write_records(changes, audit=signed(audit))).conflict is None
-
-
-def signed(audit: AuditRecord | None) -> AuditRecord | None:
-    """The audit record, with who asks."""
-    return None if audit is None else replace(audit, actor=actor())
+    return (await records.write_records(changes, audit=_signed(audit))).conflict is None
 
 
 def _name(record: Record) -> RecordName:
     tenant = record.name if record.kind is Kind.TENANT else record.tenant
     return RecordName(record.kind.value, record.name, tenant or None)
+
+
+def _signed(audit: AuditRecord | None) -> AuditRecord | None:
+    return None if audit is None else signed(audit)

@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-__all__ = ["ACTOR", "acting", "actor", "person"]
+from msgspec.structs import replace
+
+from longshore.core.audit_record import AuditRecord
+
+__all__ = ["ACTOR", "acting", "actor", "person", "signed"]
 
 ACTOR: ContextVar[str] = ContextVar("longshore_actor", default="")
 
@@ -37,3 +41,8 @@ def person() -> str:
     except KeyError:
         name = str(number)
     return f"{name}@{socket.gethostname()}"
+
+
+def signed(record: AuditRecord) -> AuditRecord:
+    """The audit record, with the name of whoever acts."""
+    return replace(record, actor=actor())

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from longshore.contract import Lapsed, Steward
+from longshore.contract import Keeper, Lapsed, Steward
 from longshore.core import poison
 from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
@@ -26,7 +26,7 @@ _TRIPS = 16
 """Round trips that a look at one session takes at most."""
 
 
-class TimedSteward(Steward, Protocol):
+class TimedSteward(Steward, Keeper, Protocol):
     """A steward that also tells the engine's time, by which leases end."""
 
     async def now(self) -> int:
@@ -89,7 +89,7 @@ class Reclaimer:
         """Whether nothing of the session is left to be reclaimed."""
         try:
             settlements = poison.unreported(session.held)
-            jobs = await self._engine.reclaim(session.token, settlements, grace=_GRACE_US)
+            jobs = await self._engine.end_session(session.token, settlements, grace=_GRACE_US)
         except FAULTS_OF_STORE:
             raise
         except Exception:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from longshore.core.job import Claim
-from longshore.core.state import TERMINAL, State
+from longshore.core.state import TERMINAL, JobChange, State
 from longshore.testing.factories import DAY
 from longshore.testing.machine import EngineMachine, has_claims, has_jobs
 from longshore.testing.manual import reference
@@ -63,7 +63,7 @@ class BatchedMachine(EngineMachine):
     def cancel_some(self, most: int, seed: int) -> None:
         """What waits or runs, wherever in its batch it is."""
         waiting = {State.READY, State.SCHEDULED, State.RUNNING}
-        self._order("cancel", waiting, most, seed, reason="changed my mind")
+        self._order("cancel", waiting, most, seed)
 
     @has_jobs
     @rule(most=few, seed=seeds)
@@ -75,7 +75,7 @@ class BatchedMachine(EngineMachine):
     @rule(most=few, seed=seeds)
     def retry_some(self, most: int, seed: int) -> None:
         """What waits for its time."""
-        self._order("retry_now", {State.SCHEDULED}, most, seed)
+        self._order("retry", {State.SCHEDULED}, most, seed)
 
     @has_jobs
     @rule(most=few, seed=seeds)
@@ -84,14 +84,14 @@ class BatchedMachine(EngineMachine):
         self._order("purge", TERMINAL, most, seed)
 
     def _order(
-        self, verb: str, states: Collection[State], most: int, seed: int, **more: str
+        self, change: JobChange, states: Collection[State], most: int, seed: int
     ) -> None:
         """Order something for jobs that allow it."""
         able = [job.id for job in self.pair.jobs() if job.state in states]
         ids = Random(seed).sample(able, min(most, len(able)))
         if ids:
-            self.pair.ask(lambda engine: getattr(engine, verb)(ids, **more))
-            self.pair.census[verb] += len(ids)
+            self.pair.ask(lambda engine: engine.change(change, ids, reason="changed my mind"))
+            self.pair.census[change] += len(ids)
 
     def _finish(self, session: PairedSession, chance: Random) -> None:
         """Looks at everything after each exchange."""
@@ -114,7 +114,7 @@ class BatchedMachine(EngineMachine):
         """One that has its lease and serves everything."""
         living = {
             view.token
-            for view in self.pair.run(self.pair.model.sessions())
+            for view in self.pair.run(self.pair.model.sessions()).sessions
             if {*view.queues} == {*QUEUES} and {*view.types} == {*TYPES}
         }
         if not any(session.model.token in living for session in self.sessions):

@@ -72,7 +72,7 @@ class KeptMachine(BatchedMachine):
         there = self.pair.settlements_there(decided)
         self.pair.agreed(
             *self.pair.outcomes(
-                self.pair.engine.bury(self.pair.tokens[token], there),
-                self.pair.model.bury(token, decided),
+                self.pair.engine.end_session(self.pair.tokens[token], there),
+                self.pair.model.end_session(token, decided),
             )
         )

@@ -18,7 +18,7 @@ from longshore.contract import Engine, JobFilter, Retention
 from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.schedule import DueSchedule, Firing, Overlap, Shot
-from longshore.core.state import State
+from longshore.core.state import JobChange, State
 from longshore.errors import LeaseLostError, LongshoreError, QueueNotOpenedError
 from longshore.records import pauses as records_pauses
 from longshore.records import schedules
@@ -246,15 +246,20 @@ class EngineMachine(RuleBasedStateMachine):
             self._reclaim(lapsed.token, decided, grace=0)
 
     @has_jobs
-    @rule(data=st.data(), verb=st.sampled_from(["cancel", "replay", "retry_now", "purge"]))
-    def order(self, data: st.DataObject, verb: str) -> None:
+    @rule(
+        data=st.data(),
+        change=st.sampled_from(["cancel", "replay", "retry", "purge"]),
+        independent=st.booleans(),
+    )
+    def order(self, data: st.DataObject, change: JobChange, independent: bool) -> None:
         """An operator orders something for some jobs, which may not be allowed."""
         ids = data.draw(st.lists(self._job_ids(), min_size=1, max_size=2))
         tenant = data.draw(st.sampled_from([None, None, None, TENANTS[0]]))
-        more = {"reason": "ordered"} if verb == "cancel" else {}
         self._may_fail(
             lambda: self.pair.ask(
-                lambda engine: getattr(engine, verb)(ids, tenant=tenant, **more)
+                lambda engine: engine.change(
+                    change, ids, reason="ordered", tenant=tenant, independent=independent
+                )
             )
         )
 
@@ -264,7 +269,9 @@ class EngineMachine(RuleBasedStateMachine):
         """Someone wants a running job to stop; its holder may not have heard of it yet."""
         claim = data.draw(st.sampled_from(self._holder(data).held))
         self._may_fail(
-            lambda: self.pair.ask(lambda engine: engine.cancel([claim.id], reason="stop"))
+            lambda: self.pair.ask(
+                lambda engine: engine.change("cancel", [claim.id], reason="stop")
+            )
         )
 
     @rule(named=pauses, verb=st.sampled_from(["pause", "resume", "resume"]))
@@ -346,8 +353,8 @@ class EngineMachine(RuleBasedStateMachine):
         there = self.pair.settlements_there(decided)
         self.pair.agreed(
             *self.pair.outcomes(
-                self.pair.engine.reclaim(self.pair.tokens[token], there, grace=grace),
-                self.pair.model.reclaim(token, decided, grace=grace),
+                self.pair.engine.end_session(self.pair.tokens[token], there, grace=grace),
+                self.pair.model.end_session(token, decided, grace=grace),
             )
         )
 

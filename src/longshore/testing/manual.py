@@ -143,7 +143,7 @@ async def reclaim_lapsed(engine: Engine, *, grace: int = 0) -> int:
     settled = 0
     for lapsed in await engine.lapsed(grace=grace, limit=100):
         settlements = poison.unreported(lapsed.held)
-        settled += await engine.reclaim(lapsed.token, settlements, grace=grace)
+        settled += await engine.end_session(lapsed.token, settlements, grace=grace)
     return settled
 
 

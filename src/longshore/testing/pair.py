@@ -341,7 +341,7 @@ async def _seen(engine: Engine) -> dict[str, Any]:
     return {
         "counts": await counts(engine),
         "schedules": await schedules.every(engine),
-        "sessions": await engine.sessions(),
+        "sessions": (await engine.sessions()).sessions,
     }
 
 

@@ -288,7 +288,7 @@ class Standing:
         session = self._require()
         try:
             async with Deadline(seconds + _CALL):
-                await session.wait_for_cancel(seconds)
+                await session.wait(seconds, until="cancel")
         except (EngineError, LeaseLostError, TimeoutError):
             # Exchanges tell too; they are not far apart while anything runs.
             await asyncio.sleep(_LONGEST_PAUSE)
@@ -305,7 +305,7 @@ class Standing:
         if held is None:
             return []
         settlements = decide(held)
-        await self._insist("bury", lambda: self._engine.bury(token, settlements))
+        await self._insist("end_session", lambda: self._engine.end_session(token, settlements))
         return held
 
     async def close(self) -> None:

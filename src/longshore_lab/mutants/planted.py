@@ -131,8 +131,8 @@ _SQLITE = (
         "reclaim",
         "stewarding.py",
         "a session is reclaimed whether or not its lease is over",
-        "return _bury(token, settlements, transaction.now - grace, transaction)",
-        "return _bury(token, settlements, _END_OF_TIME, transaction)",
+        "before = _END_OF_TIME if grace is None else transaction.now - grace",
+        "before = _END_OF_TIME",
     ),
     Planted(
         "sqlite",

@@ -197,7 +197,7 @@ async def _all_gone(engine: Engine) -> None:
     with suppress(EngineError, TimeoutError):
         async with asyncio.timeout(_FAREWELL):
             for _ in range(_GLANCES):
-                if not await engine.sessions():
+                if not (await engine.sessions()).sessions:
                     return
                 await asyncio.sleep(_LOOK_EVERY)
 

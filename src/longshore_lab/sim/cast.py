@@ -232,7 +232,9 @@ async def _cancel(part: Part, player: Player) -> None:
 async def _ask_to_cancel(engine: Engine, job: str) -> CancelAnswer | None:
     try:
         async with asyncio.timeout(_PATIENCE):
-            (found,) = await engine.cancel([ids.parse(job)], reason="no longer wanted")
+            (found,) = await engine.change(
+                "cancel", [ids.parse(job)], reason="no longer wanted"
+            )
     except JobNotFoundError:
         return CancelAnswer.NO_JOB
     except IllegalTransitionError:

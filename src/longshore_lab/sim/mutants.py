@@ -16,7 +16,7 @@ from longshore.contract import Exchanged, Reference, Renewed
 from longshore.core.consumer import Cursor
 from longshore.core.event import EventBatch, Name
 from longshore.core.job import Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.state import State, Verb
+from longshore.core.state import JobChange, State, Verb
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock
 from longshore.testing.model.producer import accept
@@ -99,11 +99,11 @@ class _TheirClocks(Changed):
 class _SameDelivery(Changed):
     """What is reclaimed goes back, but neither its session ends nor its next claim is new."""
 
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         lease = self._store.leases.get(token)
-        if lease is None or not self._is_over(lease, grace):
+        if lease is None or not self._is_over(lease, grace or 0):
             return 0
         rows = self._store.held_by(token)
         for row in rows:
@@ -302,12 +302,12 @@ class _Revived(Changed):
 class _CancelledLater(Changed):
     """A cancel of what waits is answered first and carried out later, if it still waits."""
 
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self, change: JobChange, job_ids: Sequence[JobId], **more: Any
     ) -> list[Job]:
-        rows = [self._store.row(one, tenant) for one in job_ids]
-        if not all(row.job.state in _WAITING for row in rows):
-            return await super().cancel(job_ids, reason=reason, tenant=tenant)
+        rows = [self._store.row(one, more.get("tenant")) for one in job_ids]
+        if change != "cancel" or not all(row.job.state in _WAITING for row in rows):
+            return await super().change(change, job_ids, **more)
         asyncio.get_running_loop().call_later(0.3, self._carry_out, rows, context=Context())
         return [replace(row.job, state=State.CANCELLED) for row in rows]
 

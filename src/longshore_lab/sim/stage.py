@@ -20,9 +20,11 @@ __all__ = ["Blows", "Chronicle", "Faults", "Line", "SimBook", "SimClock", "SimWo
 
 _BORN = 1_000.0
 _SECOND = 1_000_000
-_WAITS = frozenset({"wait", "wait_for_cancel"})
-_REPEATABLE = frozenset({"exchange", "renew", "submit", "fire", "reclaim", "promote", "close"})
-_HARMLESS_LATE = frozenset({"exchange", "renew", "submit", "cancel"})
+_WAITS = frozenset({"wait"})
+_REPEATABLE = frozenset(
+    {"exchange", "renew", "submit", "fire", "end_session", "promote", "close"}
+)
+_HARMLESS_LATE = frozenset({"exchange", "renew", "submit", "change"})
 """Calls that do no harm, or are refused, when they come again long after their answer."""
 _LATEST = (0.1, 1.0, 3.0)
 """Leases that a late duplicate takes, at the most."""

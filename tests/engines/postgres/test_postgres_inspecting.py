@@ -40,7 +40,7 @@ async def test_cancelling_in_the_middle_of_a_span_leaves_the_others_claimable(
 ) -> None:
     jobs = await _submitted(engine, 20)
 
-    await engine.cancel([jobs[3], jobs[11], jobs[19]], reason="changed my mind")
+    await engine.change("cancel", [jobs[3], jobs[11], jobs[19]], reason="changed my mind")
 
     worker = await a_worker(engine)
     left = [job for job in jobs if job not in (jobs[3], jobs[11], jobs[19])]
@@ -53,9 +53,9 @@ async def test_replaying_what_was_cancelled_together_is_one_span_again(
     engine: Engine, db: Connection
 ) -> None:
     jobs = await _submitted(engine, 20)
-    await engine.cancel(jobs[5:15], reason="changed my mind")
+    await engine.change("cancel", jobs[5:15], reason="changed my mind")
 
-    await engine.replay(jobs[6:14])
+    await engine.change("replay", jobs[6:14])
 
     (counts,) = await engine.counts()
     assert (counts.ready, counts.cancelled) == (18, 2)
@@ -71,9 +71,9 @@ async def test_an_order_that_one_job_refuses_changes_none(
     await _succeed(worker, *(await worker.claim(2)))
 
     with pytest.raises(IllegalTransitionError):
-        await engine.cancel([jobs[4], jobs[0]], reason="changed my mind")
+        await engine.change("cancel", [jobs[4], jobs[0]], reason="changed my mind")
     with pytest.raises(JobNotFoundError):
-        await engine.cancel([jobs[4], a_job().id], reason="changed my mind")
+        await engine.change("cancel", [jobs[4], a_job().id], reason="changed my mind")
 
     (counts,) = await engine.counts()
     assert (counts.ready, counts.succeeded, counts.cancelled) == (3, 2, 0)
@@ -96,7 +96,7 @@ async def test_a_job_is_where_the_journal_of_its_holder_says(
     assert states == [State.SUCCEEDED, State.SCHEDULED, State.RUNNING, State.RUNNING]
     (counts,) = await engine.counts()
     assert (counts.succeeded, counts.scheduled, counts.running, counts.buffered) == (1, 1, 2, 1)
-    assert [view.holding for view in await engine.sessions()] == [2]
+    assert [view.holding for view in (await engine.sessions()).sessions] == [2]
     found = await engine.find(JobFilter(state=State.SUCCEEDED), limit=10)
     assert [job.id for job in found.jobs] == [jobs[0]]
     assert await _misplaced(db) == []
@@ -134,7 +134,7 @@ async def test_what_is_purged_out_of_a_span_that_is_still_held_does_not_come_bac
     first, second, *rest = await worker.claim(4)
     await _succeed(worker, first, second)
 
-    assert await engine.purge([jobs[0]]) == 1
+    assert len(await engine.change("purge", [jobs[0]])) == 1
 
     with pytest.raises(JobNotFoundError):
         await engine.get(jobs[0])
@@ -156,10 +156,10 @@ async def test_nothing_is_left_of_a_segment_whose_last_job_was_purged(
     engine: Engine, db: Connection
 ) -> None:
     jobs = await _submitted(engine, 3)
-    await engine.cancel(jobs, reason="changed my mind")
+    await engine.change("cancel", jobs, reason="changed my mind")
 
     for job in jobs:
-        await engine.purge([job])
+        await engine.change("purge", [job])
 
     for table in ("segment", "locator", "finished"):
         assert await db.fetchval(f"select count(*) from longshore.{table}") == 0
@@ -184,8 +184,8 @@ async def test_orders_and_claims_at_once_lose_and_double_nothing(
     async def order(some: list[JobId]) -> None:
         for begin in range(0, len(some), 5):
             try:
-                await engine.cancel(some[begin : begin + 5], reason="changed my mind")
-                await engine.replay(some[begin : begin + 5])
+                await engine.change("cancel", some[begin : begin + 5], reason="changed my mind")
+                await engine.change("replay", some[begin : begin + 5])
             except IllegalTransitionError:
                 continue
 
@@ -212,7 +212,7 @@ async def test_an_order_waits_for_the_exchange_that_moves_its_job(
     await exchange.start()
     await db.execute("select from longshore.session for no key update")
 
-    order = asyncio.create_task(engine.cancel([job], reason="changed my mind"))
+    order = asyncio.create_task(engine.change("cancel", [job], reason="changed my mind"))
     async with asyncio.timeout(10):
         while not await db.fetchval("select exists (select from pg_locks where not granted)"):
             assert not order.done()
@@ -234,7 +234,7 @@ async def test_people_with_psql_see_every_job(
 ) -> None:
     new = a_job(payload=b'{"to":"ann"}', tags=("blue",), unique_key="ann", delay=HOUR)
     await engine.submit([new, a_job()])
-    await engine.cancel([new.id], reason="changed my mind")
+    await engine.change("cancel", [new.id], reason="changed my mind")
 
     row = await db.fetchrow("select * from longshore.jobs where id = $1", ids.text(new.id))
 

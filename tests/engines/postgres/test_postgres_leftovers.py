@@ -18,7 +18,7 @@ async def test_a_batch_is_gone_with_its_last_job_whatever_is_left_of_others(
 ) -> None:
     gone = a_job()
     await engine.submit([gone])
-    await engine.cancel([gone.id], reason="no longer needed")
+    await engine.change("cancel", [gone.id], reason="no longer needed")
     await engine.submit([a_job() for _ in range(2)])
     await engine.submit([a_job(delay=DAY)])
     await engine.submit([a_job(ordering_key="k", queue="lined") for _ in range(2)])

@@ -63,7 +63,7 @@ async def test_a_job_that_ends_in_its_handlers_transaction_lets_the_next_one_in(
 
     assert [one.id for one in answer.claims or await worker.claim(9)] == [jobs[1].id]
     assert (await engine.get(jobs[0].id)).state is State.SUCCEEDED
-    await engine.bury(worker.session.token, [])
+    await engine.end_session(worker.session.token, [])
     again = await a_worker(engine)
     assert [one.id for one in await again.claim(9)] == [jobs[1].id]
 
@@ -80,9 +80,9 @@ async def test_a_job_that_was_deleted_since_its_handlers_transaction_leaves_its_
     async with worker.session.transaction(reference(claim), started_at=1):
         pass
 
-    await engine.purge([claim.id])
+    await engine.change("purge", [claim.id])
     if is_buried:
-        await engine.bury(worker.session.token, [])
+        await engine.end_session(worker.session.token, [])
         worker = await a_worker(engine)
 
     assert [one.id for one in await worker.claim(9)] == [jobs[1].id]
@@ -98,10 +98,10 @@ async def test_a_span_whose_first_job_was_deleted_leaves_its_lines(
     worker = await a_worker(engine)
     first, *others = sorted(await worker.claim(9), key=lambda one: one.id)
     await worker.succeed(first)
-    await engine.purge([first.id])
+    await engine.change("purge", [first.id])
 
     ends = [settle.succeeded(one, started_at=1, finished_at=2) for one in others]
-    await engine.bury(worker.session.token, ends)
+    await engine.end_session(worker.session.token, ends)
     worker = await a_worker(engine)
 
     assert {one.id for one in await worker.claim(9)} == {one.id for one in jobs[1::2]}
@@ -133,7 +133,7 @@ async def test_jobs_that_share_a_span_leave_their_lines_one_by_one_and_once(
     async with worker.session.transaction(reference(claims[0]), started_at=1):
         pass  # its line waits for whoever writes next, and the others run on
     if is_buried:
-        await engine.bury(worker.session.token, [])
+        await engine.end_session(worker.session.token, [])
         worker = await a_worker(engine, types=["a", "b", "c"])
         found = await worker.claim(9)
         expected = [seconds[0], *firsts[1:]]

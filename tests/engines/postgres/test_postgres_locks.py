@@ -144,8 +144,8 @@ async def _three_in(home: str, engine: Engine, queue: str = "default") -> list[J
 async def _order(engine: Engine, home: str, ids: Sequence[JobId]) -> object:
     """Something that is allowed there."""
     if home == "finished":
-        return await engine.replay(ids)
-    return await engine.cancel(ids, reason="no longer needed")
+        return await engine.change("replay", ids)
+    return await engine.change("cancel", ids, reason="no longer needed")
 
 
 @pytest.mark.parametrize("home", _HOMES)
@@ -193,7 +193,7 @@ async def test_an_order_waits_for_nobody_who_holds_the_line_of_another_job(
         await _lock(other, await _line(db, another))
 
         async with asyncio.timeout(_SOON):
-            await engine.cancel([one.id], reason="no longer needed")
+            await engine.change("cancel", [one.id], reason="no longer needed")
 
 
 @pytest.mark.parametrize("difference", _OTHERS, ids=lambda one: next(iter(one)))
@@ -213,7 +213,7 @@ async def test_calls_about_the_same_lines_lock_them_in_the_same_order(
     if call == "submit":
         calling = engine.submit([a_job(**{**_ANNA, **difference}), a_job(**_ANNA)])
     elif call == "cancel":
-        calling = engine.cancel([job.id for job in jobs], reason="no longer needed")
+        calling = engine.change("cancel", [job.id for job in jobs], reason="no longer needed")
     else:
         claims = await worker.claim(2)
         ends = [settle.succeeded(one, started_at=1, finished_at=1) for one in claims]

@@ -208,7 +208,7 @@ async def test_a_worker_that_was_buried_is_not_waited_for(
     await crash(server)
 
     assert await insist(lambda: neighbour.claim(10)) == []
-    await neighbour.engine.bury(holder.session.token, [])
+    await neighbour.engine.end_session(holder.session.token, [])
     (again,) = await neighbour.claim(10)
 
     assert again.id == claim.id
@@ -220,7 +220,7 @@ async def test_what_someone_cancelled_meanwhile_stays_cancelled(
     one, two = a_job(), a_job()
     first, second = await claimed(holder, one, two)
     await crash(server)
-    await insist(lambda: neighbour.engine.cancel([one.id], reason="no need"))
+    await insist(lambda: neighbour.engine.change("cancel", [one.id], reason="no need"))
 
     renewed = await insist(lambda: holder.renew(holding=[first, second]))
     stale = (await holder.succeed(first)).stale

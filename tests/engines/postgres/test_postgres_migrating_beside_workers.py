@@ -122,7 +122,7 @@ async def test_a_breaking_migration_waits_for_older_code_and_lets_no_more_of_it_
         await engine.migrate()
     await session.renew()
     await session.exchange(1, want=1)
-    assert [one.token for one in await engine.sessions()] == [session.token]
+    assert [one.token for one in (await engine.sessions()).sessions] == [session.token]
     assert not migration.done()
     await session.close()
 

@@ -209,7 +209,7 @@ async def test_nothing_is_left_of_what_a_deleted_job_carried(
     await engine.submit(jobs)
     await worker.settle(*map(succeeded, await worker.claim(3)))
 
-    await engine.purge([jobs[1].id])
+    await engine.change("purge", [jobs[1].id])
 
     row = await db.fetchrow("select payloads, attributes::text as own from longshore.segment")
     assert row is not None

@@ -97,7 +97,7 @@ async def test_keepers_work_through_it(url: str) -> None:
 
     renewed = await engine.renew(worker.session.token)
     held = await engine.held(worker.session.token)
-    buried = await engine.bury(worker.session.token, [settle.released(claim)])
+    buried = await engine.end_session(worker.session.token, [settle.released(claim)])
     job = await engine.get(claim.id)
     await engine.close()
 

@@ -234,7 +234,7 @@ async def test_nothing_is_left_of_pruned_jobs(
     )
     await worker.kill(claims[4], "no use")
     await worker.session.close()
-    await engine.cancel([claims[0].id], reason="no longer needed")
+    await engine.change("cancel", [claims[0].id], reason="no longer needed")
     clock.advance(2 * HOUR)
 
     assert await engine.prune(KEEP, limit=100) == 5
@@ -248,8 +248,8 @@ async def test_of_two_that_take_a_segments_last_jobs_one_takes_the_segment(
 ) -> None:
     jobs = [a_job(), a_job()]
     await engine.submit(jobs)
-    await engine.cancel([jobs[0].id], reason="no longer needed")
-    await engine.cancel([jobs[1].id], reason="no longer needed")
+    await engine.change("cancel", [jobs[0].id], reason="no longer needed")
+    await engine.change("cancel", [jobs[1].id], reason="no longer needed")
     clock.advance(2 * HOUR)
     first = other.transaction()
     await first.start()
@@ -275,7 +275,7 @@ async def test_pruning_does_not_wait_for_whoever_replays(
 ) -> None:
     jobs = [a_job(), a_job(queue="mail")]
     await engine.submit(jobs)
-    await engine.cancel([job.id for job in jobs], reason="no longer needed")
+    await engine.change("cancel", [job.id for job in jobs], reason="no longer needed")
     clock.advance(2 * HOUR)
     async with other.transaction():
         await other.execute(
@@ -300,7 +300,7 @@ async def test_a_renewal_under_way_saves_its_session_from_being_buried(
     await other.execute("update longshore.session set expires_at = expires_at + $1", LEASE)
 
     lost = a_settlement(claim, Verb.RECLAIM, lapse=True)
-    reclaiming = asyncio.create_task(engine.reclaim(worker.session.token, [lost], grace=0))
+    reclaiming = asyncio.create_task(engine.end_session(worker.session.token, [lost], grace=0))
     await _until_someone_waits(observer)
     await renewal.commit()
 
@@ -323,7 +323,7 @@ async def test_what_a_dead_session_had_told_is_not_run_again(
     clock.advance(LEASE)
     (lapsed,) = await engine.lapsed(grace=0, limit=10)
 
-    settled = await engine.reclaim(
+    settled = await engine.end_session(
         lapsed.token, [settle.lost(held) for held in lapsed.held], grace=0
     )
 

@@ -71,7 +71,7 @@ async def test_a_session_that_waits_is_left_waiting_by_others(
     (claim,) = await worker.claim()
     await worker.succeed(claim)
     assert len(await worker.claim()) == 1
-    await engine.bury(worker.session.token, [])
+    await engine.end_session(worker.session.token, [])
 
     assert await _waiting(db) == {holder.session.token}
 

@@ -160,7 +160,7 @@ async def picture(engine: Engine) -> str:
         await breaker_settings.every(engine),
         await pauses.every(engine),
         await engine.consumers(),
-        [one for one in await engine.sessions() if SECRET in one.worker],
+        [one for one in (await engine.sessions()).sessions if SECRET in one.worker],
         await engine.counts(tenant="victim"),
         await engine.blocked_lines(limit=10, tenant="victim"),
         await tenants.every(engine),

@@ -159,7 +159,7 @@ async def test_a_job_tells_who_died_beside_it(client: httpx.AsyncClient, engine:
     await worker.start(*claims)
     held = await engine.held(worker.session.token)
     assert held is not None
-    await engine.bury(worker.session.token, poison.unreported(held))
+    await engine.end_session(worker.session.token, poison.unreported(held))
 
     answer = await client.get(f"/v1/jobs/{first}")
 

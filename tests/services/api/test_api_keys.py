@@ -137,7 +137,7 @@ async def test_what_belongs_to_another_tenant_looks_like_nothing_at_all(
     key = await a_key(engine)
     foreign, ready = a_job(tenant="other", queue="theirs"), a_job(tenant="other")
     await engine.submit([foreign, ready])
-    await engine.cancel([foreign.id], reason="x")
+    await engine.change("cancel", [foreign.id], reason="x")
     await schedules.put(engine, a_schedule(name="theirs", tenant="other"))
     await tenants.create(engine, Tenant(name="other"))
     _, hook = await deliveries.create(engine, tenant="other", url="https://theirs.example/")

@@ -408,7 +408,7 @@ async def test_workers_that_crashed_with_jobs_are_counted(
     worker = await a_worker(engine)
     await worker.claim(2)
     before = (await client.get("/v1/workers")).json()
-    await engine.bury(worker.session.token, [])
+    await engine.end_session(worker.session.token, [])
 
     after = (await client.get("/v1/workers")).json()
 

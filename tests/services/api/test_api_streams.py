@@ -87,7 +87,7 @@ async def test_a_stream_tells_the_trace_of_a_job(engine: Engine):
         reading(address, f"/v1/jobs/{ids.text(job.id)}/stream") as reader,
     ):
         first = await reader.next()
-        await engine.cancel([job.id], reason="no")
+        await engine.change("cancel", [job.id], reason="no")
         last = await reader.next()
 
     assert first is not None
@@ -125,7 +125,7 @@ async def test_a_job_is_followed_to_its_end(engine: Engine):
 
 async def test_who_comes_too_late_hears_how_the_job_ended(engine: Engine):
     await engine.submit([job := a_job()])
-    await engine.cancel([job.id], reason="no")
+    await engine.change("cancel", [job.id], reason="no")
     path = f"/v1/jobs/{ids.text(job.id)}/stream"
     async with served(engine) as address:
         async with reading(address, path) as reader:
@@ -150,7 +150,7 @@ async def test_a_reader_that_comes_back_loses_nothing(engine: Engine):
         for job in jobs:
             await engine.submit([job])
             await engine.submit([a_job(queue="other")])
-        await engine.cancel([jobs[0].id], reason="no")
+        await engine.change("cancel", [jobs[0].id], reason="no")
         async with reading(
             address, "/v1/events?queue=mail&event=job.submitted", after=place
         ) as again:
@@ -169,7 +169,7 @@ async def test_what_is_kept_is_told_from_the_start_to_its_end(engine: Engine):
     await tenants.create(engine, Tenant(name="rival"))
     jobs = [a_job(tenant=tenant) for tenant in ("acme", "rival", "acme")]
     await engine.submit(jobs)
-    await engine.cancel([jobs[0].id], reason="no")
+    await engine.change("cancel", [jobs[0].id], reason="no")
     path = "/v1/events?from_start=true&follow=false"
     async with served(engine) as address:
         async with reading(address, path) as reader:

@@ -145,8 +145,8 @@ async def test_a_replay_outlives_the_job(client: httpx.AsyncClient, engine: Engi
     key = {"Idempotency-Key": "k"}
     first = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
     job_id = ids.parse(first.json()["id"])
-    await engine.cancel([job_id], reason="test")
-    await engine.purge([job_id])
+    await engine.change("cancel", [job_id], reason="test")
+    await engine.change("purge", [job_id])
 
     again = await client.post("/v1/jobs", json={"type": "a"}, headers=key)
 

@@ -960,7 +960,7 @@ async def test_whoever_takes_the_id_of_a_deleted_job_hears_nothing_of_that_job(
 ):
     key = await a_key(engine, *TENANT_SCOPES)
     name = ids.text(victim.jobs["dead"])
-    await engine.purge([victim.jobs["dead"]], tenant="victim")
+    await engine.change("purge", [victim.jobs["dead"]], tenant="victim")
     taken = await public.post("/v1/jobs", json={"id": name, "type": "t"}, headers=bearing(key))
     await public.post(f"/v1/jobs/{name}:cancel", headers=bearing(key))
 

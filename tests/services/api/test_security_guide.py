@@ -458,7 +458,7 @@ class Things:
         message = deliveries.Message(endpoint.id, "msg_1", "job.dead", "")
         delivery = deliveries.delivery_job(a_job().id, endpoint, message)
         await engine.submit([delivery])
-        await engine.cancel([delivery.id], reason="to be replayed")
+        await engine.change("cancel", [delivery.id], reason="to be replayed")
         key = await a_key(engine, Scope.READ, tenant=tenant)
         return {
             "dead": ids.text(dead.id),

@@ -115,7 +115,7 @@ async def crash_two(engine: Engine) -> None:
     claims = await worker.claim(2)
     await worker.start(*claims)
     held = await engine.held(worker.session.token) or []
-    await engine.bury(worker.session.token, poison.unreported(held))
+    await engine.end_session(worker.session.token, poison.unreported(held))
 
 
 def test_a_job_shows_who_died_beside_it(shell: Shell, queue: Queue):

@@ -57,7 +57,7 @@ def fill(queue: Queue) -> None:
         crashed = await a_worker(engine, name="crashed", queues=["bulk"], types=["t"])
         await engine.submit([a_job(queue="bulk", type="t")])
         await crashed.claim(1)
-        await engine.bury(crashed.session.token, [])
+        await engine.end_session(crashed.session.token, [])
         await a_worker(engine, name="w1", queues=["idle"], lease=60 * SECOND)
 
     queue.ask(run)

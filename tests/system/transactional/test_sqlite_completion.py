@@ -254,7 +254,7 @@ async def test_a_lost_lease_takes_the_writes_back(
     session, (claim,) = await claimed(app)
     db.execute("update longshore_session set expires_at = 0")
     if is_reclaimed:
-        await app.engine.reclaim(session.token, [released(claim)], grace=0)
+        await app.engine.end_session(session.token, [released(claim)], grace=0)
 
     with pytest.raises(LeaseLostError):
         async with transaction(session, claim) as one:

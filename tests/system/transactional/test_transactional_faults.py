@@ -49,7 +49,7 @@ async def test_a_job_is_run_again_exactly_if_its_worker_was_killed_before_the_co
         await db.execute("update longshore.session set expires_at = 0")
         await app.engine.lapsed(grace=0, limit=10)
         for token in [row["token"] for row in await db.fetch("table longshore.session")]:
-            await app.engine.reclaim(token, [], grace=0)
+            await app.engine.end_session(token, [], grace=0)
 
     job = await handle.get()
     assert (job.state, job.delivery) == (State.SUCCEEDED, 1 if when == "after" else 2)
@@ -179,7 +179,7 @@ async def test_a_commit_without_answer_of_a_session_that_was_buried_is_a_lost_le
         line = Line(
             f"{host}/.s.PGSQL.{port}",
             "before",
-            meanwhile=lambda: near.engine.bury(session.token, []),
+            meanwhile=lambda: near.engine.end_session(session.token, []),
         )
         server = await asyncio.start_unix_server(line.serve, f"{folder}/.s.PGSQL.{port}")
         app = Longshore(url.replace(host, folder))

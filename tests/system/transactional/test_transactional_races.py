@@ -71,7 +71,7 @@ async def test_a_lost_lease_takes_the_writes_back(
             await write(one.connection, 1)
             await db.execute(ended, session.token)
             if is_reclaimed:
-                await app.engine.reclaim(session.token, [], grace=0)
+                await app.engine.end_session(session.token, [], grace=0)
 
     assert await written(db) == []
     assert await state_of(handle) is (State.READY if is_reclaimed else State.RUNNING)
@@ -86,7 +86,7 @@ async def test_reclaim_waits_for_a_commit_under_way_and_heeds_it(
     """The fence was passed, then the lease ends: the commit counts, and reclaim sees it."""
     async with a_commit_under_way(app, url, db) as (handle, session, commit):
         await db.execute("update longshore.session set expires_at = 0")
-        reclaiming = asyncio.create_task(app.engine.reclaim(session.token, [], grace=0))
+        reclaiming = asyncio.create_task(app.engine.end_session(session.token, [], grace=0))
         await lock_waits(db, 2)
         await commit.let_go()
         await reclaiming
@@ -187,7 +187,7 @@ async def end_by_dying(app: Longshore, session: Any, claims: list[Claim]) -> Non
     await database.fetch("update longshore.session set expires_at = 0")
     (lapsed,) = await app.engine.lapsed(grace=0, limit=10)
     assert {one.handle for one in lapsed.held} == {one.handle for one in claims[5:]}
-    await app.engine.reclaim(session.token, [], grace=0)
+    await app.engine.end_session(session.token, [], grace=0)
 
 
 @pytest.mark.parametrize("doubt", [False, True])

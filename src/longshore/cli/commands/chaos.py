@@ -186,7 +186,7 @@ def poison(shared: Shared, count: int, queue: str, max_attempts: int, is_meant: 
             )
             for seq in range(count)
         ]
-        if not waits.is_served("noop", queue, await engine.sessions()):
+        if not waits.is_served("noop", queue, (await engine.sessions()).sessions):
             render.warning(f"no live worker serves 'noop' on queue {queue!r}")
         if is_meant:
             await engine.submit(jobs)
@@ -219,13 +219,13 @@ class _Aim:
         if self._worker is None:
             self._random.shuffle(found)
         victim = victims.chosen(found, reasons, self._worker)
-        sessions = {one.token: one.opened_at for one in await engine.sessions()}
+        sessions = {one.token: one.opened_at for one in (await engine.sessions()).sessions}
         self.since = sessions.get(victim.session, 0)
         return victim
 
 
 async def _victims(engine: Engine) -> tuple[list[Victim], list[str]]:
-    found, reasons = victims.on_this_machine(await engine.sessions())
+    found, reasons = victims.on_this_machine((await engine.sessions()).sessions)
     return sorted(found, key=lambda one: one.pid), reasons
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from longshore.contract import Exchanged, Reference, Renewed
+from longshore.contract import Exchanged, Reference, Renewed, Wakeup
 from longshore.core import breaker
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
@@ -142,13 +142,12 @@ class AttachedSession:
 
         return await self._database.transact(body)
 
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        await self._database.waker.wait(seconds, owner=self)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, or after `seconds`."""
-        await self._database.waker.wait_for_cancel(seconds, self._token)
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        """Return when it may have come, after `seconds` at the latest."""
+        if until == "work":
+            await self._database.waker.wait(seconds, owner=self)
+        else:
+            await self._database.waker.wait_for_cancel(seconds, self._token)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

@@ -5,20 +5,21 @@ from contextlib import suppress
 
 from longshore.contract import (
     DueSchedules,
+    Fleet,
+    JobChange,
     JobFilter,
     Lapsed,
-    Losses,
     Page,
     Promoted,
     QueueCounts,
     Renewed,
     Retention,
-    SessionView,
     Traits,
 )
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import Firing, check_firing
 from longshore.core.submission import check
+from longshore.core.view import JobOrder
 from longshore.engines.postgres import (
     counting,
     inspecting,
@@ -32,7 +33,6 @@ from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.counters import PostgresCounters
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.flowing import PostgresFlow
-from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.records import PostgresRecords
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
@@ -43,6 +43,7 @@ from longshore.errors import (
     LongshoreError,
     SchemaError,
 )
+from longshore.runtime.acting import actor
 from longshore.runtime.depth import Depths, told_apart
 
 __all__ = ["PostgresEngine"]
@@ -161,9 +162,11 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         """What a session holds."""
         return await stewarding.held(self._open, token)
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        """End a dead worker's session, once."""
-        return await stewarding.bury(self._open, token, settlements)
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """End the session of a worker that is gone, once."""
+        return await stewarding.end_session(self._open, token, settlements, grace=grace)
 
     # Steward
 
@@ -174,12 +177,6 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
         return await stewarding.lapsed(self._open, grace=grace, limit=limit)
-
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
-    ) -> int:
-        """Bury a lapsed session, once."""
-        return await stewarding.reclaim(self._open, token, settlements, grace=grace)
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
@@ -218,43 +215,26 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
             return await counting.estimate(self._open)
         return await counting.counts(self._open, tenant=tenant)
 
-    async def sessions(self) -> list[SessionView]:
-        """Live leases."""
+    async def sessions(self) -> Fleet:
+        """Live leases, and how many workers vanished."""
         return await inspecting.sessions(self._open)
 
-    async def losses(self) -> Losses:
-        """How many workers vanished with jobs."""
-        return await stewarding.losses(self._open)
-
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self,
+        change: JobChange,
+        job_ids: Sequence[JobId],
+        *,
+        reason: str = "",
+        tenant: str | None = None,
+        independent: bool = False,
     ) -> list[Job]:
-        """End what waits; ask the holders of what runs."""
-        order = {"job_ids": job_ids, "reason": reason, "tenant": tenant}
-        database = recording(self._open, "cancel", **order)
-        return await inspecting.cancel(database, job_ids, reason=reason, tenant=tenant)
-
-    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
-        """Make dead or cancelled jobs ready again."""
-        database = recording(self._open, "replay", job_ids=job_ids, tenant=tenant)
-        return await inspecting.replay(database, job_ids, tenant=tenant)
-
-    async def retry_now(
-        self, job_ids: Sequence[JobId], *, tenant: str | None = None
-    ) -> list[Job]:
-        """Make scheduled jobs ready."""
-        database = recording(self._open, "retry_now", job_ids=job_ids, tenant=tenant)
-        return await inspecting.retry_now(database, job_ids, tenant=tenant)
-
-    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-        """Delete finished jobs."""
-        order = {"job_ids": job_ids, "tenant": tenant}
-        database = recording(self._open, "purge", **order)
-        return await inspecting.purge(database, job_ids, tenant=tenant)
+        """Cancel jobs, make them ready, or delete them."""
+        order = JobOrder(change, job_ids, reason, tenant, independent, actor())
+        return await inspecting.change(self._open, order)
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
-        await inspecting.quiet(recording(self._open, "quiet", token=token), token)
+        await inspecting.quiet(self._open, token)
 
     # Life
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from longshore.core import audit_record
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line
 from longshore.engines.postgres import keying, lining
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.recording import recording
 from longshore.engines.postgres.sql import SQL
+from longshore.runtime.acting import signed
 from longshore.runtime.depth import Depth
 
 __all__ = ["PostgresFlow"]
@@ -29,8 +30,8 @@ class PostgresFlow:
 
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
         """Let a blocked line go on without the dead."""
-        order = {"queue": queue, "tenant": tenant, "key": key}
-        return await lining.release(recording(self._open, "release_line", **order), **order)
+        order = signed(audit_record.line_released(queue, key, tenant))
+        return await lining.release(self._open, queue, tenant, key, order)
 
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""

@@ -1,32 +1,32 @@
 """What people and APIs ask for and order."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
-from longshore.contract import JobFilter, Page, SessionView
-from longshore.core import breaker, event, ids
+from longshore.contract import Fleet, JobFilter, Losses, Page, SessionView
+from longshore.core import audit_record, breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
-from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.core.state import State, allows, check_change
+from longshore.core.view import JobOrder
 from longshore.engines.postgres import lining, rows, stewarding
 from longshore.engines.postgres.breaking import standings
 from longshore.engines.postgres.database import Connection, Database, Record
-from longshore.engines.postgres.recording import Calls
-from longshore.engines.postgres.securing import Part, parts, secure, take
+from longshore.engines.postgres.recording import record_order
+from longshore.engines.postgres.securing import Part, Span, parts, secure, take
 from longshore.engines.postgres.sql import SQL
-from longshore.errors import IllegalTransitionError, JobNotFoundError
-from longshore.runtime.acting import actor
+from longshore.errors import JobNotFoundError
+from longshore.runtime.acting import signed
 from longshore.runtime.cursor import read_cursor, write_cursor
 
 __all__ = [
     "attempts",
-    "cancel",
+    "change",
     "find",
     "get",
-    "purge",
     "quiet",
-    "replay",
-    "retry_now",
     "sessions",
 ]
 
@@ -82,9 +82,12 @@ async def attempts(
     return history
 
 
-async def sessions(database: Database) -> list[SessionView]:
-    """Live leases."""
-    return [
+async def sessions(database: Database) -> Fleet:
+    """Live leases, and how many workers vanished."""
+    (row,) = await database.fetch(SQL.losses, *stewarding.LOST)
+    losses = Losses(row["workers"], row["jobs"])
+    (row,) = await database.fetch(SQL.clock, database.now())
+    found = [
         SessionView(
             token=row["token"],
             worker=row["worker"],
@@ -98,90 +101,139 @@ async def sessions(database: Database) -> list[SessionView]:
         )
         for row in await database.fetch(SQL.sessions, database.now())
     ]
+    return Fleet(row["clock"], found, losses)
 
 
-async def cancel(
-    database: Calls, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
-) -> list[Job]:
-    """End what waits; ask the holders of what runs."""
-
-    async def body(connection: Connection) -> list[Job]:
-        jobs, spans = await secure(connection, job_ids, tenant)
-        _allow(jobs, Verb.CANCEL)
-        waiting = [job for job in jobs if job["state"] != State.RUNNING]
-        asked = [
-            job for job in jobs if job["state"] == State.RUNNING and not job["cancel_requested"]
-        ]
-        now = await _now(connection, database)
-        await _end(connection, parts(waiting, spans), now, reason)
-        await _ask(connection, asked, reason)
-        details: dict[str, object] = {"reason": reason}
-        groups = [_event(Name.CANCELLED, job, details) for job in waiting]
-        groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
-        return await _told(connection, now, groups, job_ids)
-
-    return await database.transact(body)
+async def change(database: Database, order: JobOrder) -> list[Job]:
+    """Cancel jobs, make them ready, or delete them; those that changed, as they are now."""
+    return await database.transact(partial(_change, order, database.now()))
 
 
-async def replay(
-    database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None
-) -> list[Job]:
-    """Make dead or cancelled jobs ready again, as if they had never failed."""
-    return await _make_ready(database, job_ids, tenant, Verb.REPLAY)
-
-
-async def retry_now(
-    database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None
-) -> list[Job]:
-    """Make scheduled jobs ready."""
-    return await _make_ready(database, job_ids, tenant, Verb.RETRY_NOW)
-
-
-async def purge(database: Calls, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-    """Delete finished jobs, leaving events that hold their payloads and say who it was."""
-    who = actor()
-
-    async def body(connection: Connection) -> int:
-        jobs, spans = await secure(connection, job_ids, tenant)
-        for job in jobs:
-            if job["state"] not in TERMINAL:
-                raise IllegalTransitionError(State(job["state"]), "purge")
-        await take(connection, parts([job for job in jobs if job["home"] != "claim"], spans))
-        now = await _now(connection, database)
-        await connection.executemany(
-            SQL.purged_add,
-            [
-                (job["token"], job["handle"], job["delivery"], now)
-                for job in jobs
-                if job["home"] == "claim"
-            ],
-        )
-        await stewarding.forget(connection, [_alone(job) for job in jobs])
-        # The others of a segment may live on.
-        await connection.executemany(
-            SQL.erase, [(job["segment"], job["ordinal"]) for job in jobs]
-        )
-        groups = [
-            _event(
-                Name.PURGED,
-                job,
-                {
-                    "payload": job["payload"].decode(errors="replace"),
-                    "reason": job["reason"],
-                    "who": who,
-                },
-            )
-            for job in jobs
-        ]
-        await _told(connection, now, groups, ())
-        return len(jobs)
-
-    return await database.transact(body)
-
-
-async def quiet(database: Calls, token: int) -> None:
+async def quiet(database: Database, token: int) -> None:
     """Ask a worker to drain."""
-    await database.fetch(SQL.session_quiet, token)
+    order = signed(audit_record.worker_drained(token))
+
+    async def body(connection: Connection) -> None:
+        if await connection.fetch(SQL.session_quiet, token):
+            await record_order(connection, database.now(), order)
+
+    await database.transact(body)
+
+
+class _Change(NamedTuple):
+    """Jobs that nobody else moves until the transaction ends."""
+
+    connection: Connection
+    jobs: list[Record]
+    spans: dict[Span, Record]
+    now: int
+
+
+async def _change(order: JobOrder, clock: int | None, connection: Connection) -> list[Job]:
+    jobs, spans = await secure(
+        connection, order.job_ids, order.tenant, independent=order.independent
+    )
+    jobs = _allowed(order, jobs)
+    if not jobs:
+        return []
+    now = await connection.fetchval(SQL.clock, clock)
+    it, changed = _Change(connection, jobs, spans, now), [JobId(job["id"]) for job in jobs]
+    match order.change:
+        case "cancel":
+            groups = await _cancel(it, order.reason)
+        case "replay" | "retry":
+            groups = await _make_ready(it, is_replay=order.change == "replay")
+        case "purge":
+            groups = await _purge(it, order.actor)
+    await record_order(connection, now, audit_record.jobs_changed(order, changed))
+    if groups:
+        await connection.execute(SQL.outbox_add, now, event.encode(groups))
+    if order.change != "purge":
+        jobs = await connection.fetch(SQL.jobs_by_id, changed, None)
+    by_id = {row["id"]: rows.job(row) for row in jobs}
+    return await _parked(
+        connection, [by_id[job_id] for job_id in order.job_ids if job_id in by_id]
+    )
+
+
+def _allowed(order: JobOrder, jobs: list[Record]) -> list[Record]:
+    """The jobs, if all can be changed so; with `independent` those that can."""
+    if order.independent:
+        return [job for job in jobs if allows(State(job["state"]), order.change)]
+    for job in jobs:
+        check_change(State(job["state"]), order.change)
+    return jobs
+
+
+async def _cancel(it: _Change, reason: str) -> list[Group]:
+    """End what waits; ask the holders of what runs."""
+    waiting = [job for job in it.jobs if job["state"] != State.RUNNING]
+    asked = [
+        job for job in it.jobs if job["state"] == State.RUNNING and not job["cancel_requested"]
+    ]
+    await _end(it.connection, parts(waiting, it.spans), it.now, reason)
+    await _ask(it.connection, asked, reason)
+    details: dict[str, object] = {"reason": reason}
+    groups = [_event(Name.CANCELLED, job, details) for job in waiting]
+    return groups + [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
+
+
+async def _purge(it: _Change, who: str) -> list[Group]:
+    """Delete finished jobs; the events hold their payloads and say who it was."""
+    connection, jobs = it.connection, it.jobs
+    await take(connection, parts([job for job in jobs if job["home"] != "claim"], it.spans))
+    held = [job for job in jobs if job["home"] == "claim"]
+    await connection.executemany(
+        SQL.purged_add,
+        [(job["token"], job["handle"], job["delivery"], it.now) for job in held],
+    )
+    await stewarding.forget(connection, [_alone(job) for job in jobs])
+    # The others of a segment may live on.
+    await connection.executemany(SQL.erase, [(job["segment"], job["ordinal"]) for job in jobs])
+    return [
+        _event(
+            Name.PURGED,
+            job,
+            {
+                "payload": job["payload"].decode(errors="replace"),
+                "reason": job["reason"],
+                "who": who,
+            },
+        )
+        for job in jobs
+    ]
+
+
+async def _make_ready(it: _Change, *, is_replay: bool) -> list[Group]:
+    """Make jobs ready: scheduled ones now, or ended ones as if they had never failed."""
+    connection, jobs, now = it.connection, it.jobs, it.now
+    await take(connection, parts(jobs, it.spans))
+    joining = [job for job in jobs if lining.joins(job)]
+    others = parts([job for job in jobs if not lining.joins(job)], it.spans)
+    if is_replay:
+        places = [(job["segment"], job["ordinal"]) for job in jobs]
+        await connection.executemany(SQL.progress_forget, places)
+    await connection.executemany(
+        SQL.ready_add,
+        [
+            (
+                *part.placed(),
+                now,
+                part.span["rank"],
+                *_counters(part, is_replay=is_replay),
+                is_replay or part.span["is_replayed"],
+                sorted({job["type"] for job in part.jobs}),
+            )
+            for part in others
+        ],
+    )
+    if joining:
+        lines = lining.joining((parts([job], it.spans)[0] for job in joining), now)
+        await connection.execute(SQL.line_up, lines, now)
+    await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
+    await connection.execute(SQL.wake)
+    name = Name.REPLAYED if is_replay else Name.READY
+    return [_event(name, job, {}) for job in jobs]
 
 
 async def _end(connection: Connection, waiting: list[Part], now: int, reason: str) -> None:
@@ -223,49 +275,6 @@ async def _ask(connection: Connection, running: list[Record], reason: str) -> No
         await connection.execute(SQL.call_holders, [job["token"] for job in running])
 
 
-async def _make_ready(
-    database: Calls, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
-) -> list[Job]:
-    is_replay = verb is Verb.REPLAY
-
-    async def body(connection: Connection) -> list[Job]:
-        jobs, spans = await secure(connection, job_ids, tenant)
-        _allow(jobs, verb)
-        await take(connection, parts(jobs, spans))
-        joining = [job for job in jobs if lining.joins(job)]
-        others = parts([job for job in jobs if not lining.joins(job)], spans)
-        if is_replay:
-            await connection.executemany(
-                SQL.progress_forget, [(job["segment"], job["ordinal"]) for job in jobs]
-            )
-        now = await _now(connection, database)
-        await connection.executemany(
-            SQL.ready_add,
-            [
-                (
-                    *part.placed(),
-                    now,
-                    part.span["rank"],
-                    *_counters(part, is_replay=is_replay),
-                    is_replay or part.span["is_replayed"],
-                    sorted({job["type"] for job in part.jobs}),
-                )
-                for part in others
-            ],
-        )
-        if joining:
-            lines = lining.joining((parts([job], spans)[0] for job in joining), now)
-            await connection.execute(SQL.line_up, lines, now)
-        await connection.execute(SQL.arrange, [job["segment"] for job in jobs])
-        if jobs:
-            await connection.execute(SQL.wake)
-        name = Name.REPLAYED if is_replay else Name.READY
-        groups = [_event(name, job, {}) for job in jobs]
-        return await _told(connection, now, groups, job_ids)
-
-    return await database.transact(body)
-
-
 async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
     found = await database.fetch(SQL.jobs_by_id, [job_id], tenant)
     if not found:
@@ -277,28 +286,6 @@ async def _parked(database: Database | Connection, jobs: list[Job]) -> list[Job]
     if any(job.state is State.READY for job in jobs):
         return breaker.parked(jobs, await standings(database))
     return jobs
-
-
-async def _now(connection: Connection, database: Calls) -> int:
-    return await connection.fetchval(SQL.clock, database.now())
-
-
-async def _told(
-    connection: Connection, now: int, groups: Sequence[Group], job_ids: Sequence[JobId]
-) -> list[Job]:
-    """The jobs as they are now, once what happened to them is in the outbox."""
-    if groups:
-        await connection.execute(SQL.outbox_add, now, event.encode(groups))
-    if not job_ids:
-        return []
-    found = await connection.fetch(SQL.jobs_by_id, list(dict.fromkeys(job_ids)), None)
-    by_id = {row["id"]: rows.job(row) for row in found}
-    return await _parked(connection, [by_id[job_id] for job_id in job_ids])
-
-
-def _allow(jobs: Sequence[Record], verb: Verb) -> None:
-    for job in jobs:
-        after(State(job["state"]), verb)
 
 
 def _counters(part: Part, *, is_replay: bool = False) -> tuple[int, ...]:

@@ -6,11 +6,12 @@ from contextlib import suppress
 import msgspec
 
 from longshore.core import line
+from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId
 from longshore.core.line import Line
 from longshore.core.state import State
 from longshore.engines.postgres.database import Connection, Database, Record
-from longshore.engines.postgres.recording import Calls
+from longshore.engines.postgres.recording import record_order
 from longshore.engines.postgres.securing import Part
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError
@@ -34,9 +35,19 @@ async def blocked(database: Database, tenant: str | None, limit: int) -> list[Li
     return [_line(row) for row in await database.fetch(SQL.lines_blocked, tenant, limit)]
 
 
-async def release(database: Calls, queue: str, tenant: str, key: str) -> bool:
+async def release(
+    database: Database, queue: str, tenant: str, key: str, order: AuditRecord
+) -> bool:
     """Let a blocked line go on; whether it was."""
-    return (await database.fetch(SQL.release_line, queue, tenant, key, database.now()))[0][0]
+
+    async def body(connection: Connection) -> bool:
+        line = (queue, tenant, key, database.now())
+        was_blocked: bool = await connection.fetchval(SQL.release_line, *line)
+        if was_blocked:
+            await record_order(connection, database.now(), order)
+        return was_blocked
+
+    return await database.transact(body)
 
 
 async def look_at(database: Database, queue: str) -> None:

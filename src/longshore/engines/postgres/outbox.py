@@ -7,14 +7,16 @@ to what they see: nothing can appear before what someone has read.
 from collections.abc import Sequence
 
 from longshore.contract.records import Put, check
+from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
-from longshore.engines.postgres.recording import recording
+from longshore.engines.postgres.recording import record_order
 from longshore.engines.postgres.records import store
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
+from longshore.runtime.acting import signed
 from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["PostgresOutbox"]
@@ -96,8 +98,15 @@ class PostgresOutbox:
 
     async def delete_consumer(self, name: str) -> bool:
         """Forget a consumer."""
-        database = recording(self._open, "delete_consumer", name=name)
-        return bool(await database.fetch(SQL.consumer_delete, name))
+        database, order = self._open, signed(audit_record.consumer_forgotten(name))
+
+        async def body(connection: Connection) -> bool:
+            was_there = bool(await connection.fetch(SQL.consumer_delete, name))
+            if was_there:
+                await record_order(connection, database.now(), order)
+            return was_there
+
+        return await database.transact(body)
 
 
 def _batches(rows: Sequence[Row]) -> list[EventBatch]:

@@ -40,6 +40,7 @@ from longshore.core.job import JobId
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.holding import Row
 from longshore.engines.postgres.record_hooks import HOOKS, Change, Effect
+from longshore.engines.postgres.recording import record_order
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, TenantInUseError, TenantNotFoundError
 from longshore.runtime.cursor import RecordPlace, read_record_cursor, write_record_cursor
@@ -273,8 +274,7 @@ async def _write(
         for ref, row in zip(stateful, await _read(connection, stateful, now), strict=True):
             written[ref] = _stored(row) or written[ref]
     if audit is not None and (write.is_news or not changes):
-        facts = (audit.action, audit.subject, audit.tenant, audit.facts, audit.actor)
-        await connection.execute(SQL.deed_add, now, *facts)
+        await record_order(connection, now, audit)
     records = [written[one.ref] for one in changes if isinstance(one, Put)]
     return Written(now, records), effects
 

@@ -18,12 +18,12 @@ from longshore.engines.postgres.spans import (
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, JobNotFoundError
 
-__all__ = ["Part", "parts", "secure", "take"]
+__all__ = ["Part", "Span", "parts", "secure", "take"]
 
 _ROUNDS = 8
 """A job that moved each time we reached for it moves fast; it may be asked for again."""
 
-_Span = tuple[str, Any]
+Span = tuple[str, Any]
 """The table and the place of a row in it."""
 
 
@@ -47,14 +47,19 @@ class Part(msgspec.Struct, frozen=True):
 
 
 async def secure(
-    connection: Connection, job_ids: Iterable[JobId], tenant: str | None
-) -> tuple[list[Record], dict[_Span, Record]]:
+    connection: Connection,
+    job_ids: Iterable[JobId],
+    tenant: str | None,
+    *,
+    independent: bool = False,
+) -> tuple[list[Record], dict[Span, Record]]:
     """The jobs, each once and in order, and the spans of those that no session holds.
 
-    Until the transaction ends nobody moves them. Raises JobNotFoundError when one is missing.
+    Until the transaction ends nobody moves them. One that is missing is a JobNotFoundError, or
+    left out if they are `independent`.
     """
     wanted = list(dict.fromkeys(job_ids))
-    spans: dict[_Span, Record] = {}
+    spans: dict[Span, Record] = {}
     holders: set[int] = set()
     for _ in range(_ROUNDS):
         for row in await connection.fetch(SQL.hold, wanted):
@@ -66,19 +71,19 @@ async def secure(
             row["id"]: row for row in await connection.fetch(SQL.jobs_by_id, wanted, tenant)
         }
         missing = next((job_id for job_id in wanted if job_id not in found), None)
-        if missing is not None:
+        if missing is not None and not independent:
             raise JobNotFoundError(ids.text(missing))
         if all(
             row["token"] in holders if row["home"] == "claim" else _span(row) in spans
             for row in found.values()
         ):
-            return [found[job_id] for job_id in wanted], spans
+            return [found[job_id] for job_id in wanted if job_id in found], spans
     raise EngineBusyError("a job moved whenever it was reached for; try again")
 
 
-def parts(jobs: Sequence[Record], spans: dict[_Span, Record]) -> list[Part]:
+def parts(jobs: Sequence[Record], spans: dict[Span, Record]) -> list[Part]:
     """The jobs by the span they are in."""
-    together: dict[_Span, list[Record]] = {}
+    together: dict[Span, list[Record]] = {}
     for job in jobs:
         together.setdefault(_span(job), []).append(job)
     return [
@@ -104,7 +109,7 @@ async def take(connection: Connection, taken: Sequence[Part]) -> None:
     await connection.executemany(SQL.take_finished, finished)
 
 
-def _span(job: Record) -> _Span:
+def _span(job: Record) -> Span:
     return job["home"], job["span"]
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import msgspec
 
-from longshore.contract import Completion, Exchanged, Reference, Renewed
+from longshore.contract import Completion, Exchanged, Reference, Renewed, Wakeup
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
@@ -193,13 +193,12 @@ class PostgresSession:
                         return answer
                     self._is_doubtful = True
 
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        await self._waker.wait(seconds, owner=self)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, or after `seconds`."""
-        await self._waker.wait_for_cancel(seconds, self._token)
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        """Return when it may have come, after `seconds` at the latest."""
+        if until == "work":
+            await self._waker.wait(seconds, owner=self)
+        else:
+            await self._waker.wait_for_cancel(seconds, self._token)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

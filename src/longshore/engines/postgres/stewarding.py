@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from longshore.contract import Lapsed, Losses, Promoted, Renewed, Retention
+from longshore.contract import Lapsed, Promoted, Renewed, Retention
 from longshore.core import event
 from longshore.core.event import Group, Name
 from longshore.core.job import Held, JobId, Settlement
@@ -19,14 +19,12 @@ from longshore.engines.postgres.sql import SQL
 from longshore.errors import LeaseLostError
 
 __all__ = [
-    "bury",
+    "end_session",
     "forget",
     "held",
     "lapsed",
-    "losses",
     "promote",
     "prune",
-    "reclaim",
     "renew",
 ]
 
@@ -39,7 +37,7 @@ _NEVER = -(1 << 62)
 MOST_BYTES = 64 << 20
 """Payloads of the dead that one prune writes into events."""
 
-_LOST = ("lost.workers", "lost.jobs")
+LOST = ("lost.workers", "lost.jobs")
 """Names of totals."""
 
 _READING = (SQL.session_lock, SQL.claims_of, SQL.journal_of, SQL.requests)
@@ -72,13 +70,14 @@ async def lapsed(database: Database, *, grace: int, limit: int) -> list[Lapsed]:
     return found
 
 
-async def reclaim(
-    database: Database, token: int, settlements: Sequence[Settlement], *, grace: int
+async def end_session(
+    database: Database, token: int, settlements: Sequence[Settlement], *, grace: int | None
 ) -> int:
-    """Bury a lapsed session, once."""
+    """End a session, once; with a grace only if its lease ended so long ago."""
+    over = _NO_MATTER_WHEN if grace is None else grace
 
     async def body(connection: Connection) -> int:
-        buried = await connection.fetchrow(SQL.session_bury, token, database.now(), grace)
+        buried = await connection.fetchrow(SQL.session_bury, token, database.now(), over)
         if buried is None:
             return 0
         for one in settlements:
@@ -97,21 +96,10 @@ async def reclaim(
         await connection.execute(SQL.forget_session, token)
         if every:
             # Last, for all who bury meet at these rows.
-            await connection.execute(SQL.losses_add, *_LOST, len(every))
+            await connection.execute(SQL.losses_add, *LOST, len(every))
         return len(every)
 
     return await database.transact(body)
-
-
-async def losses(database: Database) -> Losses:
-    """How many workers vanished with jobs."""
-    (row,) = await database.fetch(SQL.losses, *_LOST)
-    return Losses(row["workers"], row["jobs"])
-
-
-async def bury(database: Database, token: int, settlements: Sequence[Settlement]) -> int:
-    """Bury a session, lapsed or not, once."""
-    return await reclaim(database, token, settlements, grace=_NO_MATTER_WHEN)
 
 
 async def held(database: Database, token: int) -> list[Held] | None:

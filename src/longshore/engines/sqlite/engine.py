@@ -10,21 +10,22 @@ import msgspec
 
 from longshore.contract import (
     DueSchedules,
+    Fleet,
+    JobChange,
     JobFilter,
     Lapsed,
-    Losses,
     Page,
     Promoted,
     QueueCounts,
     Renewed,
     Retention,
-    SessionView,
     Traits,
 )
+from longshore.core import audit_record
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
 from longshore.core.schedule import Firing, check_firing
-from longshore.core.state import Verb
 from longshore.core.submission import check
+from longshore.core.view import JobOrder
 from longshore.engines.sqlite import (
     callers,
     counting,
@@ -40,7 +41,7 @@ from longshore.engines.sqlite.counters import SqliteCounters
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.flowing import SqliteFlow, admit
 from longshore.engines.sqlite.reader import Reader
-from longshore.engines.sqlite.recording import recorded
+from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.records import SqliteRecords
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
@@ -48,7 +49,7 @@ from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
-from longshore.runtime.acting import actor
+from longshore.runtime.acting import actor, signed
 from longshore.runtime.decoding import RecordName, decode_one
 from longshore.runtime.depth import Depths, told_apart
 
@@ -186,9 +187,12 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         """What a session holds."""
         return await self._read(lambda db: stewarding.held(db, token))
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
-        """End a dead worker's session, once."""
-        return await self._writer.call(partial(stewarding.bury, token, settlements))
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """End the session of a worker that is gone, once."""
+        body = partial(stewarding.end_session, token, settlements, grace)
+        return await self._writer.call(body)
 
     # Steward
 
@@ -206,12 +210,6 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         if await self._read(lambda db: stewarding.is_set_back(db, now)):
             await self._writer.call(stewarding.shorten_leases)
         return await self._read(lambda db: stewarding.lapsed(db, now - grace, limit))
-
-    async def reclaim(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int
-    ) -> int:
-        """Bury a lapsed session, once."""
-        return await self._writer.call(partial(stewarding.reclaim, token, settlements, grace))
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
@@ -250,49 +248,33 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
             return await self._read(counting.estimate)
         return await self._read(lambda db: counting.counts(db, tenant))
 
-    async def sessions(self) -> list[SessionView]:
-        """Live leases."""
+    async def sessions(self) -> Fleet:
+        """Live leases, and how many workers vanished."""
         now = self._store.clock.now()
         return await self._read(lambda db: inspecting.sessions(db, now))
 
-    async def losses(self) -> Losses:
-        """How many workers vanished with jobs."""
-        return await self._read(stewarding.losses)
-
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self,
+        change: JobChange,
+        job_ids: Sequence[JobId],
+        *,
+        reason: str = "",
+        tenant: str | None = None,
+        independent: bool = False,
     ) -> list[Job]:
-        """End what waits; ask the holders of what runs."""
-        body = partial(inspecting.cancel, job_ids, reason, tenant)
-        order = {"job_ids": job_ids, "reason": reason, "tenant": tenant}
-        return await self._writer.call(recorded("cancel", body, **order))
-
-    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
-        """Make dead or cancelled jobs ready again."""
-        body = partial(inspecting.make_ready, job_ids, Verb.REPLAY, tenant)
-        return await self._writer.call(recorded("replay", body, job_ids=job_ids, tenant=tenant))
-
-    async def retry_now(
-        self, job_ids: Sequence[JobId], *, tenant: str | None = None
-    ) -> list[Job]:
-        """Make scheduled jobs ready."""
-        body = partial(inspecting.make_ready, job_ids, Verb.RETRY_NOW, tenant)
-        order = {"job_ids": job_ids, "tenant": tenant}
-        return await self._writer.call(recorded("retry_now", body, **order))
-
-    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-        """Delete finished jobs."""
-        body = partial(inspecting.purge, job_ids, actor(), tenant)
-        order = {"job_ids": job_ids, "tenant": tenant}
-        return await self._writer.call(recorded("purge", body, **order))
+        """Cancel jobs, make them ready, or delete them."""
+        order = JobOrder(change, job_ids, reason, tenant, independent, actor())
+        return await self._writer.call(partial(inspecting.change, order))
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
+        order = signed(audit_record.worker_drained(token))
 
-        def body(transaction: Transaction) -> bool:
-            return transaction.db.execute(SQL.session_quiet, {"token": token}).rowcount > 0
+        def body(transaction: Transaction) -> None:
+            if transaction.db.execute(SQL.session_quiet, {"token": token}).rowcount:
+                record_order(transaction, order)
 
-        await self._writer.call(recorded("quiet", body, token=token))
+        await self._writer.call(body)
 
     # Life
 

@@ -5,12 +5,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from longshore.core import audit_record
+from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId, NewJob
 from longshore.core.line import Line, LineName
 from longshore.engines.sqlite import lining, submitting
-from longshore.engines.sqlite.recording import recorded
+from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.sql import SQL
+from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.acting import signed
 from longshore.runtime.depth import Depth, Depths
 
 __all__ = ["SqliteFlow", "admit"]
@@ -37,8 +41,8 @@ class SqliteFlow:
     async def release_line(self, queue: str, key: str, *, tenant: str = "default") -> bool:
         """Let a blocked line go on without the dead."""
         name = LineName(queue, tenant, key)
-        body = partial(lining.release, name)
-        return await self._writer.call(recorded("release_line", body, **name._asdict()))
+        order = signed(audit_record.line_released(queue, key, tenant))
+        return await self._writer.call(partial(_release, name, order))
 
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""
@@ -47,6 +51,13 @@ class SqliteFlow:
     async def known(self, jobs: Sequence[NewJob]) -> set[JobId]:
         """Those of the jobs that stand already."""
         return await self._read(lambda db: submitting.known(db, jobs))
+
+
+def _release(name: LineName, order: AuditRecord, transaction: Transaction) -> bool:
+    was_blocked = lining.release(name, transaction)
+    if was_blocked:
+        record_order(transaction, order)
+    return was_blocked
 
 
 def admit(depths: Depths, db: sqlite3.Connection, jobs: Sequence[NewJob]) -> None:

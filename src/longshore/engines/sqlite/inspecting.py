@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 
-from longshore.contract import JobFilter, Page, SessionView
-from longshore.core import breaker, ids
+from longshore.contract import Fleet, JobChange, JobFilter, Page, SessionView
+from longshore.core import audit_record, breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
-from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.core.state import State, check_change
+from longshore.core.view import JobOrder
 from longshore.engines.sqlite import breaking, lining, rows, sharing
+from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.stewarding import delete_jobs
+from longshore.engines.sqlite.stewarding import delete_jobs, losses
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.cursor import read_cursor, write_cursor
@@ -21,11 +23,9 @@ from longshore.runtime.decoding import RecordName, decode_each
 
 __all__ = [
     "attempts",
-    "cancel",
+    "change",
     "find",
     "get",
-    "make_ready",
-    "purge",
     "sessions",
 ]
 
@@ -79,18 +79,36 @@ def attempts(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> list[
     return history
 
 
-def sessions(db: sqlite3.Connection, now: int) -> list[SessionView]:
-    """Live leases."""
+def sessions(db: sqlite3.Connection, now: int) -> Fleet:
+    """Live leases, and how many workers vanished."""
     rows = db.execute(SQL.sessions, {"now": now})
-    return decode_each(rows, _session, lambda row: RecordName("session", str(row[0])))
+    found = decode_each(rows, _session, lambda row: RecordName("session", str(row[0])))
+    return Fleet(now, found, losses(db))
 
 
-def cancel(
-    job_ids: Sequence[JobId], reason: str, tenant: str | None, transaction: Transaction
-) -> list[Job]:
+def change(order: JobOrder, transaction: Transaction) -> list[Job]:
+    """Cancel jobs, make them ready, or delete them; those that changed, as they are now."""
+    db = transaction.db
+    found = _allowed(db, order)
+    if found:
+        done = [job.id for _, job in found]
+        record_order(transaction, audit_record.jobs_changed(order, done))
+    match order.change:
+        case "cancel":
+            _cancel(found, order.reason, transaction)
+        case "replay" | "retry":
+            _make_ready(found, order.change, transaction)
+        case "purge":
+            _purge(found, order.actor, transaction)
+            purged = {job.id: job for _, job in found}
+            return [purged[job_id] for job_id in order.job_ids if job_id in purged]
+    changed = {job.id: get(db, job.id, order.tenant) for _, job in found}
+    return [changed[job_id] for job_id in order.job_ids if job_id in changed]
+
+
+def _cancel(found: Sequence[_Numbered], reason: str, transaction: Transaction) -> None:
     """End what waits; ask the holders of what runs."""
     db = transaction.db
-    found = _all(db, job_ids, tenant, Verb.CANCEL)
     waiting = [seq for seq, job in found if job.state is not State.RUNNING]
     running = [(seq, job) for seq, job in found if job.state is State.RUNNING]
     scope = {"seqs": _array(waiting), "now": transaction.now, "reason": reason}
@@ -108,17 +126,15 @@ def cancel(
         transaction.count(job.tenant, job.queue, State.CANCELLED, 1)
     transaction.groups += [_event(Name.CANCEL_REQUESTED, job, details) for job in asked]
     transaction.calls |= bool(running)
-    return [get(db, job_id, tenant) for job_id in job_ids]
 
 
-def make_ready(
-    job_ids: Sequence[JobId], verb: Verb, tenant: str | None, transaction: Transaction
-) -> list[Job]:
+def _make_ready(
+    found: Sequence[_Numbered], change: JobChange, transaction: Transaction
+) -> None:
     """Replay dead or cancelled jobs, or run scheduled ones now."""
     db = transaction.db
-    found = _all(db, job_ids, tenant, verb)
     scope = {"seqs": _array([seq for seq, _ in found]), "now": transaction.now}
-    if verb is Verb.REPLAY:
+    if change == "replay":
         name, statements = Name.REPLAYED, (SQL.replay, SQL.leave_finished, SQL.delete_progress)
     else:
         name, statements = Name.READY, (SQL.promote, SQL.leave_scheduled)
@@ -130,20 +146,12 @@ def make_ready(
         transaction.groups.append(_event(name, job, {}))
         _leave(transaction, job)
     transaction.wakes |= bool(found)
-    return [get(db, job_id, tenant) for job_id in job_ids]
 
 
-def purge(
-    job_ids: Sequence[JobId], who: str, tenant: str | None, transaction: Transaction
-) -> int:
+def _purge(found: Sequence[_Numbered], who: str, transaction: Transaction) -> None:
     """Delete finished jobs, leaving events that hold their payloads."""
-    db = transaction.db
-    found = dict(_numbered(db, job_id, tenant) for job_id in job_ids)
-    for job in found.values():
-        if job.state not in TERMINAL:
-            raise IllegalTransitionError(job.state, "purge")
-    delete_jobs(db, list(found))
-    for job in found.values():
+    delete_jobs(transaction.db, [seq for seq, _ in found])
+    for _, job in found:
         _leave(transaction, job)
         details: dict[str, object] = {
             "payload": job.payload.decode(errors="replace"),
@@ -151,7 +159,6 @@ def purge(
             "who": who,
         }
         transaction.groups.append(_event(Name.PURGED, job, details))
-    return len(found)
 
 
 def _session(row: tuple[Any, ...]) -> SessionView:
@@ -176,13 +183,18 @@ def _numbered(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> _Num
     return row[0], rows.job(row)
 
 
-def _all(
-    db: sqlite3.Connection, job_ids: Sequence[JobId], tenant: str | None, verb: Verb
-) -> list[_Numbered]:
-    """The jobs, each once, if all are there and the verb is legal for all."""
-    found = [_numbered(db, job_id, tenant) for job_id in dict.fromkeys(job_ids)]
-    for _, job in found:
-        after(job.state, verb)
+def _allowed(db: sqlite3.Connection, order: JobOrder) -> list[_Numbered]:
+    """The jobs, each once, if all can be changed so; with `independent` those that can."""
+    found: list[_Numbered] = []
+    for job_id in dict.fromkeys(order.job_ids):
+        try:
+            seq, job = _numbered(db, job_id, order.tenant)
+            check_change(job.state, order.change)
+        except (JobNotFoundError, IllegalTransitionError):
+            if order.independent:
+                continue
+            raise
+        found.append((seq, job))
     return found
 
 

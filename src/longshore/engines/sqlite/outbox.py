@@ -6,15 +6,17 @@ from functools import partial
 from typing import TypeVar
 
 from longshore.contract.records import Put, check
+from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.engines.sqlite.connection import Store
-from longshore.engines.sqlite.recording import recorded
+from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.records import store
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
+from longshore.runtime.acting import signed
 from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["SqliteOutbox", "advance", "is_muted"]
@@ -78,11 +80,15 @@ class SqliteOutbox:
 
     async def delete_consumer(self, name: str) -> bool:
         """Forget a consumer."""
+        order = signed(audit_record.consumer_forgotten(name))
 
         def body(transaction: Transaction) -> bool:
-            return transaction.db.execute(SQL.consumer_delete, {"name": name}).rowcount > 0
+            was_there = transaction.db.execute(SQL.consumer_delete, {"name": name}).rowcount > 0
+            if was_there:
+                record_order(transaction, order)
+            return was_there
 
-        return await self._writer.call(recorded("delete_consumer", body, name=name))
+        return await self._writer.call(body)
 
 
 def _after(after: int, limit: int, db: sqlite3.Connection) -> list[EventBatch]:

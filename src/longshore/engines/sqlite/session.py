@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from longshore.contract import Completion, Exchanged, Reference, Renewed
+from longshore.contract import Completion, Exchanged, Reference, Renewed, Wakeup
 from longshore.core import event, settle
 from longshore.core.answer import Share
 from longshore.core.event import Group, Name
@@ -25,7 +25,7 @@ from longshore.engines.sqlite.outbox import is_muted
 from longshore.engines.sqlite.settling import Known
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
-from longshore.engines.sqlite.wake import Waker
+from longshore.engines.sqlite.wake import WORK, Waker
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ExchangeOrderError, LeaseLostError
 
@@ -140,13 +140,9 @@ class SqliteSession:
         """A transaction for a held, running job. See the contract."""
         return self._completer.transaction(partial(self._complete, reference, started_at))
 
-    async def wait(self, seconds: float) -> None:
-        """Return when work may have arrived, after `seconds` at the latest."""
-        await self._waker.wait(seconds)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """Return when a held job may have to be cancelled, or after `seconds`."""
-        await self._waker.wait(seconds, CANCEL)
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
+        """Return when it may have come, after `seconds` at the latest."""
+        await self._waker.wait(seconds, WORK if until == "work" else CANCEL)
 
     async def close(self) -> None:
         """End the lease; what is still held goes back to the queue, uncharged."""

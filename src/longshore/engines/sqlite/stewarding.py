@@ -17,15 +17,14 @@ from longshore.engines.sqlite.transaction import Transaction
 from longshore.errors import LeaseLostError
 
 __all__ = [
-    "bury",
     "delete_jobs",
+    "end_session",
     "held",
     "is_set_back",
     "lapsed",
     "losses",
     "promote",
     "prune",
-    "reclaim",
     "renew",
     "shorten_leases",
 ]
@@ -113,18 +112,6 @@ def shorten_leases(transaction: Transaction) -> None:
     transaction.db.execute(SQL.session_shorten, {"now": transaction.now})
 
 
-def reclaim(
-    token: int, settlements: Sequence[Settlement], grace: int, transaction: Transaction
-) -> int:
-    """Bury a lapsed session, once."""
-    return _bury(token, settlements, transaction.now - grace, transaction)
-
-
-def bury(token: int, settlements: Sequence[Settlement], transaction: Transaction) -> int:
-    """Bury a session, lapsed or not, once."""
-    return _bury(token, settlements, _END_OF_TIME, transaction)
-
-
 def held(db: sqlite3.Connection, token: int) -> list[Held] | None:
     """What a session holds; None when it has ended."""
     scope = {"token": token, "before": _END_OF_TIME}
@@ -143,10 +130,12 @@ def renew(token: int, transaction: Transaction) -> Renewed:
     return Renewed(transaction.now, expires_at, is_quiet=bool(session[2]))
 
 
-def _bury(
-    token: int, settlements: Sequence[Settlement], before: int, transaction: Transaction
+def end_session(
+    token: int, settlements: Sequence[Settlement], grace: int | None, transaction: Transaction
 ) -> int:
+    """End a session, once; with a grace only if its lease ended so long ago."""
     db = transaction.db
+    before = _END_OF_TIME if grace is None else transaction.now - grace
     session = db.execute(SQL.session_lapsed, {"token": token, "before": before}).fetchone()
     if session is None:
         return 0

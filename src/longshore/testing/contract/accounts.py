@@ -124,7 +124,7 @@ async def test_a_tenant_goes_with_its_keys_but_not_with_a_job(engine: Engine) ->
     with pytest.raises(TenantInUseError) as caught:
         await tenants.delete(engine, "acme")
     assert (caught.value.jobs, caught.value.schedules) == (1, 0)
-    await engine.purge([job.id])
+    await engine.change("purge", [job.id])
 
     await tenants.delete(engine, "acme")
 

@@ -108,10 +108,10 @@ async def test_a_repeat_with_a_key_is_answered_as_the_first_was_whatever_came_of
     await worker.snooze(claim, HOUR)
     (retried,) = await engine.submit([_keyed(delay=delay)])
     (sent_again,) = await engine.submit([job])
-    await engine.cancel([first.id], reason="changed my mind")
-    await engine.replay([first.id])
+    await engine.change("cancel", [first.id], reason="changed my mind")
+    await engine.change("replay", [first.id])
     (replayed,) = await engine.submit([_keyed(delay=delay)])
-    await engine.cancel([first.id], reason="changed my mind")
+    await engine.change("cancel", [first.id], reason="changed my mind")
     clock.advance(HOUR)
     await engine.prune(Retention(cancelled=0), limit=10)
 
@@ -144,7 +144,7 @@ async def test_a_repeat_without_a_key_is_answered_as_the_job_stands(
     await send_again()
     await worker.snooze(claim, HOUR)
     await send_again()
-    await engine.cancel([job.id], reason="changed my mind")
+    await engine.change("cancel", [job.id], reason="changed my mind")
     await send_again()
 
     assert {created_at for created_at, _ in told} == {first.created_at}

@@ -25,7 +25,7 @@ async def a_job_that_is(state: State, engine: Engine) -> Job:
 
 
 async def _cancel(engine: Engine, job_id: JobId) -> None:
-    await engine.cancel([job_id], reason="changed my mind")
+    await engine.change("cancel", [job_id], reason="changed my mind")
 
 
 async def _run(engine: Engine, _: JobId) -> None:

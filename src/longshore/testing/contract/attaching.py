@@ -113,7 +113,7 @@ async def test_closing_an_attached_session_gives_back_what_it_held(engine: Engin
     await (await engine.attach_session(session.token)).close()
 
     assert (await engine.get(submitted.id)).state is State.READY
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_a_session_has_an_owner_until_it_ends(engine: Engine, clock: ManualClock) -> None:
@@ -124,7 +124,7 @@ async def test_a_session_has_an_owner_until_it_ends(engine: Engine, clock: Manua
     clock.advance(LEASE + 1)
 
     lapsed = await engine.owner_of(token)
-    await engine.bury(token, [])
+    await engine.end_session(token, [])
 
     assert live is not None
     assert lapsed == live

@@ -55,11 +55,11 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
     await pauses.pause(engine, queue="mail")
     await pauses.pause(engine, type="send")
     await pauses.resume(engine, type="send")
-    await engine.retry_now([later.id])
-    await engine.cancel([job.id, later.id], reason="enough")
-    await engine.replay([job.id], tenant=DEFAULT_TENANT)
-    await engine.cancel([job.id], reason="again")
-    await engine.purge([job.id])
+    await engine.change("retry", [later.id])
+    await engine.change("cancel", [job.id, later.id], reason="enough")
+    await engine.change("replay", [job.id], tenant=DEFAULT_TENANT)
+    await engine.change("cancel", [job.id], reason="again")
+    await engine.change("purge", [job.id])
     await engine.quiet(worker.session.token)
     await schedules.put(engine, a_schedule(name="hourly"))
     await schedules.delete(engine, "hourly")
@@ -141,7 +141,7 @@ async def test_what_is_refused_leaves_no_record(engine: Engine) -> None:
         await webhooks.change(engine, an_endpoint().id, lambda seen: seen)
     assert not await engine.release_line("default", "anna")
     assert not await engine.delete_consumer("nobody")
-    await engine.cancel([], reason="none")
+    await engine.change("cancel", [], reason="none")
 
     assert await everything(engine) == []
 
@@ -149,11 +149,11 @@ async def test_what_is_refused_leaves_no_record(engine: Engine) -> None:
 async def test_a_purge_is_recorded_with_whoever_ordered_it(engine: Engine) -> None:
     job = a_job()
     await engine.submit([job])
-    await engine.cancel([job.id], reason="enough")
+    await engine.change("cancel", [job.id], reason="enough")
 
     with acting("key 7"):
         await pauses.pause(engine, queue="mail")
-        await engine.purge([job.id])
+        await engine.change("purge", [job.id])
 
     # An engine that asks a service is called by its key there.
     *_, pause, purge = await everything(engine)

@@ -180,7 +180,7 @@ async def test_what_is_settled_for_a_dead_worker_moves_no_breaker(
     claims = await worker.claim(3)
     now, why = clock.now(), a_failure()
 
-    await engine.bury(
+    await engine.end_session(
         worker.session.token,
         [
             settle.failed(claim, why, delay=0, started_at=now, finished_at=now)
@@ -235,8 +235,8 @@ async def test_an_order_tells_that_a_breaker_holds_the_job_back(engine: Engine) 
     for claim in await worker.claim(2):
         await worker.fail(claim)
 
-    replayed = await engine.replay([jobs[0].id])
-    retried = await engine.retry_now([jobs[1].id])
+    replayed = await engine.change("replay", [jobs[0].id])
+    retried = await engine.change("retry", [jobs[1].id])
 
     told = [*replayed, *retried]
     assert [job.parked for job in told] == ["breaker", "breaker"]

@@ -21,7 +21,7 @@ async def test_what_waits_is_cancelled_at_once(
     job = await a_job_that_is(state, engine)
     clock.advance(SECOND)
 
-    (cancelled,) = await engine.cancel([job.id], reason="changed my mind")
+    (cancelled,) = await engine.change("cancel", [job.id], reason="changed my mind")
 
     assert (cancelled.state, cancelled.reason) == (State.CANCELLED, "changed my mind")
     assert cancelled.finished_at == clock.now()
@@ -33,7 +33,7 @@ async def test_a_cancelled_job_is_neither_claimed_nor_promoted(
 ) -> None:
     jobs = [a_job(), a_job(delay=SECOND)]
     await engine.submit(jobs)
-    await engine.cancel([job.id for job in jobs], reason="changed my mind")
+    await engine.change("cancel", [job.id for job in jobs], reason="changed my mind")
     clock.advance(SECOND)
     worker = await a_worker(engine)
 
@@ -48,7 +48,7 @@ async def test_cancelling_a_running_job_tells_its_holder(engine: Engine) -> None
     worker = await a_worker(engine)
     wanted, unwanted = await worker.claim(2)
 
-    (asked,) = await engine.cancel([unwanted.id], reason="no longer needed")
+    (asked,) = await engine.change("cancel", [unwanted.id], reason="no longer needed")
 
     assert (asked.state, asked.cancel_requested) == (State.RUNNING, True)
     assert (await worker.exchange()).cancel == [reference(unwanted)]
@@ -60,10 +60,10 @@ async def test_a_cancel_wakes_the_holder_of_the_job(engine: Engine) -> None:
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
+    waiting = asyncio.ensure_future(worker.session.wait(60, until="cancel"))
     await heard(engine)
 
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     async with asyncio.timeout(10):
         await waiting
@@ -79,10 +79,10 @@ async def test_a_cancel_by_another_process_wakes_the_holder(
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     other = await reopen()
-    waiting = asyncio.ensure_future(worker.session.wait_for_cancel(60))
+    waiting = asyncio.ensure_future(worker.session.wait(60, until="cancel"))
     await heard(engine)
 
-    await other.cancel([claim.id], reason="no longer needed")
+    await other.change("cancel", [claim.id], reason="no longer needed")
 
     async with asyncio.timeout(10):
         await waiting
@@ -92,14 +92,14 @@ async def test_waiting_for_a_cancel_ends_after_its_time(engine: Engine) -> None:
     worker = await a_worker(engine)
 
     async with asyncio.timeout(10):
-        await worker.session.wait_for_cancel(0.01)
+        await worker.session.wait(0.01, until="cancel")
 
 
 async def test_a_cancel_is_not_told_to_other_sessions(engine: Engine) -> None:
     await engine.submit([a_job()])
     holder, other = await a_worker(engine), await a_worker(engine)
     (claim,) = await holder.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     assert (await other.exchange()).cancel == []
 
@@ -110,7 +110,7 @@ async def test_a_holder_that_stopped_its_job_cancels_it(
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     answer = await worker.stop(claim)
 
@@ -125,7 +125,7 @@ async def test_whoever_asked_for_the_cancel_gives_the_reason(engine: Engine) -> 
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="the order was withdrawn")
+    await engine.change("cancel", [claim.id], reason="the order was withdrawn")
 
     await worker.stop(claim, "the handler was stopped")
 
@@ -136,7 +136,7 @@ async def test_a_handler_that_returned_all_the_same_has_succeeded(engine: Engine
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     await worker.succeed(claim, b"1")
 
@@ -160,7 +160,7 @@ async def test_a_job_whose_cancel_was_requested_never_waits_again(
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     answer = await worker.exchange(settlements=[a_settlement(claim, verb, **costs)], want=1)
 
@@ -173,7 +173,7 @@ async def test_closing_a_session_cancels_what_it_was_asked_to_stop(engine: Engin
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     unwanted, wanted = await worker.claim(2)
-    await engine.cancel([unwanted.id], reason="no longer needed")
+    await engine.change("cancel", [unwanted.id], reason="no longer needed")
 
     await worker.session.close()
 
@@ -183,10 +183,10 @@ async def test_closing_a_session_cancels_what_it_was_asked_to_stop(engine: Engin
 
 async def test_asking_again_for_a_running_job_is_harmless(engine: Engine) -> None:
     job = await a_job_that_is(State.RUNNING, engine)
-    await engine.cancel([job.id], reason="first")
+    await engine.change("cancel", [job.id], reason="first")
     before = await snapshot(engine, job.id)
 
-    await engine.cancel([job.id], reason="second")
+    await engine.change("cancel", [job.id], reason="second")
 
     assert await snapshot(engine, job.id) == before
 
@@ -202,7 +202,7 @@ async def test_one_finished_job_keeps_all_from_being_cancelled(
     before = await snapshot(engine, *jobs)
 
     with pytest.raises(IllegalTransitionError) as caught:
-        await engine.cancel(jobs, reason="all of it")
+        await engine.change("cancel", jobs, reason="all of it")
 
     assert (caught.value.state, caught.value.verb) == (state, Verb.CANCEL)
     assert await snapshot(engine, *jobs) == before
@@ -213,7 +213,7 @@ async def test_one_unknown_id_keeps_all_from_being_cancelled(engine: Engine) -> 
     before = await snapshot(engine, job.id)
 
     with pytest.raises(JobNotFoundError):
-        await engine.cancel([job.id, an_id()], reason="all of it")
+        await engine.change("cancel", [job.id, an_id()], reason="all of it")
 
     assert await snapshot(engine, job.id) == before
 
@@ -221,13 +221,15 @@ async def test_one_unknown_id_keeps_all_from_being_cancelled(engine: Engine) -> 
 async def test_cancel_answers_in_the_order_it_was_asked(engine: Engine) -> None:
     jobs = [await a_job_that_is(state, engine) for state in (State.RUNNING, State.SCHEDULED)]
 
-    answer = await engine.cancel([job.id for job in reversed(jobs)], reason="all of it")
+    answer = await engine.change(
+        "cancel", [job.id for job in reversed(jobs)], reason="all of it"
+    )
 
     assert [job.id for job in answer] == [job.id for job in reversed(jobs)]
 
 
 async def test_cancelling_nothing_is_harmless(engine: Engine) -> None:
-    assert await engine.cancel([], reason="nothing") == []
+    assert await engine.change("cancel", [], reason="nothing") == []
 
 
 async def test_another_tenants_job_cannot_be_cancelled(engine: Engine) -> None:
@@ -235,7 +237,7 @@ async def test_another_tenants_job_cannot_be_cancelled(engine: Engine) -> None:
     await engine.submit([mine, theirs])
 
     with pytest.raises(JobNotFoundError):
-        await engine.cancel([mine.id, theirs.id], reason="all of it", tenant="acme")
+        await engine.change("cancel", [mine.id, theirs.id], reason="all of it", tenant="acme")
 
     assert (await engine.get(mine.id)).state is State.READY
     assert (await engine.get(theirs.id)).state is State.READY

@@ -83,7 +83,7 @@ async def test_a_job_that_comes_back_keeps_its_place(
         await worker.release(claim)
     elif way == "replayed":
         await worker.kill(claim)
-        await engine.replay([claim.id])
+        await engine.change("replay", [claim.id])
     clock.advance(LEASE)
     await reclaim_lapsed(engine)
     await engine.promote(limit=10)
@@ -288,7 +288,7 @@ async def test_a_handle_never_names_another_job_later(engine: Engine) -> None:
     worker = await a_worker(engine)
     (first,) = await worker.claim()
     await worker.succeed(first)
-    await engine.purge([first.id])
+    await engine.change("purge", [first.id])
     await engine.submit([a_job()])
 
     (second,) = await worker.claim()

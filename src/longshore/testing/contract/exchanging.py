@@ -53,12 +53,12 @@ async def test_a_request_to_cancel_that_came_too_late_does_not_reach_the_next_ho
     await engine.submit([job])
     one, other = await a_worker(engine), await a_worker(engine)
     (claim,) = await one.claim()
-    await engine.cancel([job.id], reason="no longer needed")
+    await engine.change("cancel", [job.id], reason="no longer needed")
     await one.kill(claim)
-    await engine.replay([job.id])
+    await engine.change("replay", [job.id])
     await engine.submit([late])
     again, unwanted = await other.claim(2)
-    await engine.cancel([late.id], reason="no longer needed")
+    await engine.change("cancel", [late.id], reason="no longer needed")
 
     answer = await other.fail(again)
 

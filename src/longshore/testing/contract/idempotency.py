@@ -93,7 +93,7 @@ async def test_a_key_holds_after_its_job_has_finished_and_even_gone(engine: Engi
     (claim,) = await worker.claim()
     await worker.succeed(claim)
     (finished,) = await engine.submit([_keyed()])
-    await engine.purge([first.id])
+    await engine.change("purge", [first.id])
 
     (gone,) = await engine.submit([_keyed()])
 
@@ -187,7 +187,7 @@ async def test_a_job_that_was_kept_out_as_not_unique_uses_up_no_key(engine: Engi
     await engine.submit([holder])
     kept_out = a_job(unique_key="user:7", idempotency_key="order:7", fingerprint=b"a")
     await engine.submit([kept_out])
-    await engine.cancel([holder.id], reason="changed my mind")
+    await engine.change("cancel", [holder.id], reason="changed my mind")
 
     (answer,) = await engine.submit([_keyed(content=b"b")])
 

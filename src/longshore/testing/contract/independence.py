@@ -34,7 +34,7 @@ async def test_a_request_to_cancel_is_told_to_the_holder_alone(engine: Engine) -
     await engine.submit([a_job(), a_job()])
     holder, other = await a_worker(engine), await a_worker(engine)
     (claim,), (kept,) = await holder.claim(), await other.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     answers = [await other.exchange(), await other.renew(holding=[kept])]
     told = await holder.exchange()
@@ -92,7 +92,7 @@ async def test_a_request_to_cancel_stays_when_another_of_its_session_is_heeded(
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     first, second = await worker.claim(2)
-    await engine.cancel([first.id, second.id], reason="no longer needed")
+    await engine.change("cancel", [first.id, second.id], reason="no longer needed")
 
     await worker.stop(first)
 
@@ -119,14 +119,14 @@ async def test_a_session_that_ends_takes_nothing_from_others(engine: Engine, way
     worker, other = await a_worker(engine), await a_worker(engine)
     kept = await worker.claim(2)
     await worker.start(kept[0])
-    await engine.cancel([kept[1].id], reason="no longer needed")
+    await engine.change("cancel", [kept[1].id], reason="no longer needed")
     await other.claim()
     before = [await engine.get(claim.id) for claim in kept]
 
     if way == "closed":
         await other.session.close()
     else:
-        await engine.bury(other.session.token, [])
+        await engine.end_session(other.session.token, [])
 
     attached = await engine.attach_session(worker.session.token)
     answer = await attached.exchange(worker.number + 1, want=9)

@@ -77,7 +77,7 @@ async def test_a_filter_shows_exactly_what_it_names(
         for tags in ((), ("blue",), ("green", "blue"))
     ]
     await engine.submit(jobs)
-    await engine.cancel([job.id for job in jobs[::2]], reason="changed my mind")
+    await engine.change("cancel", [job.id for job in jobs[::2]], reason="changed my mind")
 
     page = await engine.find(JobFilter(**which), limit=100)
 
@@ -232,7 +232,7 @@ async def test_live_sessions_are_listed_oldest_first(
     await first.session.renew()
     await engine.quiet(second.session.token)
 
-    views = await engine.sessions()
+    views = (await engine.sessions()).sessions
 
     now = clock.now()
     assert gone.session.token not in {view.token for view in views}
@@ -282,13 +282,13 @@ async def test_the_history_tells_how_every_delivery_ended(
     worker = await a_worker(engine, name="w")
     await worker.release((await worker.claim())[0])
     await worker.fail((await worker.claim())[0], why)
-    await engine.retry_now([new.id])
+    await engine.change("retry", [new.id])
     await worker.snooze((await worker.claim())[0], HOUR)
-    await engine.retry_now([new.id])
+    await engine.change("retry", [new.id])
     await worker.stop((await worker.claim())[0])
-    await engine.replay([new.id])
+    await engine.change("replay", [new.id])
     await worker.kill((await worker.claim())[0])
-    await engine.replay([new.id])
+    await engine.change("replay", [new.id])
     await worker.succeed((await worker.claim())[0])
 
     history = await engine.attempts(new.id)

@@ -21,7 +21,7 @@ async def test_a_keeper_renews_a_session_by_its_token(
     renewed = await engine.renew(worker.session.token)
 
     assert (renewed.now, renewed.expires_at) == (clock.now(), clock.now() + LEASE)
-    assert (await engine.sessions())[0].expires_at == clock.now() + LEASE
+    assert ((await engine.sessions()).sessions)[0].expires_at == clock.now() + LEASE
 
 
 async def test_a_session_that_only_its_keeper_renewed_goes_on_working(
@@ -63,7 +63,7 @@ async def test_a_keeper_never_revives_a_lapsed_lease(
         await engine.renew(worker.session.token)
 
     assert caught.value.token == worker.session.token
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_a_keeper_never_shortens_a_lease(engine: Engine, clock: ManualClock) -> None:
@@ -91,7 +91,7 @@ async def test_a_keeper_sees_all_that_a_live_session_holds(
     done, started, buffered, unwanted = await worker.claim(4)
     await worker.succeed(done)
     await worker.start(started)
-    await engine.cancel([unwanted.id], reason="no longer needed")
+    await engine.change("cancel", [unwanted.id], reason="no longer needed")
 
     held = await engine.held(worker.session.token)
 
@@ -141,7 +141,7 @@ async def test_burying_a_live_session_settles_each_job_as_its_end_was_seen(
     held = {one.id: one for one in await engine.held(worker.session.token) or []}
     at = {"started_at": clock.now() - 5, "finished_at": clock.now()}
 
-    settled = await engine.bury(
+    settled = await engine.end_session(
         worker.session.token,
         [
             settle.succeeded(done, **at, result=b'"ok"'),
@@ -166,7 +166,7 @@ async def test_burying_a_live_session_settles_each_job_as_its_end_was_seen(
     for claim in (buffered, unheard):
         job = await engine.get(claim.id)
         assert (job.state, numbers(job)) == (State.READY, (1, 0, 0, 0, 0))
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_a_start_that_only_the_burial_tells_of_is_told_before_its_end(
@@ -177,7 +177,7 @@ async def test_a_start_that_only_the_burial_tells_of_is_told_before_its_end(
     (claim,) = await worker.claim()
     lost = a_settlement(claim, Verb.RECLAIM, crash=True, started_at=clock.now())
 
-    await engine.bury(worker.session.token, [lost])
+    await engine.end_session(worker.session.token, [lost])
 
     assert [str(name) for name in await events_of(engine, claim.id)][1:] == [
         "job.started",
@@ -191,7 +191,7 @@ async def test_what_was_buried_is_there_for_others_at_once(engine: Engine) -> No
     dead, other = await a_worker(engine), await a_worker(engine)
     (claim,) = await dead.claim()
 
-    await engine.bury(dead.session.token, [settle.released(claim)])
+    await engine.end_session(dead.session.token, [settle.released(claim)])
 
     (again,) = await other.claim()
     assert (again.id, again.delivery) == (claim.id, 2)
@@ -205,7 +205,7 @@ async def test_a_burial_wakes_those_who_wait_for_work(engine: Engine) -> None:
     waiting = asyncio.ensure_future(other.session.wait(30))
     await heard(engine)
 
-    await engine.bury(dead.session.token, [])
+    await engine.end_session(dead.session.token, [])
 
     async with asyncio.timeout(10):
         await waiting
@@ -216,11 +216,11 @@ async def test_a_burial_sent_again_changes_nothing(engine: Engine) -> None:
     dead, other = await a_worker(engine), await a_worker(engine)
     claims = await dead.claim(2)
     settlements = [settle.released(claim) for claim in claims]
-    await engine.bury(dead.session.token, settlements)
+    await engine.end_session(dead.session.token, settlements)
     await other.claim(2)
     before = await snapshot(engine, *(claim.id for claim in claims))
 
-    settled = await engine.bury(dead.session.token, settlements)
+    settled = await engine.end_session(dead.session.token, settlements)
 
     assert settled == 0
     assert await snapshot(engine, *(claim.id for claim in claims)) == before
@@ -234,9 +234,9 @@ async def test_of_keepers_and_reclaimers_one_buries(engine: Engine, clock: Manua
     token, lost = worker.session.token, [settle.released(claim) for claim in claims]
 
     settled = await asyncio.gather(
-        engine.bury(token, lost),
-        engine.reclaim(token, lost, grace=0),
-        engine.bury(token, lost),
+        engine.end_session(token, lost),
+        engine.end_session(token, lost, grace=0),
+        engine.end_session(token, lost),
     )
 
     assert sorted(settled) == [0, 0, 2]
@@ -248,7 +248,7 @@ async def test_a_buried_session_can_do_nothing(engine: Engine) -> None:
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.bury(worker.session.token, [])
+    await engine.end_session(worker.session.token, [])
     before = await snapshot(engine, claim.id)
 
     with pytest.raises(LeaseLostError):
@@ -269,7 +269,7 @@ async def test_a_burial_settles_nothing_that_another_session_holds(engine: Engin
     (claim,) = await live.claim()
     forged = a_settlement(claim, Verb.KILL, charge=True, reason="forged")
 
-    settled = await engine.bury(dead.session.token, [forged])
+    settled = await engine.end_session(dead.session.token, [forged])
 
     assert settled == 1
     assert (await engine.get(claim.id)).state is State.RUNNING
@@ -284,7 +284,7 @@ async def test_a_burial_settles_nothing_of_an_earlier_delivery(engine: Engine) -
     (second,) = await worker.claim()
     old = settle.succeeded(first, started_at=1, finished_at=2)
 
-    await engine.bury(worker.session.token, [old])
+    await engine.end_session(worker.session.token, [old])
 
     job = await engine.get(second.id)
     assert (job.state, numbers(job)) == (State.READY, (2, 0, 0, 0, 0))
@@ -297,7 +297,7 @@ async def test_a_burial_refuses_a_verb_that_ends_no_claim(engine: Engine) -> Non
     before = await snapshot(engine, claim.id)
 
     with pytest.raises(IllegalTransitionError):
-        await engine.bury(worker.session.token, [a_settlement(claim, Verb.REPLAY)])
+        await engine.end_session(worker.session.token, [a_settlement(claim, Verb.REPLAY)])
 
     assert await snapshot(engine, claim.id) == before
     assert (await worker.succeed(claim)).stale == []
@@ -307,10 +307,10 @@ async def test_a_cancel_that_the_dead_worker_had_not_heard_of_is_heeded(engine: 
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     ran, waited = await worker.claim(2)
-    await engine.cancel([ran.id, waited.id], reason="no longer needed")
+    await engine.change("cancel", [ran.id, waited.id], reason="no longer needed")
     crash = a_settlement(ran, Verb.RECLAIM, crash=True, started_at=await engine.now())
 
-    await engine.bury(worker.session.token, [crash])
+    await engine.end_session(worker.session.token, [crash])
 
     for claim in (ran, waited):
         job = await engine.get(claim.id)
@@ -324,5 +324,5 @@ async def test_burying_what_does_not_exist_does_nothing(
     clock.advance(LEASE)
     await reclaim_lapsed(engine)
 
-    assert await engine.bury(worker.session.token, []) == 0
-    assert await engine.bury(12_345, []) == 0
+    assert await engine.end_session(worker.session.token, []) == 0
+    assert await engine.end_session(12_345, []) == 0

@@ -65,7 +65,7 @@ async def test_what_comes_back_to_a_fair_queue_later_is_found(
     await worker.settle(settle.released(claims[jobs[0].id]))
     await worker.kill(claims[jobs[1].id])
     await worker.succeed(claims[jobs[2].id])
-    await engine.replay([jobs[1].id])
+    await engine.change("replay", [jobs[1].id])
 
     found = {claim.id for claim in await worker.claim(9)}
 

@@ -119,7 +119,7 @@ async def test_a_dead_workers_room_comes_back_when_it_is_buried(engine: Engine) 
     claims = await dead.claim(2)
     await closing.claim(1)
 
-    await engine.bury(dead.session.token, await _ended(dead, claims[0]))
+    await engine.end_session(dead.session.token, await _ended(dead, claims[0]))
     after_burial = await other.claim(9)
     await closing.session.close()
 
@@ -209,7 +209,7 @@ async def test_whoever_waits_for_room_is_woken(engine: Engine, end: str) -> None
         case "settled":
             await one.settle(*await _ended(one, claim))
         case "buried":
-            await engine.bury(one.session.token, await _ended(one, claim))
+            await engine.end_session(one.session.token, await _ended(one, claim))
         case "closed":
             await one.session.close()
         case _:

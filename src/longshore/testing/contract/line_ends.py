@@ -93,11 +93,11 @@ async def test_those_that_go_back_to_the_line_they_blocked_leave_all_others_as_t
     worker = await a_worker(engine, queues=["default", "mail"], types=["noop", "a", "b"])
     await _kill(worker, *anna, *others, plain)
     await engine.submit([waiting, cleo])
-    await engine.cancel([cleo.id], reason="not now")
+    await engine.change("cancel", [cleo.id], reason="not now")
     before = [await _line(engine, job) for job in others]
 
     back = [anna[2], plain, cleo, anna[1]]
-    replayed = await engine.replay([job.id for job in back])
+    replayed = await engine.change("replay", [job.id for job in back])
 
     line = await _line(engine, anna[0])
     claims = {claim.id: claim for claim in await worker.claim(20)}

@@ -107,7 +107,7 @@ async def test_a_job_that_waits_for_its_retry_keeps_its_place_at_the_gate(
     assert again.id == jobs[0].id
     await two.snooze(again, SECOND)
     assert await one.claim(9) == []
-    await engine.retry_now([jobs[0].id])
+    await engine.change("retry", [jobs[0].id])
     released = await _one(one)
     assert released.id == jobs[0].id
     await one.release(released)
@@ -133,7 +133,7 @@ async def test_a_line_survives_its_workers(engine: Engine, clock: ManualClock) -
     assert claim.id == jobs[0].id
     now = await engine.now()
     end = settle.succeeded(claim, started_at=now, finished_at=now)
-    await engine.bury(buried.session.token, [end])
+    await engine.end_session(buried.session.token, [end])
     assert (await _one(closing)).id == jobs[1].id
     await closing.session.close()
 
@@ -181,13 +181,13 @@ async def test_cancelling_takes_a_job_out_of_its_line(
     await engine.submit(jobs)
     worker = await a_worker(engine)
 
-    await engine.cancel([jobs[1].id], reason="not this one")
+    await engine.change("cancel", [jobs[1].id], reason="not this one")
     assert await _states(engine, jobs[1:3]) == [(State.CANCELLED, None), (State.READY, PARKED)]
-    await engine.cancel([jobs[0].id, jobs[2].id], reason="nor these")
+    await engine.change("cancel", [jobs[0].id, jobs[2].id], reason="nor these")
     claim = await _one(worker)
     assert claim.id == jobs[3].id
     await worker.fail(claim)
-    await engine.cancel([jobs[3].id], reason="while it waits for its retry")
+    await engine.change("cancel", [jobs[3].id], reason="while it waits for its retry")
 
     assert await _run_all(worker) == [jobs[4].id]
     assert await engine.line("default", "anna") is None
@@ -199,9 +199,9 @@ async def test_jobs_of_many_lines_are_cancelled_and_replayed_together(engine: En
     jobs = [plain[0], first[0], second[0], plain[1]]
     await engine.submit([*jobs, first[1], second[1]])
     names = [job.id for job in jobs]
-    await engine.cancel(names, reason="changed my mind")
+    await engine.change("cancel", names, reason="changed my mind")
 
-    replayed = await engine.replay(names)
+    replayed = await engine.change("replay", names)
 
     assert [job.id for job in replayed] == names
     order = await _run_all(await a_worker(engine))
@@ -217,7 +217,7 @@ async def test_what_is_replayed_joins_at_the_end(engine: Engine) -> None:
     worker = await a_worker(engine)
     await worker.kill(await _one(worker))
 
-    (replayed,) = await engine.replay([jobs[0].id])
+    (replayed,) = await engine.change("replay", [jobs[0].id])
 
     assert (replayed.state, replayed.parked) == (State.READY, PARKED)
     assert await _run_all(worker) == [jobs[1].id, jobs[2].id, jobs[0].id]
@@ -236,7 +236,7 @@ async def test_what_is_to_run_later_joins_when_it_is_due(
     assert claim.id == now[0].id
     clock.advance(3 * SECOND)
     await engine.promote(limit=9)
-    await engine.retry_now([asked.id])
+    await engine.change("retry", [asked.id])
     assert await _states(engine, [late, later, asked]) == [(State.READY, PARKED)] * 3
     await worker.succeed(claim)
 
@@ -284,7 +284,7 @@ async def test_a_dead_job_that_blocks_its_line_is_replayed_in_its_place(
     await worker.kill(await _one(worker))
     assert await worker.claim(9) == []
 
-    (replayed,) = await engine.replay([jobs[0].id])
+    (replayed,) = await engine.change("replay", [jobs[0].id])
 
     assert (replayed.state, replayed.parked) == (State.READY, None)
     assert await engine.blocked_lines(limit=9) == []

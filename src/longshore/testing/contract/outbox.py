@@ -44,7 +44,7 @@ async def test_the_events_of_a_job_tell_its_life_in_order(
 
     await claim_when_due()
     await claim_when_due()
-    await engine.replay([new.id])
+    await engine.change("replay", [new.id])
     (claim,) = await worker.claim()
     await worker.start(claim)
     await worker.succeed(claim)
@@ -120,9 +120,9 @@ async def test_every_event_of_a_job_carries_the_trace_that_the_job_was_submitted
     second = await a_worker(engine, name="worker-2")
     for claim in await second.claim(4):
         await second.kill(claim)
-    await engine.replay([other.id])
-    await engine.cancel([other.id], reason="no use")
-    await engine.purge([other.id])
+    await engine.change("replay", [other.id])
+    await engine.change("cancel", [other.id], reason="no use")
+    await engine.change("purge", [other.id])
     clock.advance(60 * DAY)
     await engine.prune(Retention(outbox=90 * DAY), limit=1_000)
 
@@ -157,8 +157,8 @@ async def test_a_trace_is_told_whoever_of_its_batch_is_forgotten(
     trace = f"00-{'a' * 32}-{'b' * 16}-01"
     first, *others = [a_job(trace=trace, delay=SECOND) for _ in range(3)]
     await engine.submit([first, *others])
-    await engine.cancel([first.id], reason="changed my mind")
-    await engine.purge([first.id])
+    await engine.change("cancel", [first.id], reason="changed my mind")
+    await engine.change("purge", [first.id])
     clock.advance(SECOND)
 
     await engine.promote(limit=10)
@@ -173,7 +173,7 @@ async def test_a_job_that_was_taken_from_a_dead_worker_says_so(
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     wanted, unwanted = await worker.claim(2)
-    await engine.cancel([unwanted.id], reason="no longer needed")
+    await engine.change("cancel", [unwanted.id], reason="no longer needed")
     clock.advance(LEASE)
 
     await reclaim_lapsed(engine)
@@ -201,11 +201,11 @@ async def test_closing_and_reconciling_tell_of_releases(engine: Engine) -> None:
 async def test_orders_are_told(engine: Engine) -> None:
     new = a_job(delay=MINUTE)
     await engine.submit([new])
-    await engine.retry_now([new.id])
-    await engine.cancel([new.id], reason="changed my mind")
-    await engine.replay([new.id])
-    await engine.cancel([new.id], reason="changed it again")
-    await engine.purge([new.id])
+    await engine.change("retry", [new.id])
+    await engine.change("cancel", [new.id], reason="changed my mind")
+    await engine.change("replay", [new.id])
+    await engine.change("cancel", [new.id], reason="changed it again")
+    await engine.change("purge", [new.id])
 
     assert await events_of(engine, new.id) == [
         Name.SUBMITTED,
@@ -221,7 +221,7 @@ async def test_a_cancelled_request_after_a_retry_is_told_as_cancelled(engine: En
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     await worker.fail(claim)
 

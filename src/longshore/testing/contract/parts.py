@@ -92,7 +92,7 @@ async def test_purging_one_of_several_that_ended_together_leaves_the_others_as_t
     others = [ended[0].id, ended[2].id, *[one.id for one in back]]
     before = [await engine.get(one) for one in others]
 
-    await engine.purge([ended[1].id])
+    await engine.change("purge", [ended[1].id])
 
     assert [await engine.get(one) for one in others] == before
     assert [one.id for one in await worker.claim(9)] == [one.id for one in back]
@@ -129,7 +129,7 @@ async def test_whoever_of_a_batch_has_not_ended_is_there_when_the_others_were_pr
     worker, another = await a_worker(engine, lease=DAY), await a_worker(engine, lease=DAY)
     claims = {claim.id: claim for claim in await worker.claim(2)}
     if home == "parked":
-        await engine.cancel([first.id], reason="no longer needed")
+        await engine.change("cancel", [first.id], reason="no longer needed")
     else:
         await worker.succeed(claims[first.id])
     if home == "scheduled":
@@ -162,7 +162,7 @@ async def test_what_was_purged_stays_away_when_another_part_of_its_batch_ends(
     claims = sorted(held, key=lambda claim: claim.handle)
     gone, last = (claims[place] for place in other)
     await worker.succeed(gone)
-    await engine.purge([gone.id])
+    await engine.change("purge", [gone.id])
 
     await worker.settle(*[_succeeded(claims[place], 9) for place in one])
     await worker.succeed(last)
@@ -175,9 +175,9 @@ async def test_what_was_purged_stays_away_when_another_part_of_its_batch_ends(
 
 async def test_purging_one_of_a_batch_erases_nothing_of_other_batches(engine: Engine) -> None:
     jobs, others = await _batch(engine, 2), await _batch(engine, 2, unique_key=None)
-    await engine.cancel([jobs[0].id], reason="no longer needed")
+    await engine.change("cancel", [jobs[0].id], reason="no longer needed")
 
-    await engine.purge([jobs[0].id])
+    await engine.change("purge", [jobs[0].id])
 
     left = [jobs[1], *others]
     claims = await (await a_worker(engine)).claim(9)

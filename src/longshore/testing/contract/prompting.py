@@ -261,7 +261,7 @@ async def test_a_session_that_is_woken_hears_which_of_its_jobs_to_cancel(
     worker = await a_worker(engine)
     await engine.submit([a_job()])
     (held,) = await worker.claim()
-    await engine.cancel([held.id], reason="changed my mind")
+    await engine.change("cancel", [held.id], reason="changed my mind")
     assert await worker.claim() == []
     waiting = asyncio.ensure_future(_answer(worker))
     await heard(engine)

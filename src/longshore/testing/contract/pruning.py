@@ -275,11 +275,11 @@ async def test_purge_deletes_finished_jobs_and_tells_of_them(engine: Engine) -> 
     done = await a_job_that_is(State.SUCCEEDED, engine)
     other = await a_job_that_is(State.DEAD, engine)
 
-    count = await engine.purge([dead.id, done.id])
+    purged_jobs = await engine.change("purge", [dead.id, done.id])
 
     page = await engine.find(JobFilter(), limit=10)
     purged = [event for event in await all_events(engine) if event.name is Name.PURGED]
-    assert count == 2
+    assert [job.id for job in purged_jobs] == [dead.id, done.id]
     assert [job.id for job in page.jobs] == [other.id]
     assert {event.job_id for event in purged} == {dead.id, done.id}
     assert len({event.details["who"] for event in purged}) == 1
@@ -298,7 +298,7 @@ async def test_what_was_purged_while_its_batch_ran_does_not_come_back_when_that_
         await one.succeed(first)
         await one.succeed(second)
     purged = [batches[0][0].id, batches[1][1].id, batches[2][0].id]
-    await engine.purge(purged)
+    await engine.change("purge", purged)
 
     for one, (*_, last) in zip([worker, worker, other], batches, strict=True):
         await one.succeed(last)
@@ -313,17 +313,17 @@ async def test_one_live_job_keeps_all_from_being_purged(engine: Engine) -> None:
     dead = await a_job_that_is(State.DEAD, engine)
     theirs = a_job(tenant="other")
     await engine.submit([theirs])
-    await engine.cancel([theirs.id], reason="changed my mind")
+    await engine.change("cancel", [theirs.id], reason="changed my mind")
 
     with pytest.raises(JobNotFoundError):
-        await engine.purge([dead.id, theirs.id], tenant="default")
+        await engine.change("purge", [dead.id, theirs.id], tenant="default")
 
     assert (await engine.get(dead.id)).state is State.DEAD
 
 
 async def test_an_id_can_be_used_again_once_its_job_is_purged(engine: Engine) -> None:
     job = await a_job_that_is(State.SUCCEEDED, engine)
-    await engine.purge([job.id])
+    await engine.change("purge", [job.id])
 
     (answer,) = await engine.submit([a_job(id=job.id)])
 

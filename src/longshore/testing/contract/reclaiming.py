@@ -52,7 +52,7 @@ async def test_a_lapsed_session_is_listed_with_all_it_held(
     started, buffered = await worker.claim(2)
     await worker.start(started)
     started_at = clock.now()
-    await engine.cancel([buffered.id], reason="no longer needed")
+    await engine.change("cancel", [buffered.id], reason="no longer needed")
     clock.advance(LEASE)
 
     (lapsed,) = await engine.lapsed(grace=0, limit=10)
@@ -149,7 +149,7 @@ async def test_of_two_reclaimers_one_wins(engine: Engine, clock: ManualClock) ->
     settlements = [settle.lost(held) for held in lapsed.held]
 
     settled = await asyncio.gather(
-        *(engine.reclaim(lapsed.token, settlements, grace=0) for _ in range(3))
+        *(engine.end_session(lapsed.token, settlements, grace=0) for _ in range(3))
     )
 
     assert sorted(settled) == [0, 0, 2]
@@ -166,12 +166,12 @@ async def test_a_late_reclaimer_does_not_touch_what_others_run_now(
     clock.advance(LEASE)
     (lapsed,) = await engine.lapsed(grace=0, limit=10)
     settlements = [settle.lost(held) for held in lapsed.held]
-    await engine.reclaim(lapsed.token, settlements, grace=0)
+    await engine.end_session(lapsed.token, settlements, grace=0)
     fresh = await a_worker(engine)
     (claim,) = await fresh.claim()
     before = await snapshot(engine, claim.id)
 
-    settled = await engine.reclaim(lapsed.token, settlements, grace=0)
+    settled = await engine.end_session(lapsed.token, settlements, grace=0)
 
     assert settled == 0
     assert await snapshot(engine, claim.id) == before
@@ -188,7 +188,7 @@ async def test_a_renewed_session_cannot_be_reclaimed(
     await worker.session.renew()
     clock.advance(SECOND)
 
-    settled = await engine.reclaim(worker.session.token, [lost], grace=0)
+    settled = await engine.end_session(worker.session.token, [lost], grace=0)
 
     assert settled == 0
     assert (await worker.succeed(claim)).stale == []
@@ -201,7 +201,7 @@ async def test_reclaim_keeps_to_its_grace(engine: Engine, clock: ManualClock) ->
     (claim,) = await worker.claim()
     clock.advance(LEASE + SECOND)
 
-    settled = await engine.reclaim(worker.session.token, [], grace=GRACE)
+    settled = await engine.end_session(worker.session.token, [], grace=GRACE)
 
     assert settled == 0
     assert (await engine.get(claim.id)).state is State.RUNNING
@@ -215,7 +215,7 @@ async def test_what_a_reclaim_leaves_out_is_released(
     named, left_out = await worker.claim(2)
     clock.advance(LEASE)
 
-    settled = await engine.reclaim(
+    settled = await engine.end_session(
         worker.session.token, [a_settlement(named, Verb.RECLAIM, lapse=True)], grace=0
     )
 
@@ -235,14 +235,14 @@ async def test_reclaim_settles_nothing_that_another_session_holds(
     clock.advance(LEASE)
     forged = a_settlement(claim, Verb.KILL, charge=True, reason="forged")
 
-    await engine.reclaim(dead.session.token, [forged], grace=0)
+    await engine.end_session(dead.session.token, [forged], grace=0)
 
     job = await engine.get(claim.id)
     assert (job.state, job.reason) == (State.RUNNING, None)
 
 
 async def test_reclaiming_an_unknown_session_does_nothing(engine: Engine) -> None:
-    assert await engine.reclaim(12_345, [], grace=0) == 0
+    assert await engine.end_session(12_345, [], grace=0) == 0
 
 
 async def test_reclaim_refuses_a_verb_that_ends_no_claim(
@@ -255,7 +255,9 @@ async def test_reclaim_refuses_a_verb_that_ends_no_claim(
     before = await snapshot(engine, claim.id)
 
     with pytest.raises(IllegalTransitionError):
-        await engine.reclaim(worker.session.token, [a_settlement(claim, Verb.REPLAY)], grace=0)
+        await engine.end_session(
+            worker.session.token, [a_settlement(claim, Verb.REPLAY)], grace=0
+        )
 
     assert await snapshot(engine, claim.id) == before
     assert len(await engine.lapsed(grace=0, limit=10)) == 1
@@ -268,7 +270,7 @@ async def test_a_job_whose_cancel_was_requested_is_cancelled_when_its_worker_die
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
     await worker.start(claim)
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
     clock.advance(LEASE)
 
     await reclaim_lapsed(engine)
@@ -323,7 +325,9 @@ async def test_a_clock_set_back_costs_no_living_worker_its_lease(
         clock.advance(LEASE // 3)
         await worker.session.renew()
 
-    assert [one.expires_at for one in await engine.sessions()] == [clock.now() + LEASE]
+    assert [one.expires_at for one in (await engine.sessions()).sessions] == [
+        clock.now() + LEASE
+    ]
 
 
 async def test_history_keeps_who_died_beside_a_job(engine: Engine, clock: ManualClock) -> None:
@@ -358,13 +362,13 @@ async def test_a_worker_that_vanished_with_jobs_is_counted_once_however_it_was_n
     await leaving.session.close()
 
     token = crashed.session.token
-    await engine.bury(token, [])
-    await engine.bury(token, [])
+    await engine.end_session(token, [])
+    await engine.end_session(token, [])
     clock.advance(2 * LEASE)
     await reclaim_lapsed(engine)
     await reclaim_lapsed(engine)
 
-    assert await engine.losses() == Losses(workers=2, jobs=5)
+    assert (await engine.sessions()).losses == Losses(workers=2, jobs=5)
 
 
 async def test_a_clock_set_back_lengthens_no_lease(engine: Engine, clock: ManualClock) -> None:
@@ -375,7 +379,9 @@ async def test_a_clock_set_back_lengthens_no_lease(engine: Engine, clock: Manual
 
     await engine.lapsed(grace=0, limit=10)
 
-    ends = {one.token: one.expires_at - clock.now() for one in await engine.sessions()}
+    ends = {
+        one.token: one.expires_at - clock.now() for one in (await engine.sessions()).sessions
+    }
     assert ends == {
         long.session.token: LEASE - LEASE // 2 + LEASE // 3,
         short.session.token: LEASE // 6,

@@ -22,7 +22,7 @@ async def test_a_renewal_pushes_the_end_a_full_lease_into_the_future(
     renewed = await worker.session.renew()
 
     assert (renewed.now, renewed.expires_at) == (clock.now(), clock.now() + LEASE)
-    assert (await engine.sessions())[0].expires_at == clock.now() + LEASE
+    assert ((await engine.sessions()).sessions)[0].expires_at == clock.now() + LEASE
 
 
 async def test_a_renewed_session_outlives_its_first_lease(
@@ -83,7 +83,7 @@ async def test_a_renewal_never_revives_a_lapsed_lease(
         await worker.session.renew()
 
     assert caught.value.token == worker.session.token
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_a_lease_holds_until_its_very_end(engine: Engine, clock: ManualClock) -> None:
@@ -243,7 +243,7 @@ async def test_a_renewal_tells_which_held_jobs_should_stop(engine: Engine) -> No
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
     wanted, unwanted = await worker.claim(2)
-    await engine.cancel([unwanted.id], reason="no longer needed")
+    await engine.change("cancel", [unwanted.id], reason="no longer needed")
 
     renewed = await worker.renew(holding=[wanted, unwanted])
 
@@ -271,7 +271,7 @@ async def test_closing_a_session_gives_everything_back_uncharged(engine: Engine)
     assert (first.state, second.state) == (State.READY, State.READY)
     assert numbers(first) == (1, 1, 0, 0, 0)
     assert numbers(second) == (1, 0, 0, 0, 0)
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_a_closed_session_can_do_nothing(engine: Engine) -> None:
@@ -291,7 +291,7 @@ async def test_closing_a_session_twice_is_harmless(engine: Engine) -> None:
 
     await worker.session.close()
 
-    assert await engine.sessions() == []
+    assert (await engine.sessions()).sessions == []
 
 
 async def test_closing_a_lapsed_session_leaves_its_jobs_to_be_reclaimed(

@@ -141,7 +141,7 @@ async def test_a_repeated_exchange_tells_of_cancels_asked_for_meanwhile(
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
 
     answer = await worker.repeat()
 

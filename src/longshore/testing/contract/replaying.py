@@ -1,7 +1,7 @@
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.state import State
+from longshore.core.state import JobChange, State
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, numbers, snapshot
@@ -24,7 +24,7 @@ async def test_replay_gives_a_dead_job_a_fresh_start(
     await worker.kill(claim)
     clock.advance(HOUR)
 
-    (job,) = await engine.replay([new.id])
+    (job,) = await engine.change("replay", [new.id])
 
     assert (job.state, job.run_at) == (State.READY, clock.now())
     assert numbers(job) == (2, 2, 0, 0, 0)
@@ -43,7 +43,7 @@ async def test_a_replayed_job_has_all_its_attempts_again(
         await worker.fail(claim)
         clock.advance(SECOND)
         await engine.promote(limit=1)
-    await engine.replay([new.id])
+    await engine.change("replay", [new.id])
 
     (claim,) = await worker.claim()
     await worker.fail(claim)
@@ -55,7 +55,7 @@ async def test_a_replayed_job_has_all_its_attempts_again(
 
 async def test_a_cancelled_job_can_be_replayed_and_runs(engine: Engine) -> None:
     job = await a_job_that_is(State.CANCELLED, engine)
-    await engine.replay([job.id])
+    await engine.change("replay", [job.id])
     worker = await a_worker(engine, queues=[job.queue])
 
     (claim,) = await worker.claim()
@@ -69,9 +69,9 @@ async def test_a_job_cancelled_while_it_ran_runs_undisturbed_after_a_replay(
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     (claim,) = await worker.claim()
-    await engine.cancel([claim.id], reason="no longer needed")
+    await engine.change("cancel", [claim.id], reason="no longer needed")
     await worker.stop(claim)
-    await engine.replay([claim.id])
+    await engine.change("replay", [claim.id])
 
     answer = await worker.exchange(want=1)
 
@@ -88,25 +88,25 @@ async def test_retry_now_makes_a_scheduled_job_ready_at_once(
     await worker.fail(claim)
     clock.advance(1)
 
-    (job,) = await engine.retry_now([claim.id])
+    (job,) = await engine.change("retry", [claim.id])
 
     assert (job.state, job.run_at) == (State.READY, clock.now())
     assert numbers(job) == (1, 1, 1, 0, 0)
     assert len(await worker.claim()) == 1
 
 
-@pytest.mark.parametrize("verb", ["replay", "retry_now"])
+@pytest.mark.parametrize("change", ["replay", "retry"])
 async def test_one_job_of_another_tenant_keeps_all_from_moving(
-    engine: Engine, verb: str
+    engine: Engine, change: JobChange
 ) -> None:
     jobs = [a_job(tenant=tenant, delay=HOUR) for tenant in ("acme", "other")]
     await engine.submit(jobs)
-    if verb == "replay":
-        await engine.cancel([job.id for job in jobs], reason="changed my mind")
+    if change == "replay":
+        await engine.change("cancel", [job.id for job in jobs], reason="changed my mind")
     before = await snapshot(engine, *(job.id for job in jobs))
 
     with pytest.raises(JobNotFoundError):
-        await getattr(engine, verb)([job.id for job in jobs], tenant="acme")
+        await engine.change(change, [job.id for job in jobs], tenant="acme")
 
     assert await snapshot(engine, *(job.id for job in jobs)) == before
 
@@ -114,7 +114,7 @@ async def test_one_job_of_another_tenant_keeps_all_from_moving(
 async def test_a_job_named_twice_is_replayed_once(engine: Engine) -> None:
     job = await a_job_that_is(State.DEAD, engine)
 
-    first, second = await engine.replay([job.id, job.id])
+    first, second = await engine.change("replay", [job.id, job.id])
 
     worker = await a_worker(engine, queues=[job.queue])
     assert first == second == await engine.get(job.id)

@@ -177,8 +177,8 @@ async def test_a_replayed_job_begins_without_progress(engine: Engine) -> None:
     worker, claim = await a_claim_that_reported(engine)
     await worker.kill(claim)
 
-    await engine.replay([claim.id])
-    await engine.cancel([claim.id], reason="not after all")
+    await engine.change("replay", [claim.id])
+    await engine.change("cancel", [claim.id], reason="not after all")
 
     assert await fraction_of(engine, claim.id) is None
 

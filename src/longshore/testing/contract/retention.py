@@ -220,7 +220,7 @@ async def test_a_live_session_is_never_pruned(engine: Engine, clock: ManualClock
 
     await engine.prune(_but(succeeded=0, dead=0), limit=EVERYTHING)
 
-    assert [one.token for one in await engine.sessions()] == [worker.session.token]
+    assert [one.token for one in (await engine.sessions()).sessions] == [worker.session.token]
 
 
 async def test_pruning_leaves_what_the_store_notes_of_others(
@@ -229,7 +229,7 @@ async def test_pruning_leaves_what_the_store_notes_of_others(
     await engine.submit([a_job(), a_job()])
     lost, worker = await a_worker(engine), await a_worker(engine, lease=DAY)
     await lost.claim()
-    await engine.bury(lost.session.token, [])
+    await engine.end_session(lost.session.token, [])
     await flags.mute(engine, True)
     for claim in await worker.claim(2):
         await worker.succeed(claim)
@@ -238,7 +238,7 @@ async def test_pruning_leaves_what_the_store_notes_of_others(
     pruned = await engine.prune(_but(succeeded=0), limit=EVERYTHING)
 
     assert pruned == 2
-    assert await engine.losses() == Losses(workers=1, jobs=1)
+    assert (await engine.sessions()).losses == Losses(workers=1, jobs=1)
     assert await flags.is_muted(engine)
 
 

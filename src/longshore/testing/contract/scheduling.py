@@ -282,11 +282,11 @@ async def test_whether_the_last_job_is_live_is_told_for_every_stage_of_its_life(
     await look()
     await worker.fail(claim)
     await look()
-    await engine.retry_now([claim.id])
+    await engine.change("retry", [claim.id])
     (claim,) = await worker.claim()
     await worker.succeed(claim)
     await look()
-    await engine.purge([claim.id])
+    await engine.change("purge", [claim.id])
     await look()
 
     assert seen == [True, True, True, False, False]

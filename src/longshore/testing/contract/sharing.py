@@ -201,7 +201,7 @@ async def test_what_comes_back_is_in_the_line_of_its_tenant(
     lost = await dead.claim(5)
     (killed,) = await worker.claim(1)
     await worker.kill(killed)
-    await engine.replay([killed.id])
+    await engine.change("replay", [killed.id])
     clock.advance(LEASE + 1)
     await reclaim_lapsed(engine)
     await engine.promote(limit=100)

@@ -1,77 +1,54 @@
-from collections.abc import Awaitable, Callable
-from typing import Any
+import json
 
 import pytest
-from msgspec.structs import replace
 
 from longshore.contract import Engine
-from longshore.core.job import Job
-from longshore.core.state import TERMINAL, TRANSITIONS, State, Verb
+from longshore.core import ids
+from longshore.core.state import TERMINAL, TRANSITIONS, JobChange, State, Verb
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is, snapshot
 from longshore.testing.factories import HOUR, an_id
 from longshore.testing.manual import a_worker
 
-Order = Callable[[Engine, Job], Awaitable[Any]]
+CHANGES: tuple[JobChange, ...] = ("cancel", "retry", "replay", "purge")
+VERBS = {"cancel": Verb.CANCEL, "retry": Verb.RETRY_NOW, "replay": Verb.REPLAY}
 
 
-async def _cancel(engine: Engine, job: Job) -> None:
-    await engine.cancel([job.id], reason="ordered")
+def _allows(state: State, change: str) -> bool:
+    return state in TERMINAL if change == "purge" else (state, VERBS[change]) in TRANSITIONS
 
 
-async def _replay(engine: Engine, job: Job) -> None:
-    await engine.replay([job.id])
+LEGAL = [(s, one) for s in State for one in VERBS if _allows(s, one)]
+ILLEGAL = [(state, one) for state in State for one in CHANGES if not _allows(state, one)]
 
 
-async def _retry_now(engine: Engine, job: Job) -> None:
-    await engine.retry_now([job.id])
-
-
-async def _purge(engine: Engine, job: Job) -> None:
-    await engine.purge([job.id])
-
-
-ORDERS: dict[str, Order] = {
-    Verb.CANCEL: _cancel,
-    Verb.REPLAY: _replay,
-    Verb.RETRY_NOW: _retry_now,
-    "purge": _purge,
-}
-
-
-def _allows(state: State, order: str) -> bool:
-    return state in TERMINAL if order == "purge" else (state, order) in TRANSITIONS
-
-
-LEGAL = [(s, Verb(o)) for s in State for o in ORDERS if o != "purge" and _allows(s, o)]
-ILLEGAL = [(state, order) for state in State for order in ORDERS if not _allows(state, order)]
-
-
-@pytest.mark.parametrize(("state", "verb"), LEGAL)
-async def test_a_legal_order_moves_the_job(engine: Engine, state: State, verb: Verb) -> None:
+@pytest.mark.parametrize(("state", "change"), LEGAL)
+async def test_a_legal_order_moves_the_job(
+    engine: Engine, state: State, change: JobChange
+) -> None:
     job = await a_job_that_is(state, engine)
 
-    await ORDERS[verb](engine, job)
+    await engine.change(change, [job.id], reason="ordered")
 
     # Only its holder ends a running job; an order can but ask for it.
     is_request = state is State.RUNNING
-    expected = State.RUNNING if is_request else TRANSITIONS[state, verb]
+    expected = State.RUNNING if is_request else TRANSITIONS[state, VERBS[change]]
     moved = await engine.get(job.id)
     assert (moved.state, moved.cancel_requested) == (expected, is_request)
 
 
-@pytest.mark.parametrize(("state", "order"), ILLEGAL)
+@pytest.mark.parametrize(("state", "change"), ILLEGAL)
 async def test_an_illegal_order_is_refused_and_changes_nothing(
-    engine: Engine, state: State, order: str
+    engine: Engine, state: State, change: JobChange
 ) -> None:
     job = await a_job_that_is(state, engine)
     before = await snapshot(engine, job.id)
 
     with pytest.raises(IllegalTransitionError) as caught:
-        await ORDERS[order](engine, job)
+        await engine.change(change, [job.id])
 
-    assert (caught.value.state, caught.value.verb) == (state, order)
+    assert (caught.value.state, caught.value.verb) == (state, change)
     assert await snapshot(engine, job.id) == before
 
 
@@ -101,14 +78,54 @@ async def test_only_scheduled_jobs_are_promoted(
     assert await snapshot(engine, job.id) == before
 
 
-@pytest.mark.parametrize("order", ORDERS)
-async def test_an_order_for_an_unknown_job_is_refused(engine: Engine, order: str) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+async def test_an_order_for_an_unknown_job_is_refused(
+    engine: Engine, change: JobChange
+) -> None:
     job = await a_job_that_is(State.READY, engine)
     before = await snapshot(engine, job.id)
     unknown = an_id()
 
     with pytest.raises(JobNotFoundError) as caught:
-        await ORDERS[order](engine, replace(job, id=unknown))
+        await engine.change(change, [unknown])
 
     assert unknown.hex()[:8] in str(caught.value)
     assert await snapshot(engine, job.id) == before
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_an_order_to_each_for_itself_leaves_out_what_does_not_allow_it(
+    engine: Engine, change: JobChange
+) -> None:
+    # What is ready last: the others are claimed on their way.
+    states = sorted(State, key=lambda state: state is State.READY)
+    jobs = [await a_job_that_is(state, engine) for state in states]
+    able = [job.id for job in jobs if _allows(job.state, change)]
+    unable = [job.id for job in jobs if job.id not in able]
+    before = [await engine.get(one) for one in unable]
+
+    changed = await engine.change(
+        change, [an_id(), *(job.id for job in jobs)], reason="ordered", independent=True
+    )
+    again = await engine.change(change, unable, independent=True)
+
+    assert [job.id for job in changed] == able
+    assert again == []
+    assert [await engine.get(one) for one in unable] == before
+    await engine.chain(limit=100)
+    (entry,) = await engine.latest_entries(before=2**62, limit=10)
+    assert (entry.action, json.loads(entry.body)["jobs"]) == (
+        f"job.{change}",
+        [ids.text(one) for one in able],
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_an_order_says_how_the_jobs_are_then(engine: Engine, change: JobChange) -> None:
+    state = next(state for state in State if _allows(state, change))
+    job = await a_job_that_is(state, engine)
+    before = await engine.get(job.id)
+
+    (told,) = await engine.change(change, [job.id], reason="ordered")
+
+    assert told == (before if change == "purge" else await engine.get(job.id))

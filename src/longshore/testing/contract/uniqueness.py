@@ -112,8 +112,8 @@ async def test_a_job_whose_worker_died_keeps_others_out(
 async def test_a_replayed_job_keeps_others_out_again(engine: Engine) -> None:
     first = _unique()
     await engine.submit([first])
-    await engine.cancel([first.id], reason="changed my mind")
-    await engine.replay([first.id])
+    await engine.change("cancel", [first.id], reason="changed my mind")
+    await engine.change("replay", [first.id])
 
     (answer,) = await engine.submit([_unique()])
 
@@ -123,8 +123,8 @@ async def test_a_replayed_job_keeps_others_out_again(engine: Engine) -> None:
 async def test_a_purged_job_keeps_nobody_out(engine: Engine) -> None:
     first = _unique()
     await engine.submit([first])
-    await engine.cancel([first.id], reason="changed my mind")
-    await engine.purge([first.id])
+    await engine.change("cancel", [first.id], reason="changed my mind")
+    await engine.change("purge", [first.id])
 
     (answer,) = await engine.submit([_unique()])
 
@@ -282,7 +282,7 @@ async def test_a_unique_key_that_changes_hands_stays_with_its_holder_in_other_te
 ) -> None:
     first, other = _unique(tenant="acme"), _unique(tenant="other")
     await engine.submit([first, other])
-    await engine.cancel([first.id], reason="changed my mind")
+    await engine.change("cancel", [first.id], reason="changed my mind")
     (next_one,) = await engine.submit([_unique(tenant="acme")])
 
     (answer,) = await engine.submit([_unique(tenant="other")])

@@ -10,7 +10,7 @@ from longshore.contract import Session, Traits
 from longshore.core.job import JobId
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
-from longshore.testing.model.auditing import ModelAudit, recording
+from longshore.testing.model.auditing import ModelAudit
 from longshore.testing.model.counters import ModelCounters
 from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.inspector import ModelInspector
@@ -24,7 +24,6 @@ from longshore.testing.model.store import Lease, Store
 __all__ = ["ModelEngine"]
 
 
-@recording
 class ModelEngine(
     ModelProducer,
     ModelKeeper,

@@ -1,20 +1,11 @@
-"""The audit log as a list, and records of orders as they are carried out."""
+"""The audit log as a list."""
 
-import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
-
-from longshore.core import audit, audit_record
-from longshore.core.audit import Chained, Entry, Kind, Pending, Standing
+from longshore.core import audit
+from longshore.core.audit import Chained, Entry, Kind, Standing
 from longshore.core.consumer import Cursor
-from longshore.runtime.acting import actor
 from longshore.testing.model.outbox import ModelOutbox
-from longshore.testing.model.store import Store
 
-__all__ = ["ModelAudit", "recording"]
-
-C = TypeVar("C", bound=type)
+__all__ = ["ModelAudit"]
 
 
 class ModelAudit(ModelOutbox):
@@ -52,30 +43,3 @@ class ModelAudit(ModelOutbox):
         """See `longshore.contract.audit.Audit`."""
         self._store.now()
         return self._store.log.standing
-
-
-def recording(kind: C) -> C:
-    """The same engine, whose orders leave a record."""
-    for name in audit_record.RECORDED:
-        setattr(kind, name, _recorded(name, getattr(kind, name)))
-    return kind
-
-
-def _recorded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(method)
-
-    @wraps(method)
-    async def both(self: Any, *args: Any, **options: Any) -> Any:
-        given = signature.bind(self, *args, **options)
-        given.apply_defaults()
-        result = await method(self, *args, **options)
-        arguments = {one: value for one, value in given.arguments.items() if one != "self"}
-        done = audit_record.of(name, arguments, actor=actor())
-        store: Store = self._store
-        # Nobody is left to drain where the session has ended.
-        is_vain = name == "quiet" and arguments["token"] not in store.leases
-        if done is not None and result is not False and not is_vain:
-            store.log.deeds.append(Pending(0, store.now(), done))
-        return result
-
-    return both

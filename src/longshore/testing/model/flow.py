@@ -1,6 +1,8 @@
 """The model's ordering keys, as people see them."""
 
+from longshore.core import audit_record
 from longshore.core.line import Line, LineName
+from longshore.runtime.acting import signed
 from longshore.testing.model.store import Store
 
 __all__ = ["ModelFlow"]
@@ -27,5 +29,7 @@ class ModelFlow:
         """See `longshore.contract.flow.Flow`."""
         self._store.now()
         is_blocked = self._store.lines.release(LineName(queue, tenant, key))
+        if is_blocked:
+            self._store.record(signed(audit_record.line_released(queue, key, tenant)))
         self._store.commit()
         return is_blocked

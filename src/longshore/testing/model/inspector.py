@@ -4,21 +4,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from longshore.contract import (
+    Fleet,
+    JobChange,
     JobFilter,
-    Losses,
     Page,
     QueueCounts,
     SessionView,
 )
-from longshore.core import breaker
+from longshore.core import audit_record, breaker
 from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
-from longshore.core.state import TERMINAL, State, Verb, after
+from longshore.core.state import State, check_change
+from longshore.core.view import JobOrder
 from longshore.errors import (
     ConfigError,
     IllegalTransitionError,
+    JobNotFoundError,
 )
-from longshore.runtime.acting import actor
+from longshore.runtime.acting import actor, signed
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store
 
@@ -79,10 +82,10 @@ class ModelInspector:
             for name in names
         ]
 
-    async def sessions(self) -> list[SessionView]:
+    async def sessions(self) -> Fleet:
         """See `longshore.contract.Inspector`."""
         now = self._store.now()
-        return [
+        found = [
             SessionView(
                 token=lease.token,
                 worker=lease.worker,
@@ -97,93 +100,92 @@ class ModelInspector:
             for lease in self._store.leases.values()
             if lease.expires_at > now
         ]
+        return Fleet(now, found, self._store.losses)
 
-    async def losses(self) -> Losses:
-        """See `longshore.contract.Inspector`."""
-        self._store.now()
-        return self._store.losses
-
-    async def cancel(
-        self, job_ids: Sequence[JobId], *, reason: str, tenant: str | None = None
+    async def change(
+        self,
+        change: JobChange,
+        job_ids: Sequence[JobId],
+        *,
+        reason: str = "",
+        tenant: str | None = None,
+        independent: bool = False,
     ) -> list[Job]:
         """See `longshore.contract.Inspector`."""
-        now = self._store.now()
-        rows = self._allowed(job_ids, tenant, Verb.CANCEL)
-        for row in rows:
-            if row.job.state is not State.RUNNING:
-                row.change(state=State.CANCELLED, finished_at=now, reason=reason)
-                self._store.emit(Name.CANCELLED, row.job, reason=reason)
-                self._store.lines.leave(row)
-            elif not row.job.cancel_requested:
-                row.change(cancel_requested=True, reason=reason)
-                self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
-                for heeding in self._store.heeding:
-                    heeding.set()
-        return self._ordered(job_ids)
-
-    async def replay(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> list[Job]:
-        """See `longshore.contract.Inspector`."""
-        now = self._store.now()
-        rows = self._allowed(job_ids, tenant, Verb.REPLAY)
-        for row in rows:
-            row.change(
-                state=State.READY,
-                run_at=now,
-                failures=0,
-                crashes=0,
-                lapses=0,
-                started_at=None,
-                finished_at=None,
-                result=None,
-                reason=None,
-                progress=None,
-            )
-            self._store.emit(Name.REPLAYED, row.job)
-            self._store.lines.join(row)
-        return self._ordered(job_ids)
-
-    async def retry_now(
-        self, job_ids: Sequence[JobId], *, tenant: str | None = None
-    ) -> list[Job]:
-        """See `longshore.contract.Inspector`."""
-        now = self._store.now()
-        rows = self._allowed(job_ids, tenant, Verb.RETRY_NOW)
-        for row in rows:
-            row.change(state=State.READY, run_at=now)
-            self._store.emit(Name.READY, row.job)
-            if not row.is_inside:
-                self._store.lines.join(row)
-        return self._ordered(job_ids)
-
-    async def purge(self, job_ids: Sequence[JobId], *, tenant: str | None = None) -> int:
-        """See `longshore.contract.Inspector`."""
         self._store.now()
-        rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
+        order = JobOrder(change, job_ids, reason, tenant, independent, actor())
+        rows = self._allowed(order)
+        if rows:
+            done = audit_record.jobs_changed(order, [row.job.id for row in rows])
+            self._store.record(done)
         for row in rows:
-            if row.job.state not in TERMINAL:
-                raise IllegalTransitionError(row.job.state, "purge")
-        for row in rows:
-            self._store.forget(row, actor())
+            self._change(order, row)
         self._store.commit()
-        return len(rows)
+        jobs = {row.job.id: row.job for row in rows}
+        found = [jobs[job_id] for job_id in job_ids if job_id in jobs]
+        return found if change == "purge" else breaker.parked(found, self._store.standings)
 
     async def quiet(self, token: int) -> None:
         """See `longshore.contract.Inspector`."""
         self._store.now()
         if token in self._store.leases:
             self._store.leases[token].is_quiet = True
+            self._store.record(signed(audit_record.worker_drained(token)))
 
-    def _allowed(self, job_ids: Sequence[JobId], tenant: str | None, verb: Verb) -> list[Row]:
-        """The jobs, each once, if all of them are there and all allow the verb."""
-        rows = [self._store.row(job_id, tenant) for job_id in dict.fromkeys(job_ids)]
-        for row in rows:
-            after(row.job.state, verb)
+    def _allowed(self, order: JobOrder) -> list[Row]:
+        """The jobs, each once, if all can be changed so; with `independent` those that can."""
+        rows: list[Row] = []
+        for job_id in dict.fromkeys(order.job_ids):
+            try:
+                row = self._store.row(job_id, order.tenant)
+                check_change(row.job.state, order.change)
+            except (JobNotFoundError, IllegalTransitionError):
+                if order.independent:
+                    continue
+                raise
+            rows.append(row)
         return rows
 
-    def _ordered(self, job_ids: Sequence[JobId]) -> list[Job]:
-        self._store.commit()
-        jobs = [self._store.rows[job_id].job for job_id in job_ids]
-        return breaker.parked(jobs, self._store.standings)
+    def _change(self, order: JobOrder, row: Row) -> None:
+        match order.change:
+            case "cancel":
+                self._cancel(row, order.reason)
+            case "replay":
+                self._replay(row)
+            case "retry":
+                row.change(state=State.READY, run_at=self._store.now())
+                self._store.emit(Name.READY, row.job)
+                if not row.is_inside:
+                    self._store.lines.join(row)
+            case "purge":
+                self._store.forget(row, order.actor)
+
+    def _cancel(self, row: Row, reason: str) -> None:
+        if row.job.state is not State.RUNNING:
+            row.change(state=State.CANCELLED, finished_at=self._store.now(), reason=reason)
+            self._store.emit(Name.CANCELLED, row.job, reason=reason)
+            self._store.lines.leave(row)
+        elif not row.job.cancel_requested:
+            row.change(cancel_requested=True, reason=reason)
+            self._store.emit(Name.CANCEL_REQUESTED, row.job, reason=reason)
+            for heeding in self._store.heeding:
+                heeding.set()
+
+    def _replay(self, row: Row) -> None:
+        row.change(
+            state=State.READY,
+            run_at=self._store.now(),
+            failures=0,
+            crashes=0,
+            lapses=0,
+            started_at=None,
+            finished_at=None,
+            result=None,
+            reason=None,
+            progress=None,
+        )
+        self._store.emit(Name.REPLAYED, row.job)
+        self._store.lines.join(row)
 
 
 def _matches(job: Job, which: JobFilter) -> bool:

@@ -29,7 +29,12 @@ class ModelKeeper:
         self._store.now()
         return self._store.listed(token) if token in self._store.leases else None
 
-    async def bury(self, token: int, settlements: Sequence[Settlement]) -> int:
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
         """See `longshore.contract.Keeper`."""
-        self._store.now()
-        return self._store.bury(token, settlements) if token in self._store.leases else 0
+        now, lease = self._store.now(), self._store.leases.get(token)
+        is_live = lease is not None and grace is not None and lease.expires_at + grace > now
+        if lease is None or is_live:
+            return 0
+        return self._store.bury(token, settlements)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from longshore.contract.records import Put, Record
+from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.errors import CursorLostError
+from longshore.runtime.acting import signed
 from longshore.testing.model.store import Reading, Store
 
 __all__ = ["ModelOutbox"]
@@ -93,7 +95,10 @@ class ModelOutbox:
     async def delete_consumer(self, name: str) -> bool:
         """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
-        return self._store.consumers.pop(name, None) is not None
+        was_there = self._store.consumers.pop(name, None) is not None
+        if was_there:
+            self._store.record(signed(audit_record.consumer_forgotten(name)))
+        return was_there
 
     def _held(self, cursor: Cursor) -> Reading:
         self._store.now()

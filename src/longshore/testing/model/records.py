@@ -24,7 +24,6 @@ from longshore.contract.records import (
 )
 from longshore.core import flow
 from longshore.core.account import Tenant
-from longshore.core.audit import Pending
 from longshore.core.flow import Order as QueueOrder
 from longshore.core.flow import QueueState
 from longshore.core.line import may_open
@@ -105,7 +104,7 @@ class ModelRecords:
         for change in changes:
             self._obey(change)
         if audit is not None and (any(is_news) or not changes):
-            self._store.log.deeds.append(Pending(0, now, audit))
+            self._store.record(audit)
         self._store.commit()
         put = [self._find(one.ref) for one in changes if isinstance(one, Put)]
         return Written(now, [one for one in put if one is not None])

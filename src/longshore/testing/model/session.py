@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from longshore.contract import Exchanged, Reference, Renewed
+from longshore.contract import Exchanged, Reference, Renewed, Wakeup
 from longshore.core import breaker, event
 from longshore.core.answer import Share
 from longshore.core.event import Name
@@ -99,13 +99,10 @@ class ModelSession:
             shares=[self._share(queue) for queue in sorted(set(lease.queues))],
         )
 
-    async def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float, *, until: Wakeup = "work") -> None:
         """See `longshore.contract.Session`."""
-        await _told(self._store.waiting, seconds)
-
-    async def wait_for_cancel(self, seconds: float) -> None:
-        """See `longshore.contract.Session`."""
-        await _told(self._store.heeding, seconds)
+        told = self._store.waiting if until == "work" else self._store.heeding
+        await _told(told, seconds)
 
     async def close(self) -> None:
         """See `longshore.contract.Session`."""

@@ -9,6 +9,8 @@ from functools import cached_property
 from longshore.contract import Losses, Reference
 from longshore.contract.records import Kind, Record, Ref
 from longshore.core import breaker, event, ids
+from longshore.core.audit import Pending
+from longshore.core.audit_record import AuditRecord
 from longshore.core.event import EventBatch, Group, Name
 from longshore.core.flow import (
     BreakerFlow,
@@ -153,6 +155,10 @@ class Store:
     def log(self) -> Log:
         """Who did what."""
         return Log(self.now)
+
+    def record(self, done: AuditRecord) -> None:
+        """Store what somebody ordered, until it is chained."""
+        self.log.deeds.append(Pending(0, self.now(), done))
 
     def held_by(self, token: int) -> list[Row]:
         """What a session holds, in order of arrival."""
