@@ -86,7 +86,7 @@ async def find(
     before, looked = before + (index > 0), 0
     found: list[Item] = []
     while looked < _MOST_LOOKED_AT:
-        page = await engine.latest_entries(before=before, limit=_LOOK, kind=which.kind)
+        page = await engine.audit_entries(before=before, limit=_LOOK, kind=which.kind)
         for entry in page:
             before = entry.number
             for item in _fitting(entry, which):

@@ -401,7 +401,7 @@ async def test_a_batch_of_events_that_cannot_be_decoded_holds_no_consumer_up(
     after = await engine.events(after=0, limit=9)
     cursor = await engine.take_cursor("bus", holder="h", lease=MINUTE)
     assert cursor is not None
-    read = await engine.unread(cursor, after=0, limit=9)
+    read = await engine.events(after=0, limit=9, cursor=cursor)
     chained = await engine.chain(limit=9)
 
     assert [one.count for one in before] == [1, 1, 1]
@@ -418,7 +418,7 @@ async def test_an_audit_entry_of_an_unknown_kind_keeps_no_other_from_being_liste
     await engine.chain(limit=9)
     await plant("update {}audit set kind = 'rumour' where number = 2")
 
-    newest = await engine.latest_entries(before=99, limit=2)
+    newest = await engine.audit_entries(before=99, limit=2)
     oldest = await engine.audit_entries(after=0, limit=2)
 
     assert [one.number for one in newest] == [3, 1]

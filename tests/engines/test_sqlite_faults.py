@@ -254,11 +254,11 @@ async def test_what_is_shipped_is_on_the_disk_first(engine: Engine, path: Path) 
     assert cursor is not None
     before = _frames(path)
 
-    seen = await engine.unread(cursor, after=0, limit=10)
+    seen = await engine.events(after=0, limit=10, cursor=cursor)
     after = _frames(path)
     await engine.advance(cursor, position=seen[-1].position)
     last = _frames(path)
-    await engine.unread(cursor, after=seen[-1].position, limit=10)
+    await engine.events(after=seen[-1].position, limit=10, cursor=cursor)
 
     assert [one.name for batch in seen for one in expand(batch)][-1] is Name.STARTED
     assert after > before  # a commit of its own, behind all that was read

@@ -162,7 +162,7 @@ async def test_a_crash_between_submit_and_advance_doubles_nothing(engine: Engine
     (standing,) = await engine.consumers()
     cursor = await engine.take_cursor(CONSUMER, holder=standing.holder or "", lease=1)
     assert cursor is not None
-    await engine.leave_cursor(cursor)
+    await engine.advance(cursor, position=cursor.position, releases=True)
     await Notifier(engine, IdSource()).tick()
 
     found = (await engine.find(JobFilter(tag=made.id), limit=100)).jobs
@@ -476,7 +476,7 @@ async def test_neither_the_query_of_an_endpoint_nor_its_secret_is_told_to_anyone
             "job": await engine.get(job_id),
             "attempts": await engine.attempts(job_id),
             "events": await engine.events(after=0, limit=1_000),
-            "audit": await engine.latest_entries(before=10**9, limit=100),
+            "audit": await engine.audit_entries(before=10**9, limit=100),
             "metrics": app.metrics.text([]),
             "why": (await webhooks.get(engine, made.id)).disabled,
             # Longshore's own processes silence httpcore, whose debug lines hold all headers.

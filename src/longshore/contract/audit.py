@@ -26,14 +26,18 @@ class Audit(Protocol):
         """
         ...
 
-    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
-        """Up to `limit` entries behind a number, oldest first."""
-        ...
-
-    async def latest_entries(
-        self, *, before: int, limit: int, kind: Kind | None = None
+    async def audit_entries(
+        self,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        kind: Kind | None = None,
     ) -> list[Entry]:
-        """Up to `limit` entries before a number, newest first; of one kind, if one is named."""
+        """Up to `limit` entries `after` a number, oldest first, or `before` one, newest first.
+
+        Before a number those of one kind, if one is named. Anything else is a ConfigError.
+        """
         ...
 
     async def audit_standing(self) -> Standing:

@@ -17,11 +17,15 @@ __all__ = ["Outbox"]
 class Outbox(Protocol):
     """Reads what happened."""
 
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+    async def events(
+        self, *, after: int, limit: int, cursor: Cursor | None = None
+    ) -> list[EventBatch]:
         """Up to `limit` batches with a position greater than `after`, in order of commit.
 
-        For spectators: what they have not read is not kept for them, and where the engine's
-        machine loses power, the last they saw may not have happened.
+        Without a cursor, for spectators: what they have not read is not kept for them, and
+        where the engine's machine loses power, the last they saw may not have happened.
+        For the holder of a cursor, or CursorLostError: what is returned has happened for good,
+        and may be handed on.
         """
         ...
 
@@ -38,25 +42,19 @@ class Outbox(Protocol):
         """
         ...
 
-    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        """Like `events`, for the holder of a cursor, or CursorLostError.
-
-        What is returned has happened for good: it may be handed on.
-        """
-        ...
-
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
+        self,
+        cursor: Cursor,
+        *,
+        position: int,
+        quarantined: Sequence[Put] = (),
+        releases: bool = False,
     ) -> None:
         """The consumer is done with everything up to `position`; or CursorLostError.
 
         Events that it was not able to hand on are stored as records in the same commit. Never
-        goes back.
+        goes back. With `releases` another holder may take the cursor at once.
         """
-        ...
-
-    async def leave_cursor(self, cursor: Cursor) -> None:
-        """Let another holder take it at once. Harmless when it is lost already."""
         ...
 
     async def consumers(self) -> list[Consumer]:

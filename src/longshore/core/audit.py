@@ -30,6 +30,7 @@ __all__ = [
     "Standing",
     "Verifier",
     "append",
+    "check_range",
     "cut",
     "of_batches",
     "of_records",
@@ -93,6 +94,14 @@ class Standing(msgspec.Struct, frozen=True):
     anchor: Mark = GENESIS
     """The last entry that retention cut off."""
     head: Mark = GENESIS
+
+
+def check_range(after: int | None, before: int | None, kind: Kind | None) -> None:
+    """Return if entries can be read so, else a ConfigError."""
+    if (after is None) is (before is None):
+        raise ConfigError("say after or before which number")
+    if after is not None and kind is not None:
+        raise ConfigError("entries of one kind are read backwards")
 
 
 class Chained(msgspec.Struct, frozen=True):

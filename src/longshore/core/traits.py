@@ -14,7 +14,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A handler's writes and its job's success can be one commit: `job.transaction()`."""
     pushes_wakeups: bool
     """`Session.wait` returns early when work arrives, also from other processes, and
-    `Session.wait_for_cancel` when a held job is to be cancelled."""
+    `until="cancel"` when a held job is to be cancelled."""
     claims_at_wakeup: bool
     """A waiting session can claim as soon as work arrives, with nothing in between:
     `Session.claim_at_wakeup`."""

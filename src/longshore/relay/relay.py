@@ -8,6 +8,7 @@ same ids.
 import logging
 import random
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,7 +114,8 @@ class Relay:
         self._lose()
         await self._sink.close()
         if cursor is not None:
-            await self._outbox.leave_cursor(cursor)
+            with suppress(CursorLostError):
+                await self._outbox.advance(cursor, position=self._position, releases=True)
 
     async def _take(self) -> Cursor | None:
         cursor = await self._outbox.take_cursor(
@@ -135,7 +137,9 @@ class Relay:
     async def _ship(self, cursor: Cursor) -> float:
         batches = self._waiting
         if not batches:
-            batches = await self._outbox.unread(cursor, after=self._position, limit=_BATCHES)
+            batches = await self._outbox.events(
+                after=self._position, limit=_BATCHES, cursor=cursor
+            )
         if not batches:
             self.stats.lag_seconds = 0.0
             return _PAUSE
@@ -169,7 +173,7 @@ class Relay:
             raise SinkError("the relay leaves")
         try:
             # A store that is away is no loss yet: nobody can take the cursor either.
-            await self._outbox.unread(cursor, after=self._position, limit=1)
+            await self._outbox.events(after=self._position, limit=1, cursor=cursor)
             self._note_lag(self._waiting[0].at, await self._outbox.now())
         except (EngineBusyError, EngineUnavailableError, TimeoutError):
             log.debug("cursor not extended", extra={"sink": self._sink.name})

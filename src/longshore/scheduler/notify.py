@@ -75,7 +75,9 @@ class Notifier:
     async def _pass_on(self, cursor: Cursor) -> float:
         engine = self._engine
         if not self._waiting:
-            self._waiting = await engine.unread(cursor, after=self._position, limit=_PAGE)
+            self._waiting = await engine.events(
+                after=self._position, limit=_PAGE, cursor=cursor
+            )
             self._is_more = len(self._waiting) == _PAGE
         # After the look: whoever was there before it happened hears of it.
         endpoints = await webhooks.every(engine)

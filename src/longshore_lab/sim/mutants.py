@@ -279,8 +279,12 @@ class _AnswerForgotten(Changed):
 class _LateBatches(Changed):
     """Some batches become visible after later ones, and a cursor does not look back."""
 
-    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        batches = await super().unread(cursor, after=after, limit=limit)
+    async def events(
+        self, *, after: int, limit: int, cursor: Cursor | None = None
+    ) -> list[EventBatch]:
+        batches = await super().events(after=after, limit=limit, cursor=cursor)
+        if cursor is None:
+            return batches
         late = self._store.now() - _SECOND
         return [one for one in batches if one.position % 5 or one.at < late]
 

@@ -68,10 +68,10 @@ async def test_a_consumer_gets_what_commits_late_and_nothing_twice(
     await other.execute(SQL.outbox_add, 1, _told("slow"))
     await database.fetch(SQL.outbox_add, 1, _told("fast"))
 
-    first = await engine.unread(cursor, after=0, limit=10)
+    first = await engine.events(after=0, limit=10, cursor=cursor)
     await engine.advance(cursor, position=first[-1].position)
     await slow.commit()
-    second = await engine.unread(cursor, after=first[-1].position, limit=10)
+    second = await engine.events(after=first[-1].position, limit=10, cursor=cursor)
     await engine.close()
 
     assert [batch.groups[0].queue for batch in (*first, *second)] == ["fast", "slow"]

@@ -35,7 +35,9 @@ class PostgresAudit(PostgresOutbox):
     ) -> Chained:
         """Chain what was ordered, and what the cursor's consumer has not read."""
         database = self._open
-        batches = await self.unread(cursor, after=after, limit=limit) if cursor else []
+        batches = []
+        if cursor is not None:
+            batches = await self.events(after=after, limit=limit, cursor=cursor)
         if not batches and not await database.fetch(SQL.deeds, 1):
             return Chained(0, after, is_more=False)
         body = partial(_chain, database.now(), limit, cursor, batches)
@@ -43,30 +45,27 @@ class PostgresAudit(PostgresOutbox):
         position = batches[-1].position if batches else after
         return Chained(entries, position, is_more=limit in (deeds, len(batches)))
 
-    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
-        """Entries behind a number, oldest first."""
+    async def audit_entries(
+        self,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        kind: Kind | None = None,
+    ) -> list[Entry]:
+        """Entries behind a number, oldest first, or before one, newest first."""
+        audit.check_range(after, before, kind)
+        statement = SQL.audit_after if before is None else _BEFORE[kind]
+        place = after if before is None else before
         found: list[Entry] = []
         while True:
             asked = limit - len(found)
-            rows = await self._open.fetch(SQL.audit_after, after, asked)
+            rows = await self._open.fetch(statement, place, asked)
             found += decode_each(rows, _entry, _name)
             # Fewer would say that there are no more.
             if len(rows) < asked or len(found) == limit:
                 return found
-            after = rows[-1]["number"]
-
-    async def latest_entries(
-        self, *, before: int, limit: int, kind: Kind | None = None
-    ) -> list[Entry]:
-        """Entries before a number, newest first."""
-        found: list[Entry] = []
-        while True:
-            asked = limit - len(found)
-            rows = await self._open.fetch(_BEFORE[kind], before, asked)
-            found += decode_each(rows, _entry, _name)
-            if len(rows) < asked or len(found) == limit:
-                return found
-            before = rows[-1]["number"]
+            place = rows[-1]["number"]
 
     async def audit_standing(self) -> Standing:
         """Where the log begins and ends."""

@@ -31,9 +31,18 @@ class PostgresOutbox:
     @property
     def _open(self) -> Database: ...
 
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, in order."""
-        return _batches(await self._open.fetch(SQL.outbox_after, after, limit))
+    async def events(
+        self, *, after: int, limit: int, cursor: Cursor | None = None
+    ) -> list[EventBatch]:
+        """Batches behind a position, in order. Whoever stamped them made them durable."""
+        database = self._open
+        if cursor is None:
+            return _batches(await database.fetch(SQL.outbox_after, after, limit))
+        whose = (database.now(), cursor.consumer, cursor.token)
+        rows = await database.fetch(SQL.consumer_unread, *whose, after, limit)
+        if rows and rows[0]["place"] is None:
+            raise CursorLostError(cursor.consumer)
+        return _batches(rows)
 
     async def span(self) -> Span:
         """Which positions are kept, once all that was committed before has one."""
@@ -53,17 +62,13 @@ class PostgresOutbox:
         rows = await database.fetch(SQL.consumer_take, database.now(), consumer, holder, lease)
         return Cursor(consumer, *rows[0].values()) if rows else None
 
-    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position. Whoever stamped them made them durable."""
-        database = self._open
-        whose = (database.now(), cursor.consumer, cursor.token)
-        rows = await database.fetch(SQL.consumer_unread, *whose, after, limit)
-        if rows and rows[0]["place"] is None:
-            raise CursorLostError(cursor.consumer)
-        return _batches(rows)
-
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
+        self,
+        cursor: Cursor,
+        *,
+        position: int,
+        quarantined: Sequence[Put] = (),
+        releases: bool = False,
     ) -> None:
         """Move a cursor on."""
         check(quarantined)
@@ -76,19 +81,17 @@ class PostgresOutbox:
                 now = await connection.fetchval(SQL.clock, database.now())
                 for put in quarantined:
                     await store(connection, now, put)
+                if releases:
+                    await connection.execute(SQL.consumer_leave, cursor.consumer, cursor.token)
             return is_held
 
-        if quarantined:
+        if quarantined or releases:
             is_held = await database.transact(body)
         else:
             (row,) = await database.fetch(SQL.consumer_advance, *step)
             is_held = row["is_held"]
         if not is_held:
             raise CursorLostError(cursor.consumer)
-
-    async def leave_cursor(self, cursor: Cursor) -> None:
-        """Let another take it."""
-        await self._open.fetch(SQL.consumer_leave, cursor.consumer, cursor.token)
 
     async def consumers(self) -> list[Consumer]:
         """Every consumer, by name."""

@@ -28,22 +28,29 @@ class SqliteAudit(SqliteOutbox):
         self, *, limit: int, cursor: Cursor | None = None, after: int = 0
     ) -> Chained:
         """Chain what was ordered, and what the cursor's consumer has not read."""
-        batches = await self.unread(cursor, after=after, limit=limit) if cursor else []
+        batches = []
+        if cursor is not None:
+            batches = await self.events(after=after, limit=limit, cursor=cursor)
         if not batches and not await self._read(lambda db: _pending(db, 1)):
             return Chained(0, after, is_more=False)
         entries, deeds = await self._writer.call(partial(_chain, limit, cursor, batches))
         position = batches[-1].position if batches else after
         return Chained(entries, position, is_more=limit in (deeds, len(batches)))
 
-    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
-        """Entries behind a number, oldest first."""
-        return await self._read(partial(_after, after, limit))
-
-    async def latest_entries(
-        self, *, before: int, limit: int, kind: Kind | None = None
+    async def audit_entries(
+        self,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        kind: Kind | None = None,
     ) -> list[Entry]:
-        """Entries before a number, newest first."""
-        return await self._read(partial(_before, before, limit, kind))
+        """Entries behind a number, oldest first, or before one, newest first."""
+        audit.check_range(after, before, kind)
+        if before is None:
+            return await self._read(partial(_entries, SQL.audit_after, after, limit, None))
+        statement = SQL.audit_before if kind is None else SQL.audit_before_of_kind
+        return await self._read(partial(_entries, statement, before, limit, kind))
 
     async def audit_standing(self) -> Standing:
         """Where the log begins and ends."""
@@ -103,30 +110,18 @@ def _standing(db: sqlite3.Connection) -> Standing:
     return Standing(Mark(*row[:2]), Mark(*row[2:]))
 
 
-def _after(after: int, limit: int, db: sqlite3.Connection) -> list[Entry]:
+def _entries(
+    statement: str, place: int | None, limit: int, kind: Kind | None, db: sqlite3.Connection
+) -> list[Entry]:
     found: list[Entry] = []
     while True:
         asked = limit - len(found)
-        scope = {"after": after, "limit": asked}
-        rows = db.execute(SQL.audit_after, scope).fetchall()
+        rows = db.execute(statement, {"place": place, "limit": asked, "kind": kind}).fetchall()
         found += decode_each(rows, _entry, _name)
         # Fewer would say that there are no more.
         if len(rows) < asked or len(found) == limit:
             return found
-        after = rows[-1][0]
-
-
-def _before(before: int, limit: int, kind: Kind | None, db: sqlite3.Connection) -> list[Entry]:
-    statement = SQL.audit_before if kind is None else SQL.audit_before_of_kind
-    found: list[Entry] = []
-    while True:
-        asked = limit - len(found)
-        scope = {"before": before, "limit": asked, "kind": kind}
-        rows = db.execute(statement, scope).fetchall()
-        found += decode_each(rows, _entry, _name)
-        if len(rows) < asked or len(found) == limit:
-            return found
-        before = rows[-1][0]
+        place = rows[-1][0]
 
 
 def _name(row: _Row) -> RecordName:

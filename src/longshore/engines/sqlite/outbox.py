@@ -32,20 +32,12 @@ class SqliteOutbox:
 
     async def _read(self, body: Callable[[sqlite3.Connection], T]) -> T: ...
 
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, in order of commit."""
-        return await self._read(partial(_after, after, limit))
-
-    async def span(self) -> Span:
-        """Which positions are kept."""
-        return await self._read(lambda db: Span(*db.execute(SQL.outbox_span).fetchone()))
-
-    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
-        """The right to read for a consumer."""
-        return await self._writer.call(partial(_take, consumer, holder, lease))
-
-    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        """Batches behind a position, on the disk for good."""
+    async def events(
+        self, *, after: int, limit: int, cursor: Cursor | None = None
+    ) -> list[EventBatch]:
+        """Batches behind a position, in order; for a cursor those on the disk for good."""
+        if cursor is None:
+            return await self._read(partial(_after, after, limit))
         now = self._store.clock.now()
 
         def look(db: sqlite3.Connection) -> tuple[bool, list[EventBatch]]:
@@ -57,19 +49,32 @@ class SqliteOutbox:
             await self._writer.call(partial(advance, cursor, 0, ()))
         return found
 
+    async def span(self) -> Span:
+        """Which positions are kept."""
+        return await self._read(lambda db: Span(*db.execute(SQL.outbox_span).fetchone()))
+
+    async def take_cursor(self, consumer: str, *, holder: str, lease: int) -> Cursor | None:
+        """The right to read for a consumer."""
+        return await self._writer.call(partial(_take, consumer, holder, lease))
+
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
+        self,
+        cursor: Cursor,
+        *,
+        position: int,
+        quarantined: Sequence[Put] = (),
+        releases: bool = False,
     ) -> None:
         """Move a cursor on."""
         check(quarantined)
-        await self._writer.call(partial(advance, cursor, position, quarantined))
 
-    async def leave_cursor(self, cursor: Cursor) -> None:
-        """Let another take it."""
-        scope = {"name": cursor.consumer, "token": cursor.token}
-        await self._writer.call(
-            lambda transaction: transaction.db.execute(SQL.consumer_leave, scope)
-        )
+        def body(transaction: Transaction) -> None:
+            advance(cursor, position, quarantined, transaction)
+            if releases:
+                scope = {"name": cursor.consumer, "token": cursor.token}
+                transaction.db.execute(SQL.consumer_leave, scope)
+
+        await self._writer.call(body)
 
     async def consumers(self) -> list[Consumer]:
         """Every consumer, by name."""

@@ -19,7 +19,7 @@ async def _take(engine: Engine, *, consumer: str = "kafka", holder: str = "a") -
 
 
 async def _unread(engine: Engine, cursor: Cursor, after: int = 0) -> list[EventBatch]:
-    return await engine.unread(cursor, after=after, limit=EVERYTHING)
+    return await engine.events(after=after, limit=EVERYTHING, cursor=cursor)
 
 
 async def _submit(engine: Engine, times: int) -> None:
@@ -34,7 +34,7 @@ async def test_a_consumer_reads_on_where_it_has_come_to_whoever_reads_for_it(
     cursor = await _take(engine)
     seen = await _unread(engine, cursor)
     await engine.advance(cursor, position=seen[1].position)
-    await engine.leave_cursor(cursor)
+    await engine.advance(cursor, position=cursor.position, releases=True)
 
     later = await _take(engine, holder="b")
     rest = await _unread(engine, later, after=later.position)
@@ -83,7 +83,8 @@ async def test_whoever_lost_a_cursor_can_neither_read_nor_move_it(
         await engine.advance(
             cursor, position=second.position, quarantined=[quarantine.put(aside, "default")]
         )
-    await engine.leave_cursor(cursor)
+    with pytest.raises(CursorLostError):
+        await engine.advance(cursor, position=cursor.position, releases=True)
 
     (known,) = await engine.consumers()
     assert (known.position, known.holder) == (first.position, "b")
@@ -134,7 +135,7 @@ async def test_consumers_tell_how_far_they_are_behind(
     seen = await _unread(engine, kafka)
     await engine.advance(kafka, position=seen[-1].position)
     audit = await _take(engine, consumer="audit")
-    await engine.leave_cursor(audit)
+    await engine.advance(audit, position=audit.position, releases=True)
     before = {one.name: one for one in await engine.consumers()}
     clock.advance(1)
     await _submit(engine, 1)

@@ -113,7 +113,8 @@ async def test_an_order_to_each_for_itself_leaves_out_what_does_not_allow_it(
     assert again == []
     assert [await engine.get(one) for one in unable] == before
     await engine.chain(limit=100)
-    (entry,) = await engine.latest_entries(before=2**62, limit=10)
+    entry, arranged = await engine.audit_entries(before=2**62, limit=10)
+    assert arranged.action == "job.cancel"
     assert (entry.action, json.loads(entry.body)["jobs"]) == (
         f"job.{change}",
         [ids.text(one) for one in able],

@@ -16,7 +16,9 @@ class ModelAudit(ModelOutbox):
     ) -> Chained:
         """See `longshore.contract.audit.Audit`."""
         self._store.now()
-        batches = await self.unread(cursor, after=after, limit=limit) if cursor else []
+        batches = []
+        if cursor is not None:
+            batches = await self.events(after=after, limit=limit, cursor=cursor)
         log = self._store.log
         found, log.deeds = log.deeds[:limit], log.deeds[limit:]
         entries = [*audit.of_records(found), *audit.of_batches(batches)]
@@ -26,18 +28,22 @@ class ModelAudit(ModelOutbox):
             await self.advance(cursor, position=after)
         return Chained(len(entries), after, is_more=limit in (len(found), len(batches)))
 
-    async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
-        """See `longshore.contract.audit.Audit`."""
-        self._store.now()
-        return [one for one in self._store.log.entries if one.number > after][:limit]
-
-    async def latest_entries(
-        self, *, before: int, limit: int, kind: Kind | None = None
+    async def audit_entries(
+        self,
+        *,
+        limit: int,
+        after: int | None = None,
+        before: int | None = None,
+        kind: Kind | None = None,
     ) -> list[Entry]:
         """See `longshore.contract.audit.Audit`."""
         self._store.now()
-        found = [one for one in self._store.log.entries if one.number < before]
-        return [one for one in reversed(found) if kind in (None, one.kind)][:limit]
+        audit.check_range(after, before, kind)
+        entries = self._store.log.entries
+        if before is None:
+            return [one for one in entries if one.number > (after or 0)][:limit]
+        found = [one for one in reversed(entries) if one.number < before]
+        return [one for one in found if kind in (None, one.kind)][:limit]
 
     async def audit_standing(self) -> Standing:
         """See `longshore.contract.audit.Audit`."""

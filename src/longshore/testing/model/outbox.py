@@ -18,9 +18,13 @@ class ModelOutbox:
 
     _store: Store
 
-    async def events(self, *, after: int, limit: int) -> list[EventBatch]:
+    async def events(
+        self, *, after: int, limit: int, cursor: Cursor | None = None
+    ) -> list[EventBatch]:
         """See `longshore.contract.outbox.Outbox`."""
         self._store.now()
+        if cursor is not None:
+            self._extend(self._held(cursor))
         return [batch for batch in self._store.batches if batch.position > after][:limit]
 
     async def span(self) -> Span:
@@ -42,18 +46,20 @@ class ModelOutbox:
         self._extend(known)
         return cursor
 
-    async def unread(self, cursor: Cursor, *, after: int, limit: int) -> list[EventBatch]:
-        """See `longshore.contract.outbox.Outbox`."""
-        self._extend(self._held(cursor))
-        return await self.events(after=after, limit=limit)
-
     async def advance(
-        self, cursor: Cursor, *, position: int, quarantined: Sequence[Put] = ()
+        self,
+        cursor: Cursor,
+        *,
+        position: int,
+        quarantined: Sequence[Put] = (),
+        releases: bool = False,
     ) -> None:
         """See `longshore.contract.outbox.Outbox`."""
         known = self._held(cursor)
         known.position = max(known.position, position)
         self._extend(known)
+        if releases:
+            known.holder, known.leased_until = "", 0
         now = self._store.now()
         for one in quarantined:
             self._store.records[one.ref] = Record(
@@ -65,13 +71,6 @@ class ModelOutbox:
                 created_at=now,
                 changed_at=now,
             )
-
-    async def leave_cursor(self, cursor: Cursor) -> None:
-        """See `longshore.contract.outbox.Outbox`."""
-        self._store.now()
-        known = self._store.consumers.get(cursor.consumer)
-        if known is not None and known.token == cursor.token:
-            known.holder, known.leased_until = "", 0
 
     async def consumers(self) -> list[Consumer]:
         """See `longshore.contract.outbox.Outbox`."""

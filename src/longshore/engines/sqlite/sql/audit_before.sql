@@ -1,3 +1,3 @@
--- audit_before: entries before a number, newest first. :before :limit
+-- audit_before: entries before a number, newest first. :place :limit
 select number, at, kind, tenant, actor, action, subject, body, hash from longshore_audit
- where number < :before order by number desc limit :limit
+ where number < :place order by number desc limit :limit
