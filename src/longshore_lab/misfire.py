@@ -5,11 +5,11 @@ or looks, between the two.
 """
 
 import asyncio
-from typing import Any, cast
 
 from msgspec.structs import replace
 
 from longshore.contract import Engine
+from longshore.contract.forwarding import ForwardingEngine
 from longshore.core.job import Submitted
 from longshore.core.schedule import Firing, Shot
 from longshore.runtime.ids import IdSource
@@ -29,26 +29,18 @@ _BETWEEN = 0.05
 def planted(engine: Engine, plant: str) -> Engine:
     """The engine, with firing done wrong."""
     kind = {"double": _JobsFirst, "miss": _DueTimeFirst}[plant]
-    return cast(Engine, kind(engine))
+    return kind(engine)
 
 
-class _Misfiring:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-
-class _JobsFirst(_Misfiring):
+class _JobsFirst(ForwardingEngine):
     async def fire(self, firing: Firing) -> list[Submitted]:
         jobs = [shot.job for shot in firing.shots if shot.job is not None]
-        answers = await self._engine.submit(jobs)
-        await self._engine.fire(replace(firing, shots=()))
+        answers = await self._inner.submit(jobs)
+        await self._inner.fire(replace(firing, shots=()))
         return answers
 
 
-class _DueTimeFirst(_Misfiring):
+class _DueTimeFirst(ForwardingEngine):
     async def fire(self, firing: Firing) -> list[Submitted]:
         jobs = [shot.job for shot in firing.shots if shot.job is not None]
         # Only whoever gets a job back took the due time: this one does nothing else.
@@ -57,7 +49,7 @@ class _DueTimeFirst(_Misfiring):
             for due, job in ((shot.due, shot.job) for shot in firing.shots)
             if job is not None
         )
-        if not await self._engine.fire(replace(firing, shots=decoys)):
+        if not await self._inner.fire(replace(firing, shots=decoys)):
             return []
         await asyncio.sleep(_BETWEEN)
-        return await self._engine.submit(jobs)
+        return await self._inner.submit(jobs)

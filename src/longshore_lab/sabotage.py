@@ -11,13 +11,14 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from longshore.contract import Engine, Exchanged, Renewed, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.engines import open_store
 from longshore.errors import LeaseLostError
 from longshore.runtime import statements
 from longshore_lab import misfire
 
-__all__ = ["PLANTS", "Forgetful", "SabotageError", "Wrapper", "open_planted"]
+__all__ = ["PLANTS", "Forgetful", "SabotageError", "open_planted"]
 
 T = TypeVar("T")
 
@@ -89,35 +90,25 @@ def _tear_down_the_fence() -> None:
     statements.load = unfenced
 
 
-class Wrapper:
-    """Does what it wraps does, but for what a fault changes."""
-
-    def __init__(self, wrapped: Any) -> None:
-        self._wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wrapped, name)
-
-
-class _Unfenced(Wrapper):
+class _Unfenced(ForwardingEngine):
     async def open_session(self, **arguments: Any) -> Session:
-        return cast(Session, _Carefree(await self._wrapped.open_session(**arguments)))
+        return _Carefree(await self._inner.open_session(**arguments))
 
 
-class _Carefree(Wrapper):
+class _Carefree(ForwardingSession):
     """A session that never hears that something is no longer its own."""
 
     async def renew(self, **arguments: Any) -> Renewed:
-        answer: Renewed = await self._wrapped.renew(**arguments)
+        answer: Renewed = await self._inner.renew(**arguments)
         return msgspec.structs.replace(answer, lost=[])
 
 
-class _Credulous(Wrapper):
+class _Credulous(ForwardingEngine):
     """An engine whose sessions are told yes, whether or not their lease is over."""
 
     async def open_session(self, **arguments: Any) -> Session:
-        session = await self._wrapped.open_session(**arguments)
-        return cast(Session, _Flattered(session, self._wrapped))
+        session = await self._inner.open_session(**arguments)
+        return _Flattered(session, self._inner)
 
 
 class _Flattered(_Carefree):
@@ -129,7 +120,7 @@ class _Flattered(_Carefree):
         self, number: int, *, settlements: Sequence[Settlement] = (), **rest: Any
     ) -> Exchanged:
         try:
-            answer = await self._wrapped.exchange(number, settlements=settlements, **rest)
+            answer = await self._inner.exchange(number, settlements=settlements, **rest)
         except LeaseLostError:
             if not settlements:
                 raise
@@ -137,7 +128,7 @@ class _Flattered(_Carefree):
         return msgspec.structs.replace(answer, stale=[])
 
 
-class Forgetful(Wrapper):
+class Forgetful(ForwardingEngine):
     """A queue that says yes first and thinks later."""
 
     def __init__(self, engine: Engine) -> None:
@@ -151,4 +142,4 @@ class Forgetful(Wrapper):
         self._calls += 1
         if self._calls % _FORGET_EVERY == 0:
             return [Submitted(job.id) for job in jobs]
-        return await self._wrapped.submit(jobs, apart=apart, patience=patience)
+        return await self._inner.submit(jobs, apart=apart, patience=patience)

@@ -1,9 +1,10 @@
 """A steward's calls, written into a ledger: what it buried, and which due times it fired."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from longshore.contract import Engine, Lapsed
+from longshore.contract.forwarding import ForwardingEngine
 from longshore.core.job import Settlement, Submitted
 from longshore.core.schedule import Firing
 from longshore_lab.ledger import Book
@@ -14,17 +15,17 @@ __all__ = ["noted"]
 
 def noted(engine: Engine, book: Book) -> Engine:
     """The same engine; whoever reclaims or fires through it writes down the answers."""
-    return cast(Engine, _Noted(engine, book))
+    return _Noted(engine, book)
 
 
-class _Noted:
+class _Noted(ForwardingEngine):
     def __init__(self, engine: Engine, book: Book) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._book = book
         self._workers: dict[int, str] = {}
 
     async def lapsed(self, **arguments: Any) -> list[Lapsed]:
-        found = await self._engine.lapsed(**arguments)
+        found = await self._inner.lapsed(**arguments)
         self._workers |= {one.token: one.worker for one in found}
         return found
 
@@ -32,17 +33,14 @@ class _Noted:
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         called = self._book.now()
-        jobs = await self._engine.end_session(token, settlements, grace=grace)
+        jobs = await self._inner.end_session(token, settlements, grace=grace)
         worker = self._workers.get(token, "unknown")
         self._book.write(Reclaimed(self._book.now(), called, worker, jobs))
         return jobs
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         called = self._book.now()
-        jobs = await self._engine.fire(firing)
+        jobs = await self._inner.fire(firing)
         due = firing.expected
         self._book.write(Fired(self._book.now(), called, firing.name, due, len(jobs)))
         return jobs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)

@@ -8,16 +8,16 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from longshore.contract import (
     Engine,
     Exchanged,
-    PromptSession,
     Reference,
     Renewed,
     Session,
 )
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import ids
 from longshore.core.job import Settlement
 from longshore.errors import LeaseLostError
@@ -62,31 +62,28 @@ def watched(
     After the clock has dozed, a renewal is held back for a moment: the worker's late results
     go out first, and the fence has to refuse them.
     """
-    return cast(Engine, _WatchedEngine(engine, ledger, clock or DozingClock(), talk))
+    return _WatchedEngine(engine, ledger, clock or DozingClock(), talk)
 
 
-class _WatchedEngine:
+class _WatchedEngine(ForwardingEngine):
     def __init__(
         self, engine: Engine, ledger: Book, clock: DozingClock, talk: Talk | None
     ) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._ledger = ledger
         self._clock = clock
         self._talk = talk
 
     async def open_session(self, **arguments: Any) -> Session:
-        session = await self._engine.open_session(**arguments)
-        return cast(Session, _WatchedSession(session, self._ledger, self._clock, self._talk))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        session = await self._inner.open_session(**arguments)
+        return _WatchedSession(session, self._ledger, self._clock, self._talk)
 
 
-class _WatchedSession:
+class _WatchedSession(ForwardingSession):
     def __init__(
         self, session: Session, ledger: Book, clock: DozingClock, talk: Talk | None
     ) -> None:
-        self._session = session
+        super().__init__(session)
         self._talk = talk
         self._ledger = ledger
         self._clock = clock
@@ -113,8 +110,7 @@ class _WatchedSession:
 
     async def claim_at_wakeup(self, number: int, **rest: Any) -> Exchanged | None:
         self._begin(number)
-        session = cast("PromptSession", self._session)
-        answer = await session.claim_at_wakeup(number, **rest)
+        answer = await super().claim_at_wakeup(number, **rest)
         if answer is None:
             self._number = 0
         else:
@@ -124,10 +120,10 @@ class _WatchedSession:
 
     async def _exchange(self, number: int, **rest: Any) -> Exchanged:
         if self._talk is None:
-            return await self._session.exchange(number, **rest)
+            return await self._inner.exchange(number, **rest)
         self._talk.set(True)
         try:
-            return await self._session.exchange(number, **rest)
+            return await self._inner.exchange(number, **rest)
         finally:
             self._talk.set(False)
 
@@ -136,15 +132,12 @@ class _WatchedSession:
             await asyncio.sleep(_LATE)
         called_at, held = self._ledger.now(), arguments.get("held") or ()
         try:
-            answer = await self._session.renew(**arguments)
+            answer = await self._inner.renew(**arguments)
         except BaseException:
             self._write_renewed(called_at, held, None)
             raise
         self._write_renewed(called_at, held, answer)
         return answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
     def _begin(self, number: int) -> None:
         self._number, self._called_at, self._sent = number, self._ledger.now(), 0
@@ -152,7 +145,7 @@ class _WatchedSession:
     def _write_renewed(
         self, called_at: int, held: Sequence[Reference], answer: Renewed | None
     ) -> None:
-        at, token = self._ledger.now(), self._session.token
+        at, token = self._ledger.now(), self._inner.token
         if answer is None:
             self._ledger.write(Renewal(at, called_at, token))
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -14,8 +14,9 @@ from longshore.api.service import Service
 from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore
-from longshore.contract import Engine
-from longshore.core.job import Settlement
+from longshore.contract import Engine, Renewed, Session, Traits
+from longshore.contract.forwarding import ForwardingEngine
+from longshore.core.job import Held, Settlement
 from longshore.engines import open_engine
 from longshore.runtime.clock import ManualClock
 from longshore.testing.model import ModelEngine
@@ -71,10 +72,10 @@ async def engine(kind: str, engine_url: str, clock: ManualClock) -> AsyncIterato
 
 def in_front_of(store: Engine, kind: str) -> Engine:
     """The same store, with its sessions over HTTP where the kind says so."""
-    return cast(Engine, SessionsOverHttp(store)) if kind.endswith("-http") else store
+    return SessionsOverHttp(store) if kind.endswith("-http") else store
 
 
-class SessionsOverHttp:
+class SessionsOverHttp(ForwardingEngine):
     """Workers and their keepers ask a service, everyone else the store beside it."""
 
     def __init__(self, store: Engine) -> None:
@@ -86,16 +87,30 @@ class SessionsOverHttp:
         service = RemoteStore(
             connection, lambda: Client("http://localhost", transport=transport)
         )
-        self._store, self._service = store, service
-        self.traits = replace(
-            service.traits,
-            own_clock=store.traits.own_clock,
-            survives_power_loss=store.traits.survives_power_loss,
+        super().__init__(store)
+        self._service = service
+
+    @property
+    def traits(self) -> Traits:
+        """Those of the service, as far as they do not come from the store."""
+        store = self._inner.traits
+        return replace(
+            self._service.traits,
+            own_clock=store.own_clock,
+            survives_power_loss=store.survives_power_loss,
         )
-        self.open_session = service.open_session
-        self.attach_session = service.attach_session
-        self.renew = service.renew
-        self.held = service.held
+
+    async def open_session(self, **terms: Any) -> Session:
+        return await self._service.open_session(**terms)
+
+    async def attach_session(self, token: int) -> Session:
+        return await self._service.attach_session(token)
+
+    async def renew(self, token: int) -> Renewed:
+        return await self._service.renew(token)
+
+    async def held(self, token: int) -> list[Held] | None:
+        return await self._service.held(token)
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
@@ -103,14 +118,11 @@ class SessionsOverHttp:
         """Keepers ask the service, reclaimers the store."""
         if grace is None:
             return await self._service.end_session(token, settlements)
-        return await self._store.end_session(token, settlements, grace=grace)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return await self._inner.end_session(token, settlements, grace=grace)
 
     async def close(self) -> None:
         await self._service.close()
-        await self._store.close()
+        await self._inner.close()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def flaky(clock: ManualClock) -> FlakyEngine:
 
 
 async def test_an_engine_that_is_down_does_nothing(flaky: FlakyEngine) -> None:
-    engine, job = flaky.as_engine, a_job()
+    engine, job = flaky, a_job()
 
     with flaky.outage(), pytest.raises(EngineUnavailableError):
         await engine.submit([job])
@@ -30,7 +30,7 @@ async def test_an_engine_that_is_down_does_nothing(flaky: FlakyEngine) -> None:
 
 
 async def test_a_lost_answer_belongs_to_a_call_that_was_carried_out(flaky: FlakyEngine) -> None:
-    engine, job = flaky.as_engine, a_job()
+    engine, job = flaky, a_job()
     flaky.lose_answers(1)
 
     with pytest.raises(EngineUnavailableError):
@@ -41,7 +41,7 @@ async def test_a_lost_answer_belongs_to_a_call_that_was_carried_out(flaky: Flaky
 
 
 async def test_answers_are_lost_only_of_the_calls_that_were_named(flaky: FlakyEngine) -> None:
-    engine = flaky.as_engine
+    engine = flaky
     await engine.submit([a_job()])
     worker = await a_worker(engine)
     flaky.lose_answers(1, of=["exchange"])
@@ -56,7 +56,7 @@ async def test_answers_are_lost_only_of_the_calls_that_were_named(flaky: FlakyEn
 
 
 async def test_calls_that_hang_go_on_when_the_line_is_back(flaky: FlakyEngine) -> None:
-    engine, job = flaky.as_engine, a_job()
+    engine, job = flaky, a_job()
     flaky.hang()
     call = asyncio.ensure_future(engine.submit([job]))
     await asyncio.sleep(0)
@@ -70,7 +70,7 @@ async def test_calls_that_hang_go_on_when_the_line_is_back(flaky: FlakyEngine) -
 
 
 async def test_sessions_share_the_switches(flaky: FlakyEngine) -> None:
-    worker = await a_worker(flaky.as_engine)
+    worker = await a_worker(flaky)
 
     with flaky.outage(), pytest.raises(EngineUnavailableError):
         await worker.session.renew()

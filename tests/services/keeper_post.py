@@ -108,7 +108,7 @@ class Post:
             await self.keeping
 
     async def job(self, claim: Claim) -> Job:
-        return await self.engine.as_engine.get(claim.id)
+        return await self.engine.get(claim.id)
 
     def kill(self) -> None:
         self.process.kill()
@@ -128,7 +128,7 @@ async def open_post(**charge: Any) -> AsyncIterator[Post]:
     engine = open_engine("sqlite://:memory:", clock=clock)
     await engine.migrate()
     flaky = FlakyEngine(engine)
-    worker = await a_worker(flaky.as_engine, types=("noop", "report"), lease=LEASE_US)
+    worker = await a_worker(flaky, types=("noop", "report"), lease=LEASE_US)
     post = Post(flaky, clock, worker, **charge)
     try:
         yield post
@@ -138,7 +138,7 @@ async def open_post(**charge: Any) -> AsyncIterator[Post]:
 
 
 async def claims(post: Post, count: int, **options: Any) -> list[Claim]:
-    await post.engine.as_engine.submit([a_job(**options) for _ in range(count)])
+    await post.engine.submit([a_job(**options) for _ in range(count)])
     return await post.worker.claim(count)
 
 

@@ -59,7 +59,7 @@ async def test_a_death_is_reported_and_each_job_gets_what_became_of_it(post: Pos
     assert numbers(await post.job(failed)) == (State.SCHEDULED, 1, 1, 0, 0)
     assert numbers(await post.job(running)) == (State.READY, 1, 0, 1, 0)
     assert numbers(await post.job(waiting)) == (State.READY, 0, 0, 0, 0)
-    assert (await post.engine.as_engine.sessions()).sessions == []
+    assert (await post.engine.sessions()).sessions == []
 
 
 async def test_what_an_incomplete_record_leaves_out_is_charged_a_crash(post: Post):
@@ -97,7 +97,7 @@ async def test_a_stopped_worker_loses_its_lease(post: Post):
         post.clock.advance(LEASE_US // 2)
         await post.look()
 
-    lapsed = await post.engine.as_engine.lapsed(grace=0, limit=10)
+    lapsed = await post.engine.lapsed(grace=0, limit=10)
 
     assert [one.token for one in lapsed] == [post.worker.session.token]
 
@@ -114,7 +114,7 @@ async def test_a_worker_that_was_resumed_too_late_is_not_revived(post: Post):
     await post.look()
 
     assert post.record.renewed(post.worker.session.token) == kept
-    assert len(await post.engine.as_engine.lapsed(grace=0, limit=10)) == 1
+    assert len(await post.engine.lapsed(grace=0, limit=10)) == 1
 
 
 async def test_a_worker_that_was_stopped_briefly_keeps_its_lease(post: Post):
@@ -208,10 +208,10 @@ async def test_what_a_worker_that_left_could_not_end_is_buried(post: Post):
 
 
 async def test_the_next_session_is_kept_too(post: Post):
-    await post.engine.as_engine.submit([a_job()])
+    await post.engine.submit([a_job()])
     await cast("Keeper", post.engine).end_session(post.worker.session.token, [])
     await post.pass_time(LEASE_US)
-    again = await a_worker(post.engine.as_engine, lease=LEASE_US)
+    again = await a_worker(post.engine, lease=LEASE_US)
     post.record.token = again.session.token
     (claim,) = await again.claim()
 

@@ -72,7 +72,7 @@ async def test_a_producer_sends_again_what_was_not_answered(
     flaky = FlakyEngine(engine)
     flaky.lose_answers(2)
 
-    await produce(trial, flaky.as_engine, Ledger(trial.ledgers, "producer-1", role="producer"))
+    await produce(trial, flaky, Ledger(trial.ledgers, "producer-1", role="producer"))
 
     assert verdicts(trial) == {"repeated": 10, "accepted": 40}
     assert sum(one.ready for one in await engine.counts()) == 50
@@ -115,7 +115,7 @@ async def test_an_exchange_that_is_sent_again_counts_from_when_it_was_first_sent
     flaky = FlakyEngine(engine)
     book = Ledger(trial.ledgers, "worker-1", role="worker")
     await produce(trial, engine, Ledger(trial.ledgers, "producer-1", role="producer"))
-    session = await watched(flaky.as_engine, book).open_session(
+    session = await watched(flaky, book).open_session(
         worker="w", queues=["default"], types=list(Kind), lease=LEASE
     )
     flaky.lose_answers(1)

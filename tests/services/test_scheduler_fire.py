@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from longshore.contract import Engine, JobFilter
+from longshore.contract.forwarding import ForwardingEngine
 from longshore.core.event import Name, expand
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Submitted
@@ -182,7 +183,7 @@ async def test_a_firer_resumed_with_an_old_view_fires_nothing_twice(
 async def test_a_lost_answer_fires_nothing_twice(engine: Engine, clock: ManualClock):
     await declare(engine)
     line = FlakyEngine(engine)
-    firer = a_firer(line.as_engine, clock)
+    firer = a_firer(line, clock)
     clock.advance(MINUTE)
 
     line.lose_answers(of={"fire"})
@@ -201,7 +202,7 @@ async def test_an_engine_that_fails_leaves_no_cancellation_with_who_fires(
     for name in ("a", "b", "c"):
         await declare(engine, name=name)
     line = FlakyEngine(engine)
-    firer = a_firer(line.as_engine, clock)
+    firer = a_firer(line, clock)
     clock.advance(MINUTE)
     line.lose_answers(of={"fire"})
 
@@ -366,20 +367,17 @@ async def test_a_crowd_of_schedules_that_cannot_fire_does_not_hold_up_the_others
     assert [delay > 0.0 for delay in delays] == [False, False, True]
 
 
-class Choosy:
+class Choosy(ForwardingEngine):
     """An engine that fires every schedule but those that it cannot."""
 
     def __init__(self, engine: Engine, unfit: frozenset[str]) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._unfit = unfit
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         if firing.name in self._unfit:
             raise BrokenRecordError("queue", "q", "no JSON")
-        return await self._engine.fire(firing)
+        return await self._inner.fire(firing)
 
 
 async def test_schedules_that_the_store_cannot_fire_do_not_hold_up_the_others(
@@ -463,19 +461,16 @@ async def test_what_came_due_while_it_fired_is_looked_for_at_once(
     assert await fired(engine) == [START + n * 100 * MILLISECOND for n in (1, 2, 3)]
 
 
-class SlowEngine:
+class SlowEngine(ForwardingEngine):
     """Each firing takes a quarter of a second."""
 
     def __init__(self, engine: Engine, clock: ManualClock) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._clock = clock
 
     async def fire(self, firing: Firing) -> object:
         self._clock.advance(250 * MILLISECOND)
-        return await self._engine.fire(firing)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
+        return await self._inner.fire(firing)
 
 
 async def test_it_goes_on_at_once_while_there_is_more(engine: Engine, clock: ManualClock):

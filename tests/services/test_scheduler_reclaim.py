@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from longshore.contract import Engine, Lapsed
+from longshore.contract.forwarding import ForwardingEngine
 from longshore.core.job import NewJob, Settlement
 from longshore.core.state import State
 from longshore.engines import open_engine
@@ -124,7 +125,7 @@ async def test_a_pause_between_two_burials_puts_off_the_second(
     engine: Engine, clock: ManualClock
 ):
     jobs = [(await a_running_job(engine))[1] for _ in range(2)]
-    reclaimer = Reclaimer(cast(Engine, Stumbling(engine, clock)), lease=LEASE, clock=clock)
+    reclaimer = Reclaimer(Stumbling(engine, clock), lease=LEASE, clock=clock)
 
     clock.advance(LEASE + GRACE)
     await reclaimer.tick()
@@ -134,20 +135,17 @@ async def test_a_pause_between_two_burials_puts_off_the_second(
     assert states == [State.READY, State.RUNNING]
 
 
-class Stumbling:
+class Stumbling(ForwardingEngine):
     """An engine on a machine that stands still for a minute after each burial."""
 
     def __init__(self, engine: Engine, clock: ManualClock) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._clock = clock
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
-        jobs = await self._engine.end_session(token, settlements, grace=grace)
+        jobs = await self._inner.end_session(token, settlements, grace=grace)
         self._clock.advance(60 * SECOND)
         return jobs
 
@@ -158,7 +156,7 @@ async def test_after_an_outage_of_the_engine_nobody_is_buried_for_one_lease(
 ):
     _, job = await a_running_job(engine)
     line = FlakyEngine(engine)
-    reclaimer = Reclaimer(line.as_engine, lease=LEASE, clock=clock)
+    reclaimer = Reclaimer(line, lease=LEASE, clock=clock)
     if is_older_than_the_outage:
         await reclaimer.tick()
 
@@ -273,22 +271,19 @@ async def test_an_engine_whose_every_answer_takes_long_can_stand_still_all_the_s
     assert (await engine.get(job.id)).state is State.RUNNING
 
 
-class Choosy:
+class Choosy(ForwardingEngine):
     """An engine that reclaims every session but those that it cannot."""
 
     def __init__(self, engine: Engine, unfit: set[int]) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._unfit = unfit
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         if token in self._unfit:
             raise BrokenRecordError("queue", "q", "no JSON")
-        return await self._engine.end_session(token, settlements, grace=grace)
+        return await self._inner.end_session(token, settlements, grace=grace)
 
 
 async def test_sessions_that_cannot_be_reclaimed_do_not_hold_up_the_others(
@@ -297,7 +292,7 @@ async def test_sessions_that_cannot_be_reclaimed_do_not_hold_up_the_others(
     unfit = {(await a_running_job(engine))[0].session.token for _ in range(50)}
     clock.advance(SECOND)
     _, job = await a_running_job(engine)
-    choosy = cast("Engine", Choosy(engine, unfit))
+    choosy = Choosy(engine, unfit)
     reclaimer = Reclaimer(choosy, lease=LEASE, clock=clock)
 
     await tick_for(reclaimer, clock, LEASE + GRACE + 3 * SECOND)

@@ -82,7 +82,7 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
     line = FlakyEngine(engine)
     line.go_down()
     promoted = asyncio.Event()
-    scheduler = Scheduler(line.as_engine, clock=clock, on_ready=lambda _: promoted.set())
+    scheduler = Scheduler(line, clock=clock, on_ready=lambda _: promoted.set())
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(scheduler.run())

@@ -18,6 +18,7 @@ from longshore import (
     recurring,
 )
 from longshore.contract import Engine
+from longshore.contract.forwarding import ForwardingEngine
 from longshore.contract.records import AuditRecord, Delete, Put, Written
 from longshore.core.schedule import CatchUp, Overlap
 from longshore.operations.backend import EngineBackend
@@ -182,11 +183,11 @@ async def test_what_is_put_is_not_declared_so_nobody_puts_it_back(
     assert (await app.schedules.get("customer-7")).priority == 1
 
 
-class Interrupted:
+class Interrupted(ForwardingEngine):
     """An engine on which somebody pauses the schedule right before the first change of it."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self.changes = 0
 
     async def write_records(
@@ -195,12 +196,9 @@ class Interrupted:
         self.changes += 1
         if self.changes == 1 and changes[0].expected:
             ref = changes[0].ref
-            seen = await schedules.get(self._engine, ref.name, ref.tenant or "")
-            await schedules.put(self._engine, msgspec.structs.replace(seen, is_paused=True))
-        return await self._engine.write_records(changes, audit=audit)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+            seen = await schedules.get(self._inner, ref.name, ref.tenant or "")
+            await schedules.put(self._inner, msgspec.structs.replace(seen, is_paused=True))
+        return await self._inner.write_records(changes, audit=audit)
 
 
 async def test_a_deployment_and_an_operator_do_not_undo_each_other(

@@ -154,7 +154,7 @@ async def test_a_crash_between_submit_and_advance_doubles_nothing(engine: Engine
     _, made = await create(engine, tenant="default", url="https://example.com/")
     await engine.submit([a_job(), a_job()])
     flaky = FlakyEngine(engine)
-    dying = Notifier(flaky.as_engine, IdSource())
+    dying = Notifier(flaky, IdSource())
     flaky.lose_answers(1, of=["submit"])
 
     with pytest.raises(Exception, match="lost"):
@@ -239,7 +239,7 @@ async def test_what_takes_longer_than_a_lease_is_delivered_by_one_and_once(store
     flaky = FlakyEngine(engine)
 
     async def read_all() -> None:
-        notifier = Notifier(flaky.as_engine, SlowIds(clock))
+        notifier = Notifier(flaky, SlowIds(clock))
         while not any(not one.behind for one in await engine.consumers()):
             await notifier.tick()
 
@@ -633,7 +633,7 @@ async def test_a_store_that_is_away_when_a_message_arrived_does_not_send_it_agai
     _, made = await create(engine, tenant="default", url=receiver.url)
     flaky = FlakyEngine(engine)
     flaky.lose_answers(1, of=["leave_webhook"])
-    first, _ = workers(flaky.as_engine, made)
+    first, _ = workers(flaky, made)
 
     end = await first()
 

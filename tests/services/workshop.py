@@ -82,7 +82,7 @@ class Workshop:
         """A worker whose engine can be made flaky; retries come after exactly their backoff."""
         defaults: dict[str, Any] = {"name": "worker-1", "drain_timeout": timedelta(seconds=30)}
         return Worker(
-            self.flaky.as_engine,
+            self.flaky,
             self.registry,
             WorkerSettings(**(defaults | settings)),
             clock=clock or self.clock,

@@ -11,7 +11,8 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from longshore.contract import Engine, JobStore, PromptSession, Session
+from longshore.contract import Engine, JobStore, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
@@ -41,19 +42,19 @@ def observed(engine: S, metrics: Metrics) -> S:
 
 def metrics_of(engine: object) -> Metrics:
     """Where those who work with this engine count; nobody looks there if it is not observed."""
-    found = getattr(engine, "metrics", None)
-    return found if isinstance(found, Metrics) else Metrics()
+    while isinstance(engine, ForwardingEngine):
+        if isinstance(engine, _Companion):
+            return engine.metrics
+        engine = engine.inner
+    return Metrics()
 
 
-class _Companion:
+class _Companion(ForwardingEngine):
     """An engine that has metrics with it."""
 
     def __init__(self, engine: Engine, metrics: Metrics) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self.metrics = metrics
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
 
 
 class _Observed(_Companion):
@@ -63,7 +64,7 @@ class _Observed(_Companion):
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
         began = perf_counter()
-        answers = await self._engine.submit(jobs, apart=apart, patience=patience)
+        answers = await self._inner.submit(jobs, apart=apart, patience=patience)
         self.metrics.submit.observe(perf_counter() - began)
         self._count(jobs, answers)
         return answers
@@ -72,35 +73,38 @@ class _Observed(_Companion):
         self, connection: object, jobs: Sequence[NewJob]
     ) -> list[Submitted] | Awaitable[list[Submitted]]:
         # Counted when they are sent: of the caller's commit nobody hears.
-        answers = cast("Any", self._engine).submit_on(connection, jobs)
+        answers = super().submit_on(connection, jobs)
         if isinstance(answers, list):
-            self._count(jobs, cast("list[Submitted]", answers))
-            return cast("list[Submitted]", answers)
-        return _Then(answers, lambda found: self._count(jobs, found))
+            self._count(jobs, answers)
+            return answers
+        return _Then(
+            cast("Coroutine[Any, Any, list[Submitted]]", answers),
+            lambda found: self._count(jobs, found),
+        )
 
     async def open_session(self, **terms: Any) -> Session:
-        session = await self._engine.open_session(**terms)
+        session = await self._inner.open_session(**terms)
         self.metrics.leases_acquired.add()
-        return cast("Session", _ObservedSession(session, self.metrics))
+        return _ObservedSession(session, self.metrics)
 
     async def attach_session(self, token: int) -> Session:
-        session = await self._engine.attach_session(token)
-        return cast("Session", _ObservedSession(session, self.metrics))
+        session = await self._inner.attach_session(token)
+        return _ObservedSession(session, self.metrics)
 
     async def renew(self, token: int) -> Renewed:
-        answer = await self._engine.renew(token)
+        answer = await self._inner.renew(token)
         self.metrics.leases_renewed.add()
         return answer
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
-        jobs = await self._engine.end_session(token, settlements, grace=grace)
+        jobs = await self._inner.end_session(token, settlements, grace=grace)
         self.metrics.leases_expired.add(jobs > 0 and grace is not None)
         return jobs
 
     async def fire(self, firing: Firing) -> list[Submitted]:
-        answers = await self._engine.fire(firing)
+        answers = await self._inner.fire(firing)
         if answers:
             self._count([one.job for one in firing.shots if one.job is not None], answers)
         return answers
@@ -114,7 +118,7 @@ class _Observed(_Companion):
         tenant: str | None = None,
         independent: bool = False,
     ) -> list[Job]:
-        jobs = await self._engine.change(
+        jobs = await self._inner.change(
             change, job_ids, reason=reason, tenant=tenant, independent=independent
         )
         if change != "cancel":
@@ -181,13 +185,10 @@ class _Then(Coroutine[Any, Any, list[Submitted]]):
         return answers
 
 
-class _ObservedSession:
+class _ObservedSession(ForwardingSession):
     def __init__(self, session: Session, metrics: Metrics) -> None:
-        self._session = session
+        super().__init__(session)
         self._metrics = metrics
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
     async def exchange(
         self,
@@ -200,7 +201,7 @@ class _ObservedSession:
         queues: Sequence[str] | None = None,
     ) -> Exchanged:
         metrics, began = self._metrics, perf_counter()
-        answer = await self._session.exchange(
+        answer = await self._inner.exchange(
             number,
             started=started,
             progress=progress,
@@ -218,8 +219,7 @@ class _ObservedSession:
 
     async def claim_at_wakeup(self, number: int, **terms: Any) -> Exchanged | None:
         began = perf_counter()
-        session = cast("PromptSession", self._session)
-        answer = await session.claim_at_wakeup(number, **terms)
+        answer = await super().claim_at_wakeup(number, **terms)
         if answer is not None:
             self._count(answer, perf_counter() - began - answer.waited)
         return answer
@@ -231,7 +231,7 @@ class _ObservedSession:
             metrics.jobs_claimed.add(count, queue)
 
     async def renew(self, **terms: Any) -> Renewed:
-        answer = await self._session.renew(**terms)
+        answer = await self._inner.renew(**terms)
         self._metrics.leases_renewed.add()
         return answer
 

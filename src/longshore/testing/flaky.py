@@ -7,6 +7,7 @@ from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from longshore.contract import Engine, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.errors import EngineUnavailableError
 
 __all__ = ["FlakyEngine"]
@@ -14,15 +15,14 @@ __all__ = ["FlakyEngine"]
 Call = Callable[..., Awaitable[Any]]
 
 
-class FlakyEngine:
+class FlakyEngine(ForwardingEngine):
     """An engine whose calls can fail, hang, or lose their answer, when the test says so.
 
-    Pass it wherever an Engine is wanted; `as_engine` is the same object for a type checker.
     The sessions it opens share its switches.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(cast(Engine, _Line(engine, self._call)))
         self._is_down = False
         self._line = asyncio.Event()
         self._line.set()
@@ -30,11 +30,6 @@ class FlakyEngine:
         self._lost_of: frozenset[str] = frozenset()
         self.calls: list[str] = []
         """The name of every call that was made, whether or not it arrived."""
-
-    @property
-    def as_engine(self) -> Engine:
-        """The same object, typed."""
-        return cast(Engine, self)
 
     def go_down(self) -> None:
         """From now on every call raises EngineUnavailableError and does nothing."""
@@ -69,17 +64,13 @@ class FlakyEngine:
 
     async def open_session(self, **arguments: Any) -> Session:
         """A session of the real engine, behind the same line."""
-        session = await self._call("open_session", self._engine.open_session)(**arguments)
-        return cast(Session, _FlakySession(session, self._call))
+        session = await self._inner.open_session(**arguments)
+        return ForwardingSession(cast(Session, _Line(session, self._call)))
 
     async def attach_session(self, token: int) -> Session:
         """The same for one that was opened elsewhere."""
-        session = await self._call("attach_session", self._engine.attach_session)(token)
-        return cast(Session, _FlakySession(session, self._call))
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._engine, name)
-        return self._call(name, value) if iscoroutinefunction(value) else value
+        session = await self._inner.attach_session(token)
+        return ForwardingSession(cast(Session, _Line(session, self._call)))
 
     def _call(self, name: str, method: Call) -> Call:
         async def call(*positional: Any, **named: Any) -> Any:
@@ -101,11 +92,13 @@ class FlakyEngine:
         return call
 
 
-class _FlakySession:
-    def __init__(self, session: Session, wrap: Callable[[str, Call], Call]) -> None:
-        self._session = session
+class _Line:
+    """What leads to an engine or a session: each call goes through the switches."""
+
+    def __init__(self, beyond: Engine | Session, wrap: Callable[[str, Call], Call]) -> None:
+        self._beyond = beyond
         self._wrap = wrap
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._session, name)
+        value = getattr(self._beyond, name)
         return self._wrap(name, value) if iscoroutinefunction(value) else value

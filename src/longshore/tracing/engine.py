@@ -4,13 +4,14 @@ One span per call, however many jobs it carries: at 50,000 jobs/s that is some h
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, set_span_in_context
 
-from longshore.contract import Engine, PromptSession, Session, TransactionalProducer
+from longshore.contract import Engine, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import ids
 from longshore.core.answer import Exchanged, Reference
 from longshore.core.job import Claim, NewJob, Report, Settlement, Submitted
@@ -24,15 +25,12 @@ _MOST_HELD = 100_000
 _ROOT = Context()
 
 
-class TracedEngine:
+class TracedEngine(ForwardingEngine):
     """Stamps jobs with the span that submitted them; what is not about jobs passes through."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._client = spans.client()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
 
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
@@ -42,7 +40,7 @@ class TracedEngine:
             return []
         span, stamped = self._stamp(jobs)
         try:
-            return await self._engine.submit(stamped, apart=apart, patience=patience)
+            return await self._inner.submit(stamped, apart=apart, patience=patience)
         except BaseException as error:
             spans.fail(span, type(error).__name__)
             raise
@@ -53,12 +51,11 @@ class TracedEngine:
         self, connection: object, jobs: Sequence[NewJob]
     ) -> list[Submitted] | Awaitable[list[Submitted]]:
         """The same in the caller's transaction. The span ends before what is awaited does."""
-        producer = cast("TransactionalProducer", self._engine)
         if not jobs:
-            return producer.submit_on(connection, jobs)
+            return super().submit_on(connection, jobs)
         span, stamped = self._stamp(jobs)
         try:
-            return producer.submit_on(connection, stamped)
+            return super().submit_on(connection, stamped)
         except BaseException as error:
             spans.fail(span, type(error).__name__)
             raise
@@ -75,12 +72,12 @@ class TracedEngine:
         owner: str = "",
     ) -> Session:
         """A session that tells of its exchanges, unless a service asks on behalf of others."""
-        session = await self._engine.open_session(
+        session = await self._inner.open_session(
             worker=worker, queues=queues, types=types, lease=lease, owner=owner
         )
         if owner:
             return session
-        return cast("Session", TracedSession(session, worker))
+        return TracedSession(session, worker)
 
     def _stamp(self, jobs: Sequence[NewJob]) -> tuple[Span, list[NewJob]]:
         """The span of a submit, and the jobs with its context.
@@ -112,17 +109,14 @@ class TracedEngine:
         ]
 
 
-class TracedSession:
+class TracedSession(ForwardingSession):
     """A worker's session: one span for what an exchange claims, one for what it settles."""
 
     def __init__(self, session: Session, worker: str) -> None:
-        self._session = session
+        super().__init__(session)
         self._worker = worker
         self._held: dict[Reference, tuple[str, str | None]] = {}
         """By claim, its queue and the context of its creation."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
     async def exchange(
         self,
@@ -138,7 +132,7 @@ class TracedSession:
         begun, error = _CLOCK.now(), ""
         claims: Sequence[Claim] = ()
         try:
-            answer = await self._session.exchange(
+            answer = await self._inner.exchange(
                 number,
                 started=started,
                 progress=progress,
@@ -158,8 +152,7 @@ class TracedSession:
     async def claim_at_wakeup(self, number: int, **terms: Any) -> Exchanged | None:
         """Claim, and tell of it afterwards, without the time in which there was no work."""
         begun = _CLOCK.now()
-        session = cast("PromptSession", self._session)
-        answer = await session.claim_at_wakeup(number, **terms)
+        answer = await super().claim_at_wakeup(number, **terms)
         if answer is not None:
             self._tell(begun + int(answer.waited * SECOND), (), answer.claims, "")
         return answer

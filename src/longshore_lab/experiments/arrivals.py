@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -20,6 +20,7 @@ from longshore.bench.load import Load
 from longshore.bench.plan import Plan
 from longshore.bench.tally import Tallied, Tally, tallied
 from longshore.contract import Engine, Exchanged, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core.retention import Retention
 from longshore.engines import open_engine
 from longshore.scheduler.promote import Promoter
@@ -231,35 +232,29 @@ async def schedule(url: str, keep_seconds: float) -> None:
 
 def timed(engine: Engine, claims: "array[float]") -> Engine:
     """The same engine; sessions opened through it note how long their claims take, in ms."""
-    return cast("Engine", _TimedEngine(engine, claims))
+    return _TimedEngine(engine, claims)
 
 
-class _TimedEngine:
+class _TimedEngine(ForwardingEngine):
     def __init__(self, engine: Engine, claims: "array[float]") -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._claims = claims
 
     async def open_session(self, **arguments: Any) -> Session:
-        session = await self._engine.open_session(**arguments)
-        return cast("Session", _TimedSession(session, self._claims))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        session = await self._inner.open_session(**arguments)
+        return _TimedSession(session, self._claims)
 
 
-class _TimedSession:
+class _TimedSession(ForwardingSession):
     def __init__(self, session: Session, claims: "array[float]") -> None:
-        self._session = session
+        super().__init__(session)
         self._claims = claims
 
     async def exchange(
         self, number: int, *, want: int = 0, queues: Sequence[str] | None = None, **rest: Any
     ) -> Exchanged:
         began = time.perf_counter()
-        answer = await self._session.exchange(number, want=want, queues=queues, **rest)
+        answer = await self._inner.exchange(number, want=want, queues=queues, **rest)
         if want:
             self._claims.append((time.perf_counter() - began) * 1e3)
         return answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from longshore import Longshore
 from longshore.contract import Engine, Renewed, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import codec
 from longshore.core.job import Job, NewJob
 from longshore.core.state import State
@@ -173,33 +174,24 @@ def _unrenewed(engine: Engine) -> Engine:
     It gives one session only: a worker that never renews would otherwise claim the same jobs
     again and again, and never end one.
     """
-    return cast("Engine", _UnrenewedEngine(engine))
+    return _UnrenewedEngine(engine)
 
 
-class _UnrenewedEngine:
+class _UnrenewedEngine(ForwardingEngine):
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._has_opened = False
 
     async def open_session(self, **arguments: Any) -> Session:
         if self._has_opened:
             raise EngineUnavailableError("this worker has had its turn")
         self._has_opened = True
-        return cast("Session", _Unrenewed(await self._engine.open_session(**arguments)))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return _Unrenewed(await self._inner.open_session(**arguments))
 
 
-class _Unrenewed:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class _Unrenewed(ForwardingSession):
     async def renew(self, **_: Any) -> Renewed:
         return Renewed(now=time.time_ns() // 1_000, expires_at=0)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
 
 async def _submit(url: str, config: Leases) -> None:

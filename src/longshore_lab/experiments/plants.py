@@ -20,11 +20,12 @@ from msgspec.structs import replace
 
 from longshore import engines
 from longshore.contract import Completion, Engine, Exchanged, Session
+from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.core.state import Verb
 from longshore.runtime.clock import Clock
 from longshore_lab import misfire
-from longshore_lab.sabotage import Forgetful, Wrapper
+from longshore_lab.sabotage import Forgetful
 
 __all__ = ["PLANTS", "fault_of", "plant", "soundly", "start_again"]
 
@@ -41,17 +42,17 @@ _BETWEEN = 0.05
 """Seconds between two commits that should be one."""
 
 
-class _Planted(Wrapper):
+class _Planted(ForwardingEngine):
     """An engine whose sessions are wrong."""
 
     session: type["_Session"]
 
     async def open_session(self, **arguments: Any) -> Session:
-        opened = await self._wrapped.open_session(**arguments)
-        return cast("Session", self.session(opened, self._wrapped))
+        opened = await self._inner.open_session(**arguments)
+        return self.session(opened, self._inner)
 
 
-class _Session(Wrapper):
+class _Session(ForwardingSession):
     """Everything as it was, for those that change one thing of it."""
 
     def __init__(self, session: Session, engine: Engine) -> None:
@@ -63,11 +64,11 @@ class _Session(Wrapper):
     ) -> Exchanged:
         changed = [self.changed(one) for one in settlements]
         want = await self.wanted(want)
-        return await self._wrapped.exchange(number, settlements=changed, want=want, **rest)
+        return await self._inner.exchange(number, settlements=changed, want=want, **rest)
 
     async def claim_at_wakeup(self, number: int, *, want: int, **rest: Any) -> Exchanged | None:
         want = await self.wanted(want)
-        return await self._wrapped.claim_at_wakeup(number, want=want, **rest)
+        return await super().claim_at_wakeup(number, want=want, **rest)
 
     async def wanted(self, want: int) -> int:
         return want
@@ -169,7 +170,7 @@ class _Uncounted(_Planted):
 class _ApartSession(_Session):
     @asynccontextmanager
     async def transaction(self, *arguments: Any, **rest: Any) -> AsyncGenerator[Completion]:
-        async with self._wrapped.transaction(*arguments, **rest) as completion:
+        async with super().transaction(*arguments, **rest) as completion:
             yield completion
             await completion.connection.execute("commit and chain")
             await asyncio.sleep(_BETWEEN)
@@ -179,7 +180,7 @@ class _Apart(_Planted):
     session = _ApartSession
 
 
-class _Early(Wrapper):
+class _Early(ForwardingEngine):
     async def submit(
         self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
     ) -> list[Submitted]:
@@ -187,7 +188,7 @@ class _Early(Wrapper):
             job if job.run_at is None else replace(job, run_at=job.run_at - _SECOND)
             for job in jobs
         ]
-        return await self._wrapped.submit(early, apart=apart, patience=patience)
+        return await self._inner.submit(early, apart=apart, patience=patience)
 
 
 PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {

@@ -184,7 +184,7 @@ async def test_who_submitted_how_much_is_told_once_a_minute_and_at_the_end(engin
 
 async def test_what_a_store_that_was_away_did_not_hear_is_told_later(engine: Engine):
     flaky = FlakyEngine(engine)
-    service = Service(flaky.as_engine)
+    service = Service(flaky)
     async with asking(Application(service)) as client:
         await client.post("/v1/jobs", json={"type": "a"})
         with flaky.outage(), pytest.raises(EngineError):

@@ -58,7 +58,7 @@ async def test_a_service_whose_clock_is_wrong_says_so(memory: Engine):
 
 async def test_a_store_that_is_away_is_said_to_be(memory: Engine):
     flaky = FlakyEngine(memory)
-    async with asking(Application(Service(flaky.as_engine))) as client:
+    async with asking(Application(Service(flaky))) as client:
         with flaky.outage():
             answer = await client.get("/v1/doctor")
 

@@ -168,7 +168,7 @@ async def test_a_store_that_does_not_answer_costs_a_request_its_patience_and_no_
 ):
     flaky = FlakyEngine(memory)
     settings = ApiSettings(request_timeout=timedelta(seconds=0.5))
-    async with asking(Application(Service(flaky.as_engine, settings))) as client:
+    async with asking(Application(Service(flaky, settings))) as client:
         await client.get("/v1/queues")
         flaky.hang()
         async with asyncio.timeout(20):

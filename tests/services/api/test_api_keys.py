@@ -402,7 +402,7 @@ async def test_a_large_call_is_not_refused_for_what_a_small_one_spent_meanwhile(
     engine = open_engine(f"sqlite:///{tmp_path}/jobs.db", clock=clock)
     await engine.migrate()
     flaky = FlakyEngine(engine)
-    quotas, tenant = Quotas(flaky.as_engine), Tenant(name="acme", rate=1.0, burst=40)
+    quotas, tenant = Quotas(flaky), Tenant(name="acme", rate=1.0, burst=40)
     await engine.borrow("submit:acme", rate=1.0, burst=40, want=30)
     with pytest.raises(ProblemError):
         await quotas.spend(tenant, 20)  # ten are borrowed, and stay in the purse

@@ -73,7 +73,7 @@ async def test_a_tenant_whose_jobs_cannot_be_counted_is_not_told_that_there_are_
     flaky = FlakyEngine(engine)
     await tenants.create(engine, Tenant(name="acme"))
     await engine.submit([a_job(tenant="acme")])
-    async with asking(Application(Service(flaky.as_engine))) as client:
+    async with asking(Application(Service(flaky))) as client:
         every = await client.get("/v1/autoscale")
         with flaky.outage():
             theirs = await client.get("/v1/autoscale", headers={"Longshore-Tenant": "acme"})

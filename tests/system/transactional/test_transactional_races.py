@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from transaction_steps import (
@@ -183,7 +183,7 @@ async def end_by_closing(app: Longshore, session: Any, claims: list[Claim]) -> N
 
 
 async def end_by_dying(app: Longshore, session: Any, claims: list[Claim]) -> None:
-    database = app.engine._database  # pyright: ignore
+    database = cast(Any, app.engine).inner._database
     await database.fetch("update longshore.session set expires_at = 0")
     (lapsed,) = await app.engine.lapsed(grace=0, limit=10)
     assert {one.handle for one in lapsed.held} == {one.handle for one in claims[5:]}
