@@ -19,6 +19,7 @@ from longshore.bench.plan import Plan
 from longshore.core.flow import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
+from longshore.engines.postgres.flowing import DepthSource
 from longshore.records import queue_settings
 from longshore.runtime.clock import SystemClock
 from longshore.task import Spec
@@ -89,7 +90,8 @@ async def look(url: str, queues: Sequence[str]) -> Looks:
         await queue_settings.put(
             engine, queue, Layer.OVERRIDDEN, QueueSettings(max_depth=10**9)
         )
-    bounded, _ = await _timed(engine.depths)
+    database = engine._database  # pyright: ignore[reportPrivateUsage]
+    bounded, _ = await _timed(DepthSource(database).depths)
     for queue in queues:
         await queue_settings.put(engine, queue, Layer.OVERRIDDEN, QueueSettings())
     await engine.close()

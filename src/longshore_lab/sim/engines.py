@@ -7,6 +7,7 @@ from longshore.contract import Engine
 from longshore.engines.sqlite import submitting
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.engine import SqliteEngine
+from longshore.engines.sqlite.flowing import DepthSource
 from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.clock import Clock
 from longshore.runtime.depth import Depths
@@ -32,7 +33,7 @@ class _SqliteHere(SqliteEngine):
     def __init__(self, clock: Clock) -> None:
         store = Store(path=":memory:", clock=clock)
         super().__init__(store)
-        self._depths = Depths(self, clock.monotonic)
+        self._depths = Depths(DepthSource(self._read), clock.monotonic)
         self._writer = _WriterHere(store, submitting.submit, self._waker.wake)
 
 

@@ -32,7 +32,7 @@ from longshore.engines.postgres.auditing import PostgresAudit
 from longshore.engines.postgres.callers import Callers
 from longshore.engines.postgres.counters import PostgresCounters
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.flowing import PostgresFlow
+from longshore.engines.postgres.flowing import DepthSource, PostgresFlow
 from longshore.engines.postgres.records import PostgresRecords
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
@@ -60,7 +60,7 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         self._sessions: set[PostgresSession] = set()
         """Not weak: one that its holder forgot has a connection that somebody must close."""
         self._is_closed = False
-        self._depths = Depths(self)
+        self._depths = Depths(DepthSource(database))
         self._callers = Callers(database, self._depths)
 
     @property

@@ -11,11 +11,11 @@ from longshore.engines.postgres.sql import SQL
 from longshore.runtime.acting import signed
 from longshore.runtime.depth import Depth
 
-__all__ = ["PostgresFlow"]
+__all__ = ["DepthSource", "PostgresFlow"]
 
 
 class PostgresFlow:
-    """Shows ordering keys, lets blocked ones go on, and counts what waits."""
+    """Shows ordering keys, and lets blocked ones go on."""
 
     @property
     def _open(self) -> Database: ...
@@ -33,13 +33,20 @@ class PostgresFlow:
         order = signed(audit_record.line_released(queue, key, tenant))
         return await lining.release(self._open, queue, tenant, key, order)
 
+
+class DepthSource:
+    """What `Depths` asks of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""
-        return [Depth(*row) for row in await self._open.fetch(SQL.depths)]
+        return [Depth(*row) for row in await self._database.fetch(SQL.depths)]
 
     async def known(self, jobs: Sequence[NewJob]) -> set[JobId]:
         """Those of the jobs that stand already."""
         ids, tenants, keys, fingerprints, *_ = keying.asked(jobs)
-        found = await self._open.fetch(SQL.known, ids, tenants, keys, fingerprints)
+        found = await self._database.fetch(SQL.known, ids, tenants, keys, fingerprints)
         places: list[int] = [row["place"] for row in found]
         return {jobs[place - 1].id for place in places}

@@ -39,7 +39,7 @@ from longshore.engines.sqlite.auditing import SqliteAudit
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.counters import SqliteCounters
 from longshore.engines.sqlite.faults import translated
-from longshore.engines.sqlite.flowing import SqliteFlow, admit
+from longshore.engines.sqlite.flowing import DepthSource, SqliteFlow, admit
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.records import SqliteRecords
@@ -69,7 +69,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         self._waker = Waker(store.path)
         self._writer = Writer(store, submitting.submit, self._waker.wake)
         self._reader = Reader(store)
-        self._depths = Depths(self)
+        self._depths = Depths(DepthSource(self._read))
 
     @property
     def traits(self) -> Traits:

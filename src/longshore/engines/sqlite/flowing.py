@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from longshore.core import audit_record
 from longshore.core.audit_record import AuditRecord
@@ -17,13 +17,21 @@ from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.acting import signed
 from longshore.runtime.depth import Depth, Depths
 
-__all__ = ["SqliteFlow", "admit"]
+__all__ = ["DepthSource", "SqliteFlow", "admit"]
 
 T = TypeVar("T")
 
 
+class Read(Protocol):
+    """Runs a function on a connection that reads."""
+
+    async def __call__(self, body: Callable[[sqlite3.Connection], T]) -> T:
+        """What the function returns."""
+        ...
+
+
 class SqliteFlow:
-    """Shows ordering keys, lets blocked ones go on, and counts what waits."""
+    """Shows ordering keys, and lets blocked ones go on."""
 
     _writer: Writer
 
@@ -43,6 +51,13 @@ class SqliteFlow:
         name = LineName(queue, tenant, key)
         order = signed(audit_record.line_released(queue, key, tenant))
         return await self._writer.call(partial(_release, name, order))
+
+
+class DepthSource:
+    """What `Depths` asks of the file."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
 
     async def depths(self) -> list[Depth]:
         """Where no more than so many jobs may wait."""
