@@ -181,7 +181,10 @@ def order_for(
     engine: Inspector, change: JobChange, which: Which, tenant: str | None, reason: str
 ) -> Order:
     """The order that is given to the jobs which `scopes_of` finds."""
-    return order_of(engine, _meant(change, which), tenant, reason)
+    meant = _meant(change, which)
+    if meant == "purge":
+        return _purging(engine, tenant)
+    return order_of(engine, meant, tenant, reason)
 
 
 def order_of(engine: Inspector, change: JobChange, tenant: str | None, reason: str) -> Order:
@@ -192,8 +195,7 @@ def order_of(engine: Inspector, change: JobChange, tenant: str | None, reason: s
             state = (await engine.get(job_id, tenant=tenant)).state
             if state is not State.DEAD:
                 raise IllegalTransitionError(state, "purge")
-        await engine.purge(job_ids, tenant=tenant)
-        return []
+        return await _purging(engine, tenant)(job_ids)
 
     match change:
         case "cancel":
@@ -204,6 +206,14 @@ def order_of(engine: Inspector, change: JobChange, tenant: str | None, reason: s
             return bulk.replaying(engine, tenant=tenant)
         case "purge":
             return purge
+
+
+def _purging(engine: Inspector, tenant: str | None) -> Order:
+    async def purge(job_ids: Sequence[JobId]) -> list[Job]:
+        await engine.purge(job_ids, tenant=tenant)
+        return []
+
+    return purge
 
 
 async def explanation(
