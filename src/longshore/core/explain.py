@@ -204,18 +204,14 @@ def _pauses(facts: Facts) -> Iterable[Reason]:
     job = facts.job
     for pause in facts.pauses:
         if pause.queue in (None, job.queue) and pause.type in (None, job.type):
-            what = " in ".join(
-                f"{kind} {name}"
-                for kind, name in (("type", pause.type), ("queue", pause.queue))
-                if name is not None
-            )
             words = " ".join(
                 word
                 for word in (pause.queue, pause.type and f"--type {pause.type}")
                 if word is not None
             )
             yield Reason(
-                "paused", f"The {what} is paused; `longshore queues resume {words}` ends that."
+                "paused",
+                f"The {pause.words} is paused; `longshore queues resume {words}` ends that.",
             )
 
 
