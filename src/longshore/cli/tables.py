@@ -69,7 +69,7 @@ def dead(found: Sequence[JobDocument], now: datetime) -> Table:
     )
 
 
-def job(it: JobDocument, now: datetime, waits_because: str | None = None) -> Sheet:
+def job(it: JobDocument, now: datetime, waits_because: Sequence[str] = ()) -> Sheet:
     """Everything about one job."""
     timeout = it.timeout_seconds
     return Sheet(
@@ -79,7 +79,7 @@ def job(it: JobDocument, now: datetime, waits_because: str | None = None) -> She
             ("queue", it.queue),
             ("tenant", None if it.tenant == "default" else it.tenant),
             ("state", _state(it)),
-            ("waits", waits_because),
+            ("waits", "\n".join(waits_because)),
             ("reason", it.reason),
             ("priority", f"{it.priority}"),
             ("payload", _json(it.payload)),
