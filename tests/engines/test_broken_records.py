@@ -16,6 +16,7 @@ from longshore.api.application import Application
 from longshore.api.service import Service
 from longshore.client import Client
 from longshore.contract import Engine, JobFilter
+from longshore.contract.records import Kind, Put, Ref
 from longshore.core import ids, webhook
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
@@ -231,6 +232,24 @@ async def test_tenants_and_webhooks_that_cannot_be_decoded_are_left_out_and_can_
     assert found == [("tenant", "bad", "bad"), ("webhook", BAD, "bad")]
     assert await found_broken(engine) == []
     assert await api_keys.find_access(engine, key.id) is not None
+
+
+async def test_a_scope_of_a_later_version_is_nothing(engine: Engine) -> None:
+    key = mint()
+    new = NewKey(id=key.id, digest=key.digest, scopes=(Scope.SUBMIT, Scope.READ), label="")
+    await api_keys.add(engine, new)
+    ref = Ref(Kind.KEY, key.id, None)
+    (record,) = (await engine.get_records([ref])).records
+    assert record is not None
+    body = record.body.replace(b'"submit"', b'"fly","submit"')
+    owned = Ref(Kind.KEY, key.id, record.tenant)
+    put = Put(ref=owned, body=body, expected=record.version)
+    await engine.write_records([put], audit=None)
+
+    found = await api_keys.find_access(engine, key.id)
+
+    assert found is not None
+    assert found.key.scopes == (Scope.SUBMIT, Scope.READ)
 
 
 async def test_a_webhooks_gate_that_cannot_be_decoded_is_open(
