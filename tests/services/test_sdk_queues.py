@@ -6,9 +6,21 @@ from collections.abc import Sequence
 import pytest
 
 from longshore import ConfigError, Longshore, Settings
-from longshore.contract.records import AuditRecord, Delete, Found, Put, Ref, Written
+from longshore.contract.records import (
+    AuditRecord,
+    Delete,
+    Found,
+    Kind,
+    Put,
+    RecordFilter,
+    RecordPage,
+    Ref,
+    Written,
+)
 from longshore.core.flow import Layer, Order, QueueFlow, QueueSettings
+from longshore.operations import explain
 from longshore.records import queue_settings
+from longshore.testing.factories import a_job
 
 
 async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
@@ -157,3 +169,28 @@ async def test_what_code_says_of_many_queues_is_read_once_and_written_where_it_d
     assert known.pop("q7") == QueueSettings(max_running=2)
     assert set(known.values()) == {QueueSettings(max_running=1)}
     assert asked == ["read", "read", "write"], "all of them, then the one that is written"
+
+
+async def test_a_job_is_explained_without_the_settings_of_all_queues(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("mail", max_running=1)
+    async with app:
+        await app.queue.store()
+        job = a_job(queue="mail")
+        await app.engine.submit([job])
+        listed: list[Kind] = []
+        read = app.engine.list_records
+
+        async def watched(
+            which: RecordFilter, *, limit: int, cursor: str | None = None
+        ) -> RecordPage:
+            listed.append(which.kind)
+            return await read(which, limit=limit, cursor=cursor)
+
+        monkeypatch.setattr(app.engine, "list_records", watched)
+        known = await explain.gather(app.engine, job.id)
+
+    assert known.settings == QueueSettings(max_running=1)
+    assert listed == [Kind.PAUSE]
