@@ -14,15 +14,20 @@ import pytest
 
 from longshore.api.application import Application
 from longshore.api.service import Service
+from longshore.client import Client
 from longshore.contract import Engine, JobFilter
+from longshore.contract.records import Kind, Put, Ref
 from longshore.core import ids, webhook
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name, encode
 from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.state import State
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.engines import open_engine
 from longshore.errors import BrokenRecordError
+from longshore.operations import deliveries
+from longshore.operations.backend import EngineBackend
 from longshore.records import (
     api_keys,
     breaker_settings,
@@ -229,6 +234,24 @@ async def test_tenants_and_webhooks_that_cannot_be_decoded_are_left_out_and_can_
     assert await api_keys.find_access(engine, key.id) is not None
 
 
+async def test_a_scope_of_a_later_version_is_nothing(engine: Engine) -> None:
+    key = mint()
+    new = NewKey(id=key.id, digest=key.digest, scopes=(Scope.SUBMIT, Scope.READ), label="")
+    await api_keys.add(engine, new)
+    ref = Ref(Kind.KEY, key.id, None)
+    (record,) = (await engine.get_records([ref])).records
+    assert record is not None
+    body = record.body.replace(b'"submit"', b'"fly","submit"')
+    owned = Ref(Kind.KEY, key.id, record.tenant)
+    put = Put(ref=owned, body=body, expected=record.version)
+    await engine.write_records([put], audit=None)
+
+    found = await api_keys.find_access(engine, key.id)
+
+    assert found is not None
+    assert found.key.scopes == (Scope.SUBMIT, Scope.READ)
+
+
 async def test_a_webhooks_gate_that_cannot_be_decoded_is_open(
     engine: Engine, plant: Plant
 ) -> None:
@@ -313,6 +336,45 @@ async def test_jobs_are_listed_and_told_whatever_payload_one_of_them_has(
     assert len(listed.json()["jobs"]) == 2
 
 
+@pytest.mark.parametrize(
+    "result",
+    [b"1e999", b"9" * 5_000, b'["\xff"]', b"[" * 900 + b"]" * 900],
+    ids=["no float", "digits", "no text", "deep"],
+)
+async def test_a_result_that_python_cannot_hold_is_read_as_text_and_spoils_no_list(
+    engine: Engine, result: bytes
+) -> None:
+    await engine.submit([a_job(type="good"), a_job(type="bad")])
+    worker = await a_worker(engine, types=["good", "bad"])
+    for claim in await worker.claim(2):
+        await worker.succeed(claim, b"1" if claim.type == "good" else result)
+    expected = {"good": 1, "bad": result.decode(errors="replace")}
+    backend = EngineBackend(engine)
+    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
+
+    beside = {job.type: job.result async for job in backend.jobs()}
+    async with Client("http://localhost", transport=transport) as client:
+        listed = {job.type: job async for job in client.jobs()}
+        told = await client.get(listed["bad"].id)
+
+    assert beside == expected
+    assert {job.type: job.result for job in listed.values()} == expected
+    assert told.result == expected["bad"]
+
+
+async def test_a_client_reads_the_jobs_it_changed_whatever_payload_one_of_them_has(
+    engine: Engine,
+) -> None:
+    bad = an_unchecked_job(payload=b'{"a": 1e999}')
+    await engine.submit([bad])
+    transport = httpx.ASGITransport(Application(Service(engine)), client=("127.0.0.1", 1))
+
+    async with Client("http://localhost", transport=transport) as client:
+        (cancelled,) = await client.change_jobs("cancel", [ids.text(bad.id)])
+
+    assert (cancelled.state, cancelled.payload) == (State.CANCELLED, '{"a":1e999}')
+
+
 @pytest.mark.parametrize("due", [-(2**60), -1])
 async def test_a_schedule_due_outside_of_the_calendar_keeps_no_other_from_firing(
     engine: Engine, plant: Plant, due: int
@@ -344,6 +406,26 @@ async def test_an_event_that_makes_no_delivery_keeps_no_other_webhook_from_its_o
 
     found = (await engine.find(JobFilter(queue=webhook.QUEUE), limit=9)).jobs
     assert [one.tenant for one in found] == ["good"]
+
+
+async def test_a_delivery_that_cannot_be_read_keeps_no_other_from_being_listed(
+    engine: Engine,
+) -> None:
+    endpoint = an_endpoint(GOOD, tenant="default")
+    message = deliveries.Message(endpoint=GOOD, message="m", event="test", body="{}")
+    good, deep = (deliveries.delivery_job(IdSource().make(), endpoint, message) for _ in "ab")
+    bad = an_unchecked_job(
+        type=webhook.TASK, queue=webhook.QUEUE, tags=(GOOD,), payload=b'{"endpoint": "\xff"}'
+    )
+    await engine.submit([good, bad, deep])
+    worker = await a_worker(engine, queues=[webhook.QUEUE], types=[webhook.TASK])
+    for claim in await worker.claim(3):
+        nested = b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+        await worker.succeed(claim, nested if claim.id == deep.id else b'{"status": 204}')
+
+    found, _ = await deliveries.deliveries(engine, endpoint)
+
+    assert {one.job.id: one.status for one in found} == {good.id: 204, deep.id: None}
 
 
 async def test_a_session_that_cannot_be_decoded_keeps_no_other_from_being_listed(

@@ -7,11 +7,13 @@ from functools import partial
 import pytest
 
 from longshore.contract import Engine, JobFilter
+from longshore.core import ids
 from longshore.core.job import Job, JobId
 from longshore.core.state import State, Verb
 from longshore.engines import open_engine
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, JobNotFoundError
 from longshore.operations import bulk
+from longshore.operations.backend import EngineBackend
 from longshore.operations.bulk import Pace, Tally
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker
@@ -89,6 +91,27 @@ async def test_a_limit_a_rate_and_a_stop_are_heeded_between_batches(engine: Engi
     assert stopped == Tally(matched=30, done=30), "ten at a time, three times"
     assert slow == Tally(matched=3, done=3), "one at a time"
     assert [round(seconds, -1) for seconds in waited] == [10, 20, 30], "from the start"
+
+
+async def test_jobs_that_a_filter_found_are_purged_without_a_look_at_each(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    await engine.submit([a_job() for _ in range(60)])
+    worker = await a_worker(engine)
+    for claim in await worker.claim(50):
+        await worker.kill(claim)
+    looks: list[JobId] = []
+
+    async def look(job_id: JobId, *, tenant: str | None = None) -> Job:
+        looks.append(job_id)
+        raise JobNotFoundError(ids.text(job_id))
+
+    monkeypatch.setattr(engine, "get", look)
+    tally = await EngineBackend(engine).change_matching("purge", {})
+
+    assert tally == Tally(matched=50, done=50, is_complete=True)
+    assert await states(engine) == ["ready"] * 10
+    assert looks == []
 
 
 def test_a_state_that_forbids_the_order_is_refused():

@@ -1,12 +1,26 @@
 """Queues of which an app's code says how much may run."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from longshore import ConfigError, Longshore, Settings
+from longshore.contract.records import (
+    AuditRecord,
+    Delete,
+    Found,
+    Kind,
+    Put,
+    RecordFilter,
+    RecordPage,
+    Ref,
+    Written,
+)
 from longshore.core.flow import Layer, Order, QueueFlow, QueueSettings
+from longshore.operations import explain
 from longshore.records import queue_settings
+from longshore.testing.factories import a_job
 
 
 async def test_what_code_says_of_a_queue_is_stored_when_it_starts_to_work():
@@ -123,3 +137,60 @@ async def test_jobs_of_an_ordering_key_run_in_order_and_wait_behind_a_dead_one()
     assert [number for account, number in first if account == "anna"] == [0, 1]
     for account in ("anna", "bert"):
         assert [number for name, number in order if name == account] == [0, 1, 2, 3]
+
+
+async def test_what_code_says_of_many_queues_is_read_once_and_written_where_it_differs(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    for number in range(50):
+        app.queue(f"q{number}", max_running=1)
+    async with app:
+        await app.queue.store()
+        app.queue("q7", max_running=2)
+        asked: list[str] = []
+        read, write = app.engine.get_records, app.engine.write_records
+
+        async def watched(refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
+            asked.append("read")
+            return await read(refs, with_tenants=with_tenants)
+
+        async def watched_write(
+            changes: Sequence[Put | Delete], *, audit: AuditRecord | None
+        ) -> Written:
+            asked.append("write")
+            return await write(changes, audit=audit)
+
+        monkeypatch.setattr(app.engine, "get_records", watched)
+        monkeypatch.setattr(app.engine, "write_records", watched_write)
+        await app.queue.store()
+
+        known = {one.queue: one.declared for one in await queue_settings.every(app.engine)}
+    assert known.pop("q7") == QueueSettings(max_running=2)
+    assert set(known.values()) == {QueueSettings(max_running=1)}
+    assert asked == ["read", "read", "write"], "all of them, then the one that is written"
+
+
+async def test_a_job_is_explained_without_the_settings_of_all_queues(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    app = Longshore("sqlite://:memory:", settings=Settings())
+    app.queue("mail", max_running=1)
+    async with app:
+        await app.queue.store()
+        job = a_job(queue="mail")
+        await app.engine.submit([job])
+        listed: list[Kind] = []
+        read = app.engine.list_records
+
+        async def watched(
+            which: RecordFilter, *, limit: int, cursor: str | None = None
+        ) -> RecordPage:
+            listed.append(which.kind)
+            return await read(which, limit=limit, cursor=cursor)
+
+        monkeypatch.setattr(app.engine, "list_records", watched)
+        known = await explain.gather(app.engine, job.id)
+
+    assert known.settings == QueueSettings(max_running=1)
+    assert listed == [Kind.PAUSE]

@@ -6,9 +6,7 @@ from longshore.core import flow
 from longshore.core.bucket import Limit
 from longshore.core.flow import (
     BreakerSettings,
-    Layer,
     Order,
-    QueueFlow,
     QueueSettings,
     effective,
     limit_of,
@@ -24,19 +22,6 @@ def test_an_operators_word_counts_field_by_field():
     assert effective(declared, overridden) == QueueSettings(
         max_running=2, rate=5.0, burst=9, order=Order.FAIR
     )
-
-
-def test_layers_are_gathered_by_name():
-    rows = [
-        ("mail", Layer.OVERRIDDEN, QueueSettings(max_running=1)),
-        ("bulk", Layer.DECLARED, QueueSettings(rate=1.0)),
-        ("mail", Layer.DECLARED, QueueSettings(max_running=3)),
-    ]
-
-    assert flow.queues(rows) == [
-        QueueFlow("bulk", declared=QueueSettings(rate=1.0)),
-        QueueFlow("mail", QueueSettings(max_running=3), QueueSettings(max_running=1)),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Job ids."""
 
+import gc
 import os
+import tracemalloc
 from uuid import RFC_4122, UUID
 
 import pytest
@@ -62,3 +64,17 @@ def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
     os.waitpid(child, 0)
 
     assert os.read(read, 16) != source.make()
+
+
+def test_a_source_that_nobody_uses_takes_no_memory() -> None:
+    IdSource(ManualClock()).make()
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            IdSource(ManualClock()).make()
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 1_000_000

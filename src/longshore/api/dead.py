@@ -1,43 +1,30 @@
 """The routes of dead jobs."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from longshore.api import jobs, orders
 from longshore.api.encoding import encode
-from longshore.api.jobs import JobPath
-from longshore.api.orders import Asked, Outcome
+from longshore.api.jobs import JobPath, Listed
+from longshore.api.orders import Asked, Chosen, Outcome
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope
 from longshore.core.job import Job
 from longshore.core.state import State
 from longshore.errors import IllegalTransitionError
-from longshore.operations.fields import Limit, Name, Tag
 from longshore.operations.job_documents import JobDocument, JobList, job_document
 
 __all__ = ["ROUTES", "DeadQuery", "ReplayJobsBody", "ReplayResult"]
 
 
-class DeadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeadQuery(Listed, frozen=True, kw_only=True):
     """Which dead jobs to list; what is left out means any."""
 
-    queue: Name | None = None
-    type: Name | None = None
-    tag: Tag | None = None
-    limit: Limit = 50
-    cursor: Annotated[str, Meta(max_length=2_000)] | None = None
 
-
-class DeadFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeadFilter(Chosen, frozen=True, kw_only=True):
     """Which dead jobs are meant; what is left out means any."""
-
-    queue: Name | None = None
-    type: Name | None = None
-    tag: Tag | None = None
 
 
 class ReplayJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,15 +58,7 @@ async def find(call: Call[Nothing, DeadQuery, Nothing]) -> Answer:
 
     A page of large jobs ends before `limit`, at about 4 MiB; `cursor` tells where to go on.
     """
-    asked = call.query
-    which = JobFilter(
-        tenant=call.caller.tenant,
-        queue=asked.queue,
-        type=asked.type,
-        tag=asked.tag,
-        state=State.DEAD,
-    )
-    return await jobs.list_jobs(call, which, limit=asked.limit, cursor=asked.cursor)
+    return await jobs.list_jobs(call, call.query, State.DEAD)
 
 
 async def get(call: Call[JobPath, Nothing, Nothing]) -> Answer:

@@ -11,6 +11,7 @@ from longshore.api import caps, submitting
 from longshore.api.decoding import Decoder, refuse_second
 from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
+from longshore.api.orders import Chosen
 from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
 from longshore.api.service import Service
@@ -29,7 +30,7 @@ from longshore.errors import (
     JobNotFoundError,
 )
 from longshore.operations import job_documents as documents
-from longshore.operations.fields import JobIdText, Limit, Name, Tag, Text
+from longshore.operations.fields import JobIdText, Limit, Text
 from longshore.operations.job_documents import (
     AttemptList,
     BatchItem,
@@ -40,7 +41,7 @@ from longshore.operations.job_documents import (
 )
 from longshore.operations.jobs import Explanation, explanation
 
-__all__ = ["ROUTES", "BatchBody", "CancelJobBody", "JobPath", "JobQuery"]
+__all__ = ["ROUTES", "BatchBody", "CancelJobBody", "JobPath", "JobQuery", "Listed"]
 
 _item = Decoder(JobBody)
 _REFUSED = {
@@ -68,16 +69,18 @@ class JobPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: JobIdText
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs to list; what is left out means any."""
+class Listed(Chosen, frozen=True, kw_only=True):
+    """Which jobs to list, of any state."""
 
-    queue: Name | None = None
-    type: Name | None = None
-    state: State | None = None
-    tag: Tag | None = None
     limit: Limit = 50
     cursor: Annotated[str, Meta(max_length=2_000)] | None = None
     """What the last page ended with."""
+
+
+class JobQuery(Listed, frozen=True, kw_only=True):
+    """Which jobs to list; what is left out means any."""
+
+    state: State | None = None
 
 
 class CancelJobBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,15 +171,7 @@ async def find(call: Call[Nothing, JobQuery, Nothing]) -> Answer:
 
     A page of large jobs ends before `limit`, at about 4 MiB; `cursor` tells where to go on.
     """
-    asked = call.query
-    which = JobFilter(
-        tenant=call.caller.tenant,
-        queue=asked.queue,
-        type=asked.type,
-        state=asked.state,
-        tag=asked.tag,
-    )
-    return await list_jobs(call, which, limit=asked.limit, cursor=asked.cursor)
+    return await list_jobs(call, call.query, call.query.state)
 
 
 async def attempts(call: Call[JobPath, PageQuery, Nothing]) -> Answer:
@@ -224,14 +219,21 @@ async def tell(service: Service, job: Job) -> Answer:
     return Answer(200, encode(documents.job_document(job, poison.victims(history))))
 
 
-async def list_jobs(
-    call: Call[Any, Any, Any], which: JobFilter, *, limit: int, cursor: str | None
-) -> Answer:
+async def list_jobs(call: Call[Any, Any, Any], asked: Listed, state: State | None) -> Answer:
     """A page of jobs, or 400 for a cursor that does not fit."""
     service = call.service
+    which = JobFilter(
+        tenant=call.caller.tenant,
+        queue=asked.queue,
+        type=asked.type,
+        state=state,
+        tag=asked.tag,
+    )
     async with service.pages.turn(call.caller.owner):
         try:
-            found = await paging.find(service.engine, which, limit=limit, cursor=cursor)
+            found = await paging.find(
+                service.engine, which, limit=asked.limit, cursor=asked.cursor
+            )
         except ConfigError:
             raise ProblemError(problem("cursor")) from None
         return Answer(200, encode(documents.job_list(found)))

@@ -22,7 +22,7 @@ from longshore.operations.fields import JobIdText, Name, Tag, Text
 from longshore.operations.job_documents import JobDocument, job_document
 from longshore.operations.jobs import Which, change_by_ids, order_for, scopes_of
 
-__all__ = ["ROUTES", "Asked", "Outcome", "carry_out"]
+__all__ = ["ROUTES", "Asked", "Chosen", "Outcome", "carry_out"]
 
 _LONGEST_S = 20.0
 """A request that goes through many jobs is answered after so long, done or not."""
@@ -61,13 +61,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """As they are now, if they were named by their ids; null for a filter."""
 
 
-class LiveFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs are meant; what is left out means any."""
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs are meant, of any state; what is left out means any."""
 
     queue: Name | None = None
     type: Name | None = None
-    state: State | None = None
     tag: Tag | None = None
+
+
+class LiveFilter(Chosen, frozen=True, kw_only=True):
+    """Which jobs are meant; what is left out means any."""
+
+    state: State | None = None
 
 
 class CancelJobsBody(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):

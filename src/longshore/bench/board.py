@@ -52,7 +52,3 @@ class Board:
     def started(self, actor: int) -> int:
         """Handlers that have begun, told by themselves: for latency."""
         return self._cells[8 + actor * _PER_ACTOR + 3]
-
-    def tell_start(self, actor: int, count: int) -> None:
-        """A handler has begun."""
-        self._cells[8 + actor * _PER_ACTOR + 3] = count

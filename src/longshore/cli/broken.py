@@ -1,11 +1,10 @@
 """Warnings of stored records that lists leave out because they cannot be decoded."""
 
 from longshore.cli import render
-from longshore.core.view import BrokenRecord
 from longshore.errors import ForbiddenError
 from longshore.operations.backend import Backend
 
-__all__ = ["text_of", "warn_of_broken"]
+__all__ = ["warn_of_broken"]
 
 
 async def warn_of_broken(backend: Backend, kind: str, tenant: str | None = None) -> None:
@@ -16,9 +15,4 @@ async def warn_of_broken(backend: Backend, kind: str, tenant: str | None = None)
         return
     for one in found:
         if one.kind == kind and tenant in (None, one.tenant):
-            render.warning(f"{text_of(one)}; store it anew, or delete it")
-
-
-def text_of(one: BrokenRecord) -> str:
-    """What is broken, and how."""
-    return one.words
+            render.warning(f"{one.words}; store it anew, or delete it")

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from longshore.cli import documents, render
+from longshore.cli import render
 from longshore.core import cloudevent
 from longshore.core.event import Name
-from longshore.core.instant import micros
+from longshore.core.instant import rfc3339
 from longshore.core.state import State
 from longshore.errors import ConfigError
 from longshore.operations.events import Heard
@@ -39,7 +39,7 @@ _facts = msgspec.json.Decoder(dict[str, Any])
 
 def line(one: JobEvent) -> str:
     """An event for people."""
-    at = documents.instant(micros(one.at))
+    at = rfc3339(one.at)
     rest = msgspec.json.encode(one.details).decode()[:200] if one.details else ""
     place = f"{one.queue}/{one.type}"
     return f"{at}  {one.name:<20}  {one.job_id or '-'}  {place}  {rest}".rstrip()

@@ -70,10 +70,13 @@ def show_job(shared: Shared, job_id: JobId) -> None:
     async def look(backend: Backend) -> None:
         job = await backend.get(ids.text(job_id))
         history = await backend.attempts(job.id)
-        why = (await backend.explain(job.id)).reasons[0].text if job.state in _WAITING else None
+        reasons = (await backend.explain(job.id)).reasons if job.state in _WAITING else []
+        why = [one.text for one in reasons]
         if shared.as_json:
             whole = msgspec.to_builtins(job)
-            render.document({**whole, "attempts": history, "waits_because": why})
+            render.document(
+                {**whole, "attempts": history, "waits_because": why[0] if why else None}
+            )
             return
         now = await backend.now()
         render.sheet(tables.job(job, now, why))

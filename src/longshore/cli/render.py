@@ -10,9 +10,8 @@ from shutil import get_terminal_size
 import click
 import msgspec
 
-from longshore.cli.documents import Document
-
 __all__ = [
+    "Document",
     "Sheet",
     "Table",
     "document",
@@ -24,6 +23,9 @@ __all__ = [
     "table",
     "warning",
 ]
+
+Document = dict[str, object]
+"""What `--json` prints: names that stay, ids as text, times as RFC 3339."""
 
 # What a task wrote must not move the cursor, change colours, or turn the line around.
 _TURNS = chain(range(0x202A, 0x202F), range(0x2066, 0x206A))

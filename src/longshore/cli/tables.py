@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from longshore.cli import documents
 from longshore.cli.render import Sheet, Table
 from longshore.core import quantity
-from longshore.core.instant import micros
+from longshore.core.instant import micros, rfc3339
 from longshore.core.job import Job
 from longshore.core.latency import Slowness, Spread
 from longshore.core.schedule import CatchUp
@@ -28,7 +27,6 @@ __all__ = [
     "schedule",
     "schedules",
     "slow",
-    "when",
     "workers",
 ]
 
@@ -36,19 +34,14 @@ _SECOND = 1_000_000
 _REASON_CHARACTERS = 60
 
 
-def when(instant: int | None, now: int) -> str:
+def ago(moment: datetime | None, now: datetime) -> str:
     """A time as a person thinks of it: `3m ago`, `in 5s`."""
-    if instant is None:
+    if moment is None:
         return "-"
-    distance = abs(instant - now)
+    distance = abs(micros(moment) - micros(now))
     if distance < _SECOND:
         return "now"
-    return f"in {_rough(distance)}" if instant > now else f"{_rough(distance)} ago"
-
-
-def ago(moment: datetime | None, now: datetime) -> str:
-    """A time of a document as a person thinks of it: `3m ago`, `in 5s`."""
-    return when(None if moment is None else micros(moment), micros(now))
+    return f"in {_rough(distance)}" if moment > now else f"{_rough(distance)} ago"
 
 
 def jobs(found: Sequence[JobDocument], now: datetime) -> Table:
@@ -69,7 +62,7 @@ def dead(found: Sequence[JobDocument], now: datetime) -> Table:
     )
 
 
-def job(it: JobDocument, now: datetime, waits_because: str | None = None) -> Sheet:
+def job(it: JobDocument, now: datetime, waits_because: Sequence[str] = ()) -> Sheet:
     """Everything about one job."""
     timeout = it.timeout_seconds
     return Sheet(
@@ -79,15 +72,15 @@ def job(it: JobDocument, now: datetime, waits_because: str | None = None) -> She
             ("queue", it.queue),
             ("tenant", None if it.tenant == "default" else it.tenant),
             ("state", _state(it)),
-            ("waits", waits_because),
+            ("waits", "\n".join(waits_because)),
             ("reason", it.reason),
             ("priority", f"{it.priority}"),
             ("payload", _json(it.payload)),
             ("result", None if it.result is None else _json(it.result)),
-            ("submitted", _dated_at(it.created_at, now)),
-            ("due", _dated_at(it.run_at, now) if it.state is State.SCHEDULED else None),
-            ("started", _dated_at(it.started_at, now)),
-            ("finished", _dated_at(it.finished_at, now)),
+            ("submitted", _dated(it.created_at, now)),
+            ("due", _dated(it.run_at, now) if it.state is State.SCHEDULED else None),
+            ("started", _dated(it.started_at, now)),
+            ("finished", _dated(it.finished_at, now)),
             ("worker", it.worker),
             ("progress", _progress(it, now)),
             ("attempts", f"{it.attempt}; {it.failures} of {it.max_attempts} failures"),
@@ -217,7 +210,7 @@ def schedule(it: WholeSchedule, now: datetime) -> Sheet:
             ("name", it.name),
             ("tenant", None if it.tenant == "default" else it.tenant),
             ("when", recurrence(it)),
-            ("from", documents.instant(micros(it.anchor)) if micros(it.anchor) else None),
+            ("from", rfc3339(it.anchor) if micros(it.anchor) else None),
             ("state", "paused: it will not fire until it is resumed" if it.is_paused else None),
             ("type", it.type),
             ("payload", _words(bytes(it.payload))),
@@ -229,7 +222,7 @@ def schedule(it: WholeSchedule, now: datetime) -> Sheet:
             ("catch up", f"{it.catch_up}{limit}"),
             ("overlap", f"{it.overlap}"),
             ("jitter", _seconds(it.jitter_seconds) if it.jitter_seconds else None),
-            ("last due", it.last_due and _dated(micros(it.last_due), micros(now))),
+            ("last due", _dated(it.last_due, now)),
             ("last job", it.last_job and f"{it.last_job} ({it.last_job_state or 'pruned'})"),
         ]
     )
@@ -285,14 +278,8 @@ def _words(raw: bytes | None) -> str | None:
     return None if raw is None else raw.decode(errors="replace")
 
 
-def _dated(instant: int | None, now: int) -> str | None:
-    if instant is None:
-        return None
-    return f"{documents.instant(instant)} ({when(instant, now)})"
-
-
-def _dated_at(moment: datetime | None, now: datetime) -> str | None:
-    return None if moment is None else _dated(micros(moment), micros(now))
+def _dated(moment: datetime | None, now: datetime) -> str | None:
+    return None if moment is None else f"{rfc3339(moment)} ({ago(moment, now)})"
 
 
 def _span(start: datetime | None, end: datetime | None) -> str:

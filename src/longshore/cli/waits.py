@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from longshore.contract import SessionView
-from longshore.core.view import Pause
 from longshore.errors import UnknownTaskError
 from longshore.operations.workers import WorkerView
 
-__all__ = ["is_served", "pause_text", "refuse_unknown"]
+__all__ = ["is_served", "refuse_unknown"]
 
 
 def is_served(type_name: str, queue: str, workers: Sequence[WorkerView | SessionView]) -> bool:
@@ -21,8 +20,3 @@ def refuse_unknown(type_name: str, known: Collection[str]) -> None:
     if type_name not in known:
         close = get_close_matches(type_name, known, n=1)
         raise UnknownTaskError(type_name, close[0] if close else None)
-
-
-def pause_text(pause: Pause) -> str:
-    """What is paused, in words."""
-    return pause.words

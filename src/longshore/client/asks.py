@@ -35,7 +35,8 @@ from longshore.operations.job_documents import (
     BatchItem,
     BatchResult,
     JobDocument,
-    JobList,
+    SentJob,
+    readable,
 )
 from longshore.operations.jobs import Explanation, JobChange, Which
 from longshore.operations.keys import KeyList, KeyView, MintedView
@@ -211,6 +212,13 @@ def written(job: Submission) -> bytes:
     return _written(job.body(uuid4().hex))
 
 
+class SentJobs(msgspec.Struct, frozen=True):
+    """A page of jobs."""
+
+    jobs: list[SentJob]
+    cursor: str | None
+
+
 def get(job_id: str) -> Ask[JobDocument]:
     """One job."""
     return Ask("GET", f"/v1/jobs/{_part(job_id)}", _job, is_repeatable=True)
@@ -224,12 +232,12 @@ def attempts(job_id: str) -> Listing[AttemptView]:
 
 def jobs() -> Listing[JobDocument]:
     """Jobs, newest first."""
-    return _listing("/v1/jobs", JobList, lambda page: page.jobs)
+    return _listing("/v1/jobs", SentJobs, _read_jobs)
 
 
 def dead() -> Listing[JobDocument]:
     """Dead jobs, newest first."""
-    return _listing("/v1/dead", JobList, lambda page: page.jobs)
+    return _listing("/v1/dead", SentJobs, _read_jobs)
 
 
 def cancel(job_id: str, reason: str) -> Ask[JobDocument]:
@@ -254,11 +262,16 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
     missed: int
     is_complete: bool
-    jobs: list[JobDocument] | None = None
+    jobs: list[SentJob] | None = None
     cancelled: int = 0
     retried: int = 0
     replayed: int = 0
     purged: int = 0
+
+    @property
+    def changed(self) -> list[JobDocument]:
+        """Those that were named by their ids, as they are then."""
+        return [readable(one) for one in self.jobs or ()]
 
     @property
     def done(self) -> int:
@@ -790,11 +803,15 @@ class JobHead(msgspec.Struct, frozen=True):
 
 
 _encoder = msgspec.json.Encoder()
-_jobs = msgspec.json.Decoder(JobDocument)
+_jobs = msgspec.json.Decoder(SentJob)
 
 
 def _job(_: int, raw: bytes) -> JobDocument:
-    return _jobs.decode(raw)
+    return readable(_jobs.decode(raw))
+
+
+def _read_jobs(page: SentJobs) -> list[JobDocument]:
+    return [readable(one) for one in page.jobs]
 
 
 def _nothing(_: int, __: bytes) -> Any:

@@ -295,7 +295,7 @@ class Client:
         JobNotFoundError or IllegalTransitionError leave everything as it was.
         """
         found = await self._send(asks.change_jobs(change, job_ids, reason))
-        return found.jobs or []
+        return found.changed
 
     async def change_matching(
         self,

@@ -284,7 +284,7 @@ class SyncClient:
         JobNotFoundError or IllegalTransitionError leave everything as it was.
         """
         found = self._send(asks.change_jobs(change, job_ids, reason))
-        return found.jobs or []
+        return found.changed
 
     def change_matching(
         self,

@@ -44,16 +44,10 @@ __all__ = [
     "digest",
     "known",
     "parse",
-    "put",
-    "read_grant",
     "revoked",
     "rotated",
-    "stored",
-    "unstored",
     "validate_key",
     "validate_tenant",
-    "with_default",
-    "write_grant",
 ]
 
 DEFAULT_TENANT = "default"
@@ -83,8 +77,6 @@ CAPS = {
 
 _LONGEST_LABEL = 200
 _MOST_NAMES = 100
-# No name has an equals sign in it, and no scope.
-_QUEUE, _TYPE = "queue=", "type="
 _SHAPE = re.compile(KEY_PATTERN)
 _NOBODY = bytes(32)
 """What a secret is compared with when there is nothing: no text has this digest."""
@@ -326,52 +318,10 @@ def _validate_claims(key: NewKey) -> None:
             raise ConfigError(fault)
 
 
-def put(
-    tenant: Tenant, *, standing: Tenant | None, seen: Tenant | None, now: int
-) -> Tenant | None:
-    """The tenant as it is to stand; None when it is not to be changed.
-
-    Without `seen` it is made if there is none of the name; with it, only one that still stands
-    exactly so is replaced. One that stands as it is wanted may be put again.
-    """
-    validate_tenant(tenant)
-    if standing is None:
-        return replace(tenant, created_at=now) if seen is None else None
-    wanted = replace(tenant, created_at=standing.created_at)
-    return wanted if standing in (wanted, seen) else None
-
-
-def with_default(tenants: list[Tenant]) -> list[Tenant]:
-    """Those that are stored, by name, and the one that needs not be."""
-    names = {tenant.name for tenant in tenants}
-    always = [] if DEFAULT_TENANT in names else [Tenant(name=DEFAULT_TENANT)]
-    return sorted([*tenants, *always], key=lambda tenant: tenant.name)
-
-
-def unstored(name: str) -> Tenant | None:
-    """The tenant of this name of which nothing is stored, if there is one."""
-    return Tenant(name=name) if name == DEFAULT_TENANT else None
-
-
 def check_deletable(tenant: str) -> None:
     """Return if the tenant may be deleted once it has nothing left, else a ConfigError."""
     if tenant == DEFAULT_TENANT:
         raise ConfigError(f"the tenant {DEFAULT_TENANT!r} is always there; disable it instead")
-
-
-def stored(key: NewKey, *, now: int) -> ApiKey:
-    """The key as it is stored."""
-    return ApiKey(
-        id=key.id,
-        digest=key.digest,
-        tenant=key.tenant,
-        scopes=tuple(scope for scope in Scope if scope in key.scopes),
-        label=key.label,
-        created_at=now,
-        queues=key.queues,
-        types=key.types,
-        expires_at=None if key.lifetime is None else now + key.lifetime,
-    )
 
 
 def known(key: NewKey, standing: ApiKey) -> ApiKey:
@@ -395,23 +345,6 @@ def rotated(key: ApiKey, new: bytes, *, grace: int, now: int) -> ApiKey:
 def revoked(key: ApiKey, *, now: int) -> ApiKey:
     """The key, of no use from now on."""
     return key if key.revoked_at is not None else replace(key, revoked_at=now)
-
-
-def write_grant(key: ApiKey) -> str:
-    """What a key may be used for, as one text: scopes, and the names that narrow them."""
-    queues = [f"{_QUEUE}{name}" for name in key.queues]
-    types = [f"{_TYPE}{name}" for name in key.types]
-    return " ".join([*key.scopes, *queues, *types])
-
-
-def read_grant(text: str) -> Grant:
-    """What `write_grant` wrote; a scope of a later version is nothing."""
-    words = text.split()
-    return Grant(
-        tuple(scope for scope in Scope if scope in words),
-        tuple(one.removeprefix(_QUEUE) for one in words if one.startswith(_QUEUE)),
-        tuple(one.removeprefix(_TYPE) for one in words if one.startswith(_TYPE)),
-    )
 
 
 def _check(body: str) -> str:

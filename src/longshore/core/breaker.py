@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core.event import Group, Name
-from longshore.core.flow import LARGEST, BreakerFlow, BreakerSettings, Phase
+from longshore.core.flow import LARGEST, BreakerSettings, Phase
 from longshore.core.job import Job, Settlement
 from longshore.core.state import State, Verb
 
@@ -35,7 +35,6 @@ __all__ = [
     "reset",
     "room",
     "rules",
-    "shown",
     "told",
     "useless",
     "verdict",
@@ -221,17 +220,6 @@ def told(type_name: str, changes: Iterable[Standing]) -> list[Group]:
         )
         for one in changes
     ]
-
-
-def shown(
-    flows: Iterable[BreakerFlow], standings: Mapping[str, Standing], now: int
-) -> list[BreakerFlow]:
-    """Breakers as people see them: what is said of each, and how it stands."""
-    found: list[BreakerFlow] = []
-    for one in flows:
-        it = waking(standings.get(one.type, Standing()), now)
-        found.append(replace(one, phase=it.phase, since=it.since, until=it.until))
-    return found
 
 
 def useless(settings: BreakerSettings, changes: Mapping[str, object]) -> str | None:

@@ -4,7 +4,7 @@ import msgspec
 
 from longshore.core import ids
 from longshore.core.event import NOBODY, Event
-from longshore.core.instant import moment
+from longshore.core.instant import moment, rfc3339
 
 __all__ = [
     "CONTENT_TYPE",
@@ -45,7 +45,7 @@ def sequence(event: Event) -> str:
 
 def time(at: int) -> str:
     """The moment as RFC 3339 has it."""
-    return moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return rfc3339(moment(at), "microseconds")
 
 
 def data(event: Event) -> bytes:

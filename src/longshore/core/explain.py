@@ -5,13 +5,14 @@ somebody has to remove come first, those that pass by themselves after them.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
 from longshore.core import ids
 from longshore.core.breaker import PARKED
 from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings, aging_of
+from longshore.core.instant import moment, rfc3339
 from longshore.core.job import Job
 from longshore.core.line import Line
 from longshore.core.quantity import duration_text, rate_text
@@ -20,8 +21,6 @@ from longshore.core.view import Pause, QueueCounts, SessionView
 
 __all__ = ["Facts", "Pace", "Reason", "explain", "goes_first", "pace"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH
 _STEPS = (
     (86_400_000_000, 3_600_000_000),
     (3_600_000_000, 60_000_000),
@@ -204,18 +203,14 @@ def _pauses(facts: Facts) -> Iterable[Reason]:
     job = facts.job
     for pause in facts.pauses:
         if pause.queue in (None, job.queue) and pause.type in (None, job.type):
-            what = " in ".join(
-                f"{kind} {name}"
-                for kind, name in (("type", pause.type), ("queue", pause.queue))
-                if name is not None
-            )
             words = " ".join(
                 word
                 for word in (pause.queue, pause.type and f"--type {pause.type}")
                 if word is not None
             )
             yield Reason(
-                "paused", f"The {what} is paused; `longshore queues resume {words}` ends that."
+                "paused",
+                f"The {pause.words} is paused; `longshore queues resume {words}` ends that.",
             )
 
 
@@ -385,8 +380,7 @@ def _span(microseconds: int) -> str:
 
 
 def _time(microseconds: int) -> str:
-    moment = _EPOCH + min(timedelta(microseconds=max(microseconds, 0)), _LATEST)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return rfc3339(moment(microseconds), "seconds")
 
 
 def _short(words: str) -> str:

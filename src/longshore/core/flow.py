@@ -4,7 +4,7 @@ Code declares settings, and an operator overrides them, field by field; None mea
 was said. The engine stores both layers, so that people see where a value comes from.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
 
@@ -33,13 +33,9 @@ __all__ = [
     "QueueSettings",
     "QueueState",
     "aging_of",
-    "breakers",
     "effective",
     "limit_of",
     "look_in",
-    "may_put",
-    "paced",
-    "queues",
     "rank",
     "read_breaker",
     "read_queue",
@@ -162,8 +158,6 @@ BURSTS = {"burst": "rate", "burst_per_key": "rate_per_key"}
 """Which rate each of them belongs to."""
 
 Settings = TypeVar("Settings", QueueSettings, BreakerSettings)
-Buckets = Mapping[str, int | None]
-"""What is stored of the buckets of queues, by name."""
 
 
 class QueueFlow(msgspec.Struct, frozen=True):
@@ -251,33 +245,6 @@ def effective(declared: Settings, overridden: Settings) -> Settings:
     return msgspec.structs.replace(declared, **said(overridden))
 
 
-def may_put(stored: Settings, wanted: Settings, seen: Settings | None) -> bool:
-    """Whether a layer that stands as `stored` may be put as wanted by who has seen that."""
-    return seen is None or stored in (seen, wanted)
-
-
-def queues(rows: Iterable[tuple[str, Layer, QueueSettings]]) -> list[QueueFlow]:
-    """All that is said of queues, by name, from their layers."""
-    return [
-        QueueFlow(
-            name,
-            layers.get(Layer.DECLARED.value, QueueSettings()),
-            layers.get(Layer.OVERRIDDEN.value, QueueSettings()),
-        )
-        for name, layers in _by_name(rows)
-    ]
-
-
-def paced(flows: Iterable[QueueFlow], buckets: Buckets, now: int) -> list[QueueFlow]:
-    """The same, with when the next job may start by what is stored of their buckets."""
-    return [
-        msgspec.structs.replace(
-            it, token_at=token_at(it.effective, buckets.get(it.queue), now=now)
-        )
-        for it in flows
-    ]
-
-
 def token_at(settings: QueueSettings, empty_at: int | None, *, now: int) -> int | None:
     """When the rate of a queue lets the next job start; None: it does now."""
     limit = limit_of(settings.rate, settings.burst)
@@ -285,18 +252,6 @@ def token_at(settings: QueueSettings, empty_at: int | None, *, now: int) -> int 
         return None
     start, asked = borrow(empty_at, limit, want=0, now=now)
     return None if asked.left else limit.there_at(start, 1)
-
-
-def breakers(rows: Iterable[tuple[str, Layer, BreakerSettings]]) -> list[BreakerFlow]:
-    """All that is said of breakers, by type, from their layers."""
-    return [
-        BreakerFlow(
-            name,
-            layers.get(Layer.DECLARED.value, BreakerSettings()),
-            layers.get(Layer.OVERRIDDEN.value, BreakerSettings()),
-        )
-        for name, layers in _by_name(rows)
-    ]
 
 
 def useless(settings: QueueSettings, fields: Iterable[str]) -> str | None:
@@ -379,15 +334,6 @@ def validate(name: str, settings: QueueSettings | BreakerSettings) -> None:
     for what, value in said(settings).items():
         if fault := _fault(what, value):
             raise ConfigError(f"{what} is {value!r}; {fault}")
-
-
-def _by_name(
-    rows: Iterable[tuple[str, Layer, Settings]],
-) -> list[tuple[str, dict[str, Settings]]]:
-    found: dict[str, dict[str, Settings]] = {}
-    for name, layer, settings in rows:
-        found.setdefault(name, {})[layer.value] = settings
-    return sorted(found.items())
 
 
 def _fault(field: str, value: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["LATEST_US", "micros", "moment"]
+__all__ = ["LATEST_US", "micros", "moment", "rfc3339"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_US = 253_402_300_799_999_999
@@ -20,3 +20,8 @@ def moment(microseconds: int) -> datetime:
 def micros(value: datetime) -> int:
     """A calendar time as engines count it."""
     return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def rfc3339(value: datetime, timespec: str = "auto") -> str:
+    """A time in UTC as text, with a Z."""
+    return value.isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -6,6 +6,8 @@ Tags travel with every job through every engine, and people can filter by them.
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from longshore.core.instant import rfc3339
+
 __all__ = ["due_of", "schedule_of", "tags_of"]
 
 _SCHEDULE = "schedule:"
@@ -19,8 +21,7 @@ def tags_of(schedule: str, due: int | None) -> tuple[str, ...]:
     name = _SCHEDULE + schedule
     if due is None:
         return (name,)
-    moment = (_EPOCH + due * _MICROSECOND).isoformat().replace("+00:00", "Z")
-    return (name, _DUE + moment)
+    return (name, _DUE + rfc3339(_EPOCH + due * _MICROSECOND))
 
 
 def schedule_of(tags: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["COMMENT", "START", "Cursor", "Decoder", "Message", "frame", "mark", "parse_cursor"]
+__all__ = ["COMMENT", "Cursor", "Decoder", "Message", "frame", "mark", "parse_cursor"]
 
 LAST_INDEX = 2**31 - 1
 """Behind every event of a batch."""
@@ -28,9 +28,6 @@ class Cursor(NamedTuple):
     def __str__(self) -> str:
         whole = self.number == LAST_INDEX
         return str(self.position) if whole else f"{self.position}.{self.number}"
-
-
-START = Cursor(0)
 
 
 def parse_cursor(text: str) -> Cursor | None:

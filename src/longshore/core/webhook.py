@@ -32,7 +32,6 @@ __all__ = [
     "fits",
     "headers",
     "message_id",
-    "put",
     "refused_delay",
     "rotated",
     "secret_text",
@@ -136,17 +135,6 @@ def _faults(it: Endpoint) -> Iterator[str | None]:
         yield f"a description has up to {LONGEST_NAME} characters"
     if not 1 <= len(it.secrets) <= _SECRETS:
         yield f"an endpoint has 1 to {_SECRETS} secrets"
-
-
-def put(
-    endpoint: Endpoint, *, standing: Endpoint | None, seen: Endpoint | None, now: int
-) -> Endpoint | None:
-    """What is to be stored; None when something else stands there than was seen."""
-    if standing is None:
-        return None if seen is not None else replace(endpoint, created_at=now)
-    wanted = replace(endpoint, created_at=standing.created_at)
-    is_free = wanted == standing or seen == standing
-    return wanted if is_free and endpoint.tenant == standing.tenant else None
 
 
 def fits(endpoint: Endpoint, event: Event) -> bool:

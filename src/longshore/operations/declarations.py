@@ -6,7 +6,7 @@ from typing import Any
 
 from longshore.core import flow
 from longshore.core.account import DEFAULT_TENANT
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.flow import BreakerSettings, QueueSettings
 from longshore.core.schedule import Schedule
 from longshore.operations.local import EngineOperations
 from longshore.operations.schedule_documents import definition_of
@@ -59,13 +59,10 @@ class DeclarationOperations(EngineOperations):
     async def declare(self, declared: Declarations) -> None:
         """Store what code declares. Writes only what differs, and no operator's override."""
         engine = self._engine
-        for name, settings in declared.queues.items():
-            await queue_settings.declare(engine, name, settings)
+        if declared.queues:
+            await queue_settings.declare(engine, declared.queues)
         if declared.breakers:
-            known = {one.type: one.declared for one in await breaker_settings.every(engine)}
-            for name, wanted in declared.breakers.items():
-                if known.get(name) != wanted:
-                    await breaker_settings.put(engine, name, Layer.DECLARED, wanted)
+            await breaker_settings.declare(engine, declared.breakers)
         if declared.schedules:
             await store_schedules(engine, declared.schedules)
 

@@ -16,6 +16,7 @@ from longshore.core.state import State
 from longshore.core.view import JobFilter, Page
 from longshore.core.webhook import Endpoint, Secret
 from longshore.errors import ConfigError, JobNotFoundError
+from longshore.operations.fields import UNREADABLE
 from longshore.records import webhooks
 from longshore.runtime.ids import IdSource
 from longshore.tasks.guard import BlockedTargetError, Guard, lookup_briefly
@@ -67,7 +68,7 @@ class Delivery(msgspec.Struct, frozen=True):
             return None
         try:
             return msgspec.json.decode(self.job.result, type=_Answered).status
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return None
 
 
@@ -240,5 +241,5 @@ def delivery_of(job: Job) -> Delivery | None:
         return None
     try:
         return Delivery(job, msgspec.json.decode(job.payload, type=Message))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None

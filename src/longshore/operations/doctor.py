@@ -14,7 +14,7 @@ from longshore.core.state import State
 from longshore.core.view import BrokenRecord, Pause
 from longshore.errors import LongshoreError
 from longshore.operations import sqlite_checks
-from longshore.operations.findings import Diagnosis, Finding, Severity
+from longshore.operations.findings import Diagnosis, Finding, Severity, fine, problem, warning
 from longshore.records import broken, pauses, schedules
 
 __all__ = ["Facts", "clock", "diagnose", "examine", "gather"]
@@ -56,7 +56,7 @@ async def examine(
     findings call by the name `place`.
     """
     store = await _store(engine)
-    findings = [Finding("engine", Severity.FINE, engine.url), store]
+    findings = [fine("engine", engine.url), store]
     file = sqlite_checks.file_of(engine.url)
     if file is not None and file.exists():
         findings += await asyncio.to_thread(sqlite_checks.examine, file)
@@ -71,11 +71,11 @@ async def _store(engine: Engine) -> Finding:
         sqlite_checks.refuse_absent(engine.url)
         await engine.ping()
     except LongshoreError as error:
-        return Finding("store", Severity.PROBLEM, str(error))
+        return problem("store", str(error))
     if not engine.traits.survives_power_loss:
         advice = "jobs accepted in the last moment may be lost with the power"
-        return Finding("store", Severity.WARNING, "writable, but not durable at once", advice)
-    return Finding("store", Severity.FINE, "writable, durable, and its schema is current")
+        return warning("store", "writable, but not durable at once", advice)
+    return fine("store", "writable, durable, and its schema is current")
 
 
 async def gather(
@@ -109,13 +109,12 @@ def clock(engine_now: int, local_now: int, place: str) -> Finding:
     """Whether two clocks agree: the engine's, and that of the place."""
     apart = abs(engine_now - local_now)
     if apart > 5 * _SECOND:
-        return Finding(
+        return warning(
             "clock",
-            Severity.WARNING,
             f"{place} and the engine are {_duration(apart)} apart",
             "the engine's clock counts; set the other one by NTP",
         )
-    return Finding("clock", Severity.FINE, f"{place} and the engine agree")
+    return fine("clock", f"{place} and the engine agree")
 
 
 def _clock(facts: Facts) -> Finding:
@@ -126,30 +125,26 @@ def _workers(facts: Facts) -> Finding:
     waiting = sum(one.ready for one in facts.counts)
     if facts.sessions:
         holding = sum(one.holding for one in facts.sessions)
-        return Finding(
-            "workers", Severity.FINE, f"{len(facts.sessions)} live, holding {holding}"
-        )
+        return fine("workers", f"{len(facts.sessions)} live, holding {holding}")
     if waiting:
-        return Finding(
+        return problem(
             "workers",
-            Severity.PROBLEM,
             f"none is live; ready jobs: {waiting}",
             "start one: longshore worker --app module:attribute",
         )
-    return Finding("workers", Severity.WARNING, "none is live", "start one: longshore worker")
+    return warning("workers", "none is live", "start one: longshore worker")
 
 
 def _queues(facts: Facts) -> Finding:
     served = {name for one in facts.sessions for name in one.queues}
     unserved = [one for one in facts.counts if one.ready and one.queue not in served]
     if unserved and facts.sessions:
-        return Finding(
+        return problem(
             "queues",
-            Severity.PROBLEM,
             f"nobody serves {_named(unserved)}",
             "start a worker with --queues, or add the queue to one that runs",
         )
-    return Finding("queues", Severity.FINE, f"{len(facts.counts)} known")
+    return fine("queues", f"{len(facts.counts)} known")
 
 
 def _types(facts: Facts) -> Finding:
@@ -161,45 +156,42 @@ def _types(facts: Facts) -> Finding:
         if not any(job.type in one.types and job.queue in one.queues for one in facts.sessions)
     }
     if unserved and facts.sessions:
-        return Finding(
+        return problem(
             "types",
-            Severity.PROBLEM,
             f"ready jobs that no live worker serves: {', '.join(sorted(unserved))}",
             "they wait, uncharged; start a worker whose app has these tasks, or cancel them",
         )
-    return Finding("types", Severity.FINE, f"{len(served)} served by live workers")
+    return fine("types", f"{len(served)} served by live workers")
 
 
 def _pauses(facts: Facts) -> Finding:
     if facts.pauses:
         paused = ", ".join(one.words for one in facts.pauses)
         advice = "hand out again: longshore queues resume [QUEUE] [--type TYPE]"
-        return Finding("pauses", Severity.WARNING, f"paused: {paused}", advice)
-    return Finding("pauses", Severity.FINE, "nothing is paused")
+        return warning("pauses", f"paused: {paused}", advice)
+    return fine("pauses", "nothing is paused")
 
 
 def _reclaiming(facts: Facts) -> Finding:
     held = sum(len(one.held) for one in facts.lapsed)
     if facts.lapsed:
-        return Finding(
+        return problem(
             "reclaiming",
-            Severity.PROBLEM,
             f"{len(facts.lapsed)} workers vanished over a minute ago, holding {held} jobs",
             "nobody reclaims them: start a worker or a scheduler",
         )
-    return Finding("reclaiming", Severity.FINE, "no vanished worker holds jobs")
+    return fine("reclaiming", "no vanished worker holds jobs")
 
 
 def _promoting(facts: Facts) -> Finding:
     late = [job for job in facts.scheduled if job.run_at < facts.engine_now - _MINUTE]
     if late:
-        return Finding(
+        return problem(
             "promoting",
-            Severity.PROBLEM,
             f"{_at_least(late)} scheduled jobs are over a minute late",
             "nobody promotes them: start a worker or a scheduler",
         )
-    return Finding("promoting", Severity.FINE, "no scheduled job is late")
+    return fine("promoting", "no scheduled job is late")
 
 
 def _firing(facts: Facts) -> Finding:
@@ -209,32 +201,30 @@ def _firing(facts: Facts) -> Finding:
         if not one.is_paused and one.next_due and one.next_due < facts.engine_now - _MINUTE
     ]
     if late:
-        return Finding(
+        return problem(
             "firing",
-            Severity.PROBLEM,
             f"schedules over a minute late: {', '.join(late)}",
             "nobody fires them: start longshore scheduler",
         )
-    return Finding("firing", Severity.FINE, f"{len(facts.schedules)} schedules, none late")
+    return fine("firing", f"{len(facts.schedules)} schedules, none late")
 
 
 def _records(facts: Facts) -> Finding:
     if facts.broken:
-        return Finding(
+        return problem(
             "records",
-            Severity.PROBLEM,
             "; ".join(one.words for one in facts.broken),
             "they are left out of everything: store each anew, or delete it",
         )
-    return Finding("records", Severity.FINE, "all can be decoded")
+    return fine("records", "all can be decoded")
 
 
 def _dead(facts: Facts) -> Finding:
     dead = sum(one.dead for one in facts.counts)
     if dead >= _MANY_DEAD:
         advice = "see why: longshore dead list; then replay or purge"
-        return Finding("dead", Severity.WARNING, f"{dead} dead jobs", advice)
-    return Finding("dead", Severity.FINE, f"{dead} dead jobs")
+        return warning("dead", f"{dead} dead jobs", advice)
+    return fine("dead", f"{dead} dead jobs")
 
 
 def _pruning(facts: Facts) -> Finding:
@@ -242,13 +232,12 @@ def _pruning(facts: Facts) -> Finding:
     oldest = facts.oldest_event
     age = 0 if oldest is None else facts.engine_now - oldest.at
     if age > facts.retention.outbox + 60 * _MINUTE:
-        return Finding(
+        return warning(
             "pruning",
-            Severity.WARNING,
             f"the oldest event is {_duration(age)} old; the store grows without end",
             "nobody prunes: start longshore scheduler",
         )
-    return Finding("pruning", Severity.FINE, "nothing is kept longer than it should be")
+    return fine("pruning", "nothing is kept longer than it should be")
 
 
 _CHECKS = (

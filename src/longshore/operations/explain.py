@@ -28,21 +28,20 @@ async def gather(engine: Engine, job_id: JobId, *, tenant: str | None = None) ->
     if job.state not in (State.READY, State.SCHEDULED):
         return Facts(job=job, now=now)
     everyone = _of(job.queue, await engine.counts(may_estimate=True))
-    said = [one for one in await queue_settings.every(engine) if one.queue == job.queue]
-    settings = said[0].effective if said else QueueSettings()
+    said = await queue_settings.get(engine, job.queue)
+    settings = said.effective
     if settings.order is Order.FAIR:
         tenant = job.tenant  # who else waits has no part in its place
     counts = everyone if tenant is None else _of(job.queue, await engine.counts(tenant=tenant))
-    breakers = [one for one in await breaker_settings.every(engine) if one.type == job.type]
     return Facts(
         job=job,
         now=now,
-        breaker=breakers[0] if breakers else None,
+        breaker=await breaker_settings.get(engine, job.type),
         line=await _line(engine, job),
         counts=counts,
         running=everyone.running,
         settings=settings,
-        token_at=said[0].token_at if said else None,
+        token_at=said.token_at,
         pauses=await pauses.every(engine),
         sessions=(await engine.sessions()).sessions,
         ahead=await _ahead(engine, job, tenant, counts, settings),

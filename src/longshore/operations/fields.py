@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw
 
-from longshore.core import ids
+from longshore.core import codec, ids
 from longshore.core.instant import micros
 from longshore.core.instant import moment as instant
 from longshore.core.submission import (
@@ -19,6 +19,7 @@ from longshore.core.submission import (
 
 __all__ = [
     "MOST_LISTED",
+    "UNREADABLE",
     "Attempts",
     "Id",
     "JobIdText",
@@ -36,12 +37,17 @@ __all__ = [
     "instant",
     "micros",
     "moment",
+    "read_json",
     "seconds",
     "stored_json",
 ]
 
 _TEN_YEARS_S = 315_360_000
 MOST_LISTED = 1_000
+UNREADABLE = (ValueError, msgspec.DecodeError, RecursionError)
+"""What is raised of stored JSON that is none, or that Python has no value for."""
+_AROUND = 200
+"""Levels around a part that leave a reader room: Python goes only so deep."""
 
 
 # Not `$`, which in Python also matches before a line feed at the end; the document says it as
@@ -86,9 +92,23 @@ def seconds(microseconds: int | None) -> float | None:
 
 
 def stored_json(raw: bytes) -> Raw:
-    """Stored JSON as a part of a document that stays on one line."""
+    """Stored JSON as a part of a document that stays on one line.
+
+    Whatever a store holds, from an older version or another program, a list survives it: what
+    a reader might not take as JSON is a text.
+    """
     try:
+        raw.decode()
+        if raw.count(b"[") + raw.count(b"{") > codec.MAX_DEPTH:
+            msgspec.json.format(b"[" * _AROUND + raw + b"]" * _AROUND)
         return Raw(msgspec.json.format(raw, indent=-1))
-    except (msgspec.DecodeError, RecursionError):
-        # Whatever a store holds, from an older version or another program: a list survives it.
+    except UNREADABLE:
         return Raw(msgspec.json.encode(raw.decode(errors="replace")))
+
+
+def read_json(raw: Raw) -> Any:
+    """Such a part as objects; as text, if it is JSON that Python has no value for."""
+    try:
+        return msgspec.json.decode(raw)
+    except UNREADABLE:
+        return bytes(raw).decode(errors="replace")

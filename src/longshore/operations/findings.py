@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-__all__ = ["Diagnosis", "Finding", "Severity"]
+__all__ = ["Diagnosis", "Finding", "Severity", "fine", "problem", "warning"]
 
 
 class Severity(StrEnum):
@@ -24,6 +24,21 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
     advice: str = ""
     """Empty where there is nothing to do."""
+
+
+def fine(check: str, text: str) -> Finding:
+    """All is well."""
+    return Finding(check, Severity.FINE, text)
+
+
+def warning(check: str, text: str, advice: str) -> Finding:
+    """It goes on, but not for ever or not as it should."""
+    return Finding(check, Severity.WARNING, text, advice)
+
+
+def problem(check: str, text: str, advice: str = "") -> Finding:
+    """Something does not work."""
+    return Finding(check, Severity.PROBLEM, text, advice)
 
 
 class Diagnosis(msgspec.Struct, frozen=True):

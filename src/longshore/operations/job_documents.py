@@ -12,7 +12,7 @@ from longshore.core.job import Attempt, Failure, NewJob, Progress, Submitted, Ve
 from longshore.core.job import Job as StoredJob
 from longshore.core.state import State
 from longshore.core.view import Page
-from longshore.operations.fields import instant, moment, seconds
+from longshore.operations.fields import instant, moment, read_json, seconds, stored_json
 from longshore.wire.problems import Problem
 
 __all__ = [
@@ -24,12 +24,14 @@ __all__ = [
     "Job",
     "JobDocument",
     "JobList",
+    "SentJob",
     "SubmittedJob",
     "attempt_list",
     "attempt_view",
     "job_document",
     "job_list",
     "read_job",
+    "readable",
     "standing",
     "submitted",
 ]
@@ -37,7 +39,6 @@ __all__ = [
 Json = Annotated[Any, Meta(description="As it is stored.")]
 """JSON that is passed on: the service puts it in as it is stored, a reader gets objects."""
 
-_encode = msgspec.json.Encoder().encode
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _NULL = msgspec.Raw(b"null")
 
@@ -148,6 +149,13 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 Job: TypeAlias = JobDocument
 """What users import as `longshore.Job`."""
+
+
+class SentJob(JobDocument, frozen=True, kw_only=True):
+    """A job whose JSON is not read yet: what cannot be read spoils no list."""
+
+    payload: msgspec.Raw
+    result: msgspec.Raw
 
 
 class JobList(msgspec.Struct, frozen=True):
@@ -278,8 +286,14 @@ def job_list(page: Page) -> JobList:
 
 def read_job(job: StoredJob, victims: Sequence[str] = ()) -> JobDocument:
     """A job as it is now, for a program of this process: its JSON is objects."""
-    it = job_document(job, victims)
-    return msgspec.structs.replace(it, payload=_decoded(it.payload), result=_decoded(it.result))
+    return readable(job_document(job, victims))
+
+
+def readable(it: JobDocument) -> JobDocument:
+    """A job as it was sent, with its JSON as objects: each part is read for itself."""
+    fields = msgspec.structs.asdict(it)
+    fields |= {"payload": read_json(it.payload), "result": read_json(it.result)}
+    return JobDocument(**fields)
 
 
 def attempt_list(found: Sequence[Attempt], cursor: str | None) -> AttemptList:
@@ -315,18 +329,4 @@ def _failure(it: Failure | None) -> FailureView | None:
 
 
 def _json(raw: bytes | None) -> msgspec.Raw:
-    """Stored JSON as a part of a document."""
-    if raw is None:
-        return _NULL
-    try:
-        return msgspec.Raw(msgspec.json.format(raw, indent=-1))
-    except (msgspec.DecodeError, RecursionError):
-        # Whatever a store holds, from an older version or another program: a list survives it.
-        return msgspec.Raw(_encode(raw.decode(errors="replace")))
-
-
-def _decoded(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except RecursionError:
-        return bytes(raw).decode(errors="replace")
+    return _NULL if raw is None else stored_json(raw)

@@ -108,7 +108,7 @@ class JobOperations(EngineOperations):
         WaitTimeoutError if it takes longer than `timeout`; the job goes on.
         """
         seconds = None if timeout is None else microseconds(timeout) / 1e6
-        return follow(self._engine, ids.parse(job_id), seconds)
+        return follow(self._engine, ids.parse(job_id), seconds, tenant=self._tenant)
 
     async def jobs(self, **which: Unpack[Which]) -> AsyncIterator[JobDocument]:
         """Every job that fits, newest first."""

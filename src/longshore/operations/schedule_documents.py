@@ -1,6 +1,6 @@
 """Schedules as documents: what is sent, what is answered, and how one becomes the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -186,26 +186,9 @@ class Preview(msgspec.Struct, frozen=True):
 
 def schedule_of(name: str, definition: ScheduleDefinition, tenant: str) -> Schedule:
     """The schedule that the document asks for, not checked."""
-    return Schedule(
-        name=name,
-        tenant=tenant,
-        cron=definition.cron,
-        every=_micros(definition.every_seconds),
-        anchor=0 if definition.anchor is None else micros(definition.anchor),
-        timezone=definition.timezone,
-        type=definition.type,
-        payload=codec.pack(definition.payload),
-        queue=definition.queue,
-        priority=definition.priority,
-        max_attempts=definition.max_attempts,
-        timeout=_timeout(definition.timeout_seconds),
-        tags=definition.tags,
-        catch_up=definition.catch_up,
-        catch_up_limit=definition.catch_up_limit,
-        overlap=definition.overlap,
-        jitter=round(definition.jitter_seconds * 1e6),
-        is_paused=definition.is_paused,
-    )
+    fields = _said(definition, ScheduleDefinition.__struct_fields__)
+    fields["anchor"] = fields["anchor"] or 0
+    return Schedule(name=name, tenant=tenant, **fields)
 
 
 def definition_of(wanted: Schedule) -> dict[str, Any]:
@@ -221,11 +204,7 @@ def changed(existing: Schedule, patch: SchedulePatch) -> Schedule:
         fields = {"every": None, "anchor": 0}
     elif patch.every_seconds is not UNSET:
         fields = {"cron": None, "timezone": "UTC"}
-    for name in SchedulePatch.__struct_fields__:
-        value = getattr(patch, name)
-        if value is not UNSET:
-            field, convert = _CONVERTED.get(name, (name, None))
-            fields[field] = value if convert is None else convert(value)
+    fields |= _said(patch, SchedulePatch.__struct_fields__)
     return msgspec.structs.replace(existing, **fields)
 
 
@@ -242,29 +221,7 @@ def whole_schedule(it: Schedule, last_job_state: State | None, now: int) -> Whol
 
 def schedule_from(view: ScheduleView) -> Schedule:
     """The schedule of which this is the document."""
-    return Schedule(
-        name=view.name,
-        tenant=view.tenant,
-        cron=view.cron,
-        every=_micros(view.every_seconds),
-        anchor=micros(view.anchor),
-        timezone=view.timezone,
-        type=view.type,
-        payload=bytes(view.payload),
-        queue=view.queue,
-        priority=view.priority,
-        max_attempts=view.max_attempts,
-        timeout=_micros(view.timeout_seconds),
-        tags=view.tags,
-        catch_up=view.catch_up,
-        catch_up_limit=view.catch_up_limit,
-        overlap=view.overlap,
-        jitter=round(view.jitter_seconds * 1e6),
-        is_paused=view.is_paused,
-        next_due=None if view.next_due is None else micros(view.next_due),
-        last_due=None if view.last_due is None else micros(view.last_due),
-        last_job=None if view.last_job is None else ids.parse(view.last_job),
-    )
+    return Schedule(**_said(view, ScheduleView.__struct_fields__))
 
 
 def due_times(it: Schedule, after: int, count: int) -> list[DueTime]:
@@ -311,18 +268,36 @@ def _viewed(it: Schedule) -> dict[str, Any]:
     }
 
 
-def _micros(value: float | None) -> int | None:
-    return None if value is None else round(value * 1e6)
+def _said(document: msgspec.Struct, names: Iterable[str]) -> dict[str, Any]:
+    """What a document says, as the core has it; what it leaves out is left out."""
+    said: dict[str, Any] = {}
+    for name in names:
+        value = getattr(document, name)
+        if value is not UNSET:
+            field, convert = _CONVERTED.get(name, (name, None))
+            said[field] = value if value is None or convert is None else convert(value)
+    return said
 
 
-def _timeout(value: float | None) -> int | None:
-    return None if value is None else max(round(value * 1e6), 1)
+def _payload(value: Payload | msgspec.Raw) -> bytes:
+    return bytes(value) if isinstance(value, msgspec.Raw) else codec.pack(value)
 
 
-_CONVERTED: dict[str, tuple[str, Any]] = {
-    "payload": ("payload", codec.pack),
+def _micros(value: float) -> int:
+    return round(value * 1e6)
+
+
+def _timeout(value: float) -> int:
+    return max(_micros(value), 1)
+
+
+_CONVERTED: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "payload": ("payload", _payload),
     "every_seconds": ("every", _micros),
     "anchor": ("anchor", micros),
     "timeout_seconds": ("timeout", _timeout),
     "jitter_seconds": ("jitter", _micros),
+    "next_due": ("next_due", micros),
+    "last_due": ("last_due", micros),
+    "last_job": ("last_job", ids.parse),
 }

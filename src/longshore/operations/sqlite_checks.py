@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from longshore.errors import EngineUnavailableError
-from longshore.operations.findings import Finding, Severity
+from longshore.operations.findings import Finding, fine, problem, warning
 
 __all__ = ["examine", "file_of", "refuse_absent"]
 
@@ -41,23 +41,22 @@ def _space(file: Path) -> Finding:
     free = shutil.disk_usage(file.parent).free
     text = f"{_mebibytes(free)} free for a file of {_mebibytes(file.stat().st_size)}"
     if free < _NO_SPACE:
-        return Finding("disk", Severity.PROBLEM, text, "submitting will soon fail: make room")
+        return problem("disk", text, "submitting will soon fail: make room")
     if free < _LITTLE_SPACE:
-        return Finding("disk", Severity.WARNING, text, "make room before it runs out")
-    return Finding("disk", Severity.FINE, text)
+        return warning("disk", text, "make room before it runs out")
+    return fine("disk", text)
 
 
 def _log(file: Path) -> Finding:
     log = file.with_name(f"{file.name}-wal")
     size = log.stat().st_size if log.exists() else 0
     if size > _LARGE_LOG:
-        return Finding(
+        return warning(
             "write-ahead log",
-            Severity.WARNING,
             f"{_mebibytes(size)}: it is not being copied back",
             "some program keeps a read transaction open on the file: find and end it",
         )
-    return Finding("write-ahead log", Severity.FINE, _mebibytes(size))
+    return fine("write-ahead log", _mebibytes(size))
 
 
 def _journal(file: Path) -> Finding:
@@ -65,15 +64,14 @@ def _journal(file: Path) -> Finding:
         with closing(sqlite3.connect(file.absolute().as_uri() + "?mode=ro", uri=True)) as db:
             mode: str = db.execute("pragma journal_mode").fetchone()[0]
     except sqlite3.Error as error:
-        return Finding("journal", Severity.PROBLEM, f"{file}: {error}")
+        return problem("journal", f"{file}: {error}")
     if mode != "wal":
-        return Finding(
+        return problem(
             "journal",
-            Severity.PROBLEM,
             f"the file's journal mode is {mode}",
             "another program changed it, or the file system has no shared memory (NFS)",
         )
-    return Finding("journal", Severity.FINE, f"{mode}, SQLite {sqlite3.sqlite_version}")
+    return fine("journal", f"{mode}, SQLite {sqlite3.sqlite_version}")
 
 
 def _permissions(file: Path) -> Finding:
@@ -83,13 +81,12 @@ def _permissions(file: Path) -> Finding:
         if mode & (stat.S_IROTH | stat.S_IWOTH):
             exposed.append(f"{one.name} ({stat.S_IMODE(mode):04o})")
     if exposed:
-        return Finding(
+        return warning(
             "permissions",
-            Severity.WARNING,
             f"every user of this machine can read or write {', '.join(exposed)}",
             f"payloads and webhook secrets are in it: chmod o-rw {file}*",
         )
-    return Finding("permissions", Severity.FINE, f"{stat.S_IMODE(file.stat().st_mode):04o}")
+    return fine("permissions", f"{stat.S_IMODE(file.stat().st_mode):04o}")
 
 
 def _mebibytes(size: int) -> str:

@@ -1,6 +1,7 @@
 """New job ids."""
 
 import os
+from weakref import WeakSet
 
 from longshore.core.ids import TAIL_BYTES, tails
 from longshore.core.job import JobId
@@ -21,8 +22,11 @@ class IdSource:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._tails: list[bytes] = []
-        # A forked child must not hand out the ids its parent will.
-        os.register_at_fork(after_in_child=self._tails.clear)
+        _sources.add(self)
+
+    def forget(self) -> None:
+        """Draw anew: a forked child must not hand out the ids its parent will."""
+        self._tails.clear()
 
     def make(self) -> JobId:
         """A fresh id."""
@@ -32,3 +36,13 @@ class IdSource:
                 return JobId(prefix + self._tails.pop())
             except IndexError:
                 self._tails.extend(tails(os.urandom(TAIL_BYTES * _BLOCK)))
+
+
+def _forget_all() -> None:
+    for source in list(_sources):
+        source.forget()
+
+
+_sources: WeakSet[IdSource] = WeakSet()
+# Once for all of them: what is registered stays to the end of the process.
+os.register_at_fork(after_in_child=_forget_all)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import cast
 
+from longshore.core.instant import rfc3339
 from longshore.runtime.outlet import Outlet
 
 __all__ = ["configure", "redacted"]
@@ -97,8 +98,7 @@ def redacted(line: str) -> str:
 
 
 def _instant(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat().replace("+00:00", "Z")
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -31,21 +31,22 @@ class Store(Outbox, Protocol):
         ...
 
 
-def follow(store: Store, job_id: JobId, seconds: float | None) -> AsyncIterator[JobEvent]:
+def follow(
+    store: Store, job_id: JobId, seconds: float | None, *, tenant: str | None = None
+) -> AsyncIterator[JobEvent]:
     """How the job stands, and then what happens to it, up to its end.
 
-    WaitTimeoutError when that takes longer.
+    WaitTimeoutError when that takes longer; JobNotFoundError for another tenant's job.
     """
-    return _follow(store, job_id, None if seconds is None else monotonic() + seconds)
+    wish = Wish(job_id=job_id, tenant=tenant)
+    return _follow(store, wish, None if seconds is None else monotonic() + seconds)
 
 
-async def _follow(
-    store: Store, job_id: JobId, deadline: float | None
-) -> AsyncIterator[JobEvent]:
+async def _follow(store: Store, wish: Wish, deadline: float | None) -> AsyncIterator[JobEvent]:
     hub = _hubs.get(store) or _hubs.setdefault(store, Hub(store))
     after: Cursor | None = None
     while True:
-        listener = await hub.listen("", Wish(job_id=job_id))
+        listener = await hub.listen("", wish)
         try:
             async for event in _heard(listener, store, after, deadline):
                 yield event
@@ -61,9 +62,10 @@ async def _heard(
     listener: Listener, store: Store, after: Cursor | None, deadline: float | None
 ) -> AsyncIterator[JobEvent]:
     if after is None:
-        assert listener.wish.job_id is not None
+        wish = listener.wish
+        assert wish.job_id is not None
         listener.join()
-        job = await store.get(listener.wish.job_id)
+        job = await store.get(wish.job_id, tenant=wish.tenant)
         yield snapshot(job, listener.seen, await store.now()).event
     else:
         async for portion in listener.missed(after):

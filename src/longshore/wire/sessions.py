@@ -26,7 +26,6 @@ __all__ = [
     "claim_view",
     "exchange_answer",
     "exchanged",
-    "name_of",
     "names_of",
     "reference_of",
     "references_of",
@@ -54,18 +53,13 @@ def token_of(name: str) -> int:
     return token if token < 2**63 else -1
 
 
-def name_of(reference: Reference) -> str:
-    """The claim's name in documents."""
-    return f"{reference[0]}.{reference[1]}"
-
-
 def names_of(references: Sequence[Reference]) -> list[str]:
-    """The same of several."""
+    """The names of claims in documents."""
     return [f"{handle}.{delivery}" for handle, delivery in references]
 
 
 def reference_of(name: str) -> Reference:
-    """What `name_of` was given; a name that nothing can have is that of nothing."""
+    """The claim that is named; a name that nothing can have is that of nothing."""
     handle, _, delivery = name.partition(".")
     found = int(handle), int(delivery)
     fits = -(2**63) <= found[0] < 2**63 and found[1] < 2**31
@@ -73,7 +67,7 @@ def reference_of(name: str) -> Reference:
 
 
 def references_of(names: Sequence[str]) -> list[Reference]:
-    """The same of several."""
+    """The claims that are named."""
     return [reference_of(name) for name in names]
 
 

@@ -9,7 +9,6 @@ as it was, pays 0.1 µs. Cancellation: a slot whose task was cancelled is closed
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Sequence
 from contextvars import Context, copy_context
 from typing import Any, cast
@@ -36,7 +35,6 @@ from longshore.worker.standing import NEVER, Standing
 
 __all__ = ["Slots"]
 
-log = logging.getLogger("longshore.worker")
 
 _TURN = 0.004
 """Seconds in which slots begin jobs without asking whether the loop has been with others. A

@@ -9,7 +9,12 @@ from longshore.client import Client
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Tenant
-from longshore.errors import EventsExpiredError, LongshoreError, WaitTimeoutError
+from longshore.errors import (
+    EventsExpiredError,
+    JobNotFoundError,
+    LongshoreError,
+    WaitTimeoutError,
+)
 from longshore.operations.backend import Backend, EngineBackend
 from longshore.records import tenants
 from longshore.streaming.telling import JobEvent
@@ -80,6 +85,14 @@ async def test_a_place_that_there_is_not_is_refused(
         await anext(backend.follow(after=after))
     with pytest.raises(kind):
         await anext(backend.kept_events(after=after))
+
+
+async def test_a_job_of_another_tenant_cannot_be_followed(engine: Engine, backend: Backend):
+    await engine.submit([own := a_job(tenant="acme"), other := a_job(tenant="other")])
+
+    assert (await anext(backend.events(ids.text(own.id)))).tenant == "acme"
+    with pytest.raises(JobNotFoundError):
+        await anext(backend.events(ids.text(other.id)))
 
 
 async def test_a_name_that_no_event_has_is_refused(backend: Backend):

@@ -20,7 +20,7 @@ from longshore.api.settings import ApiSettings
 from longshore.contract import Engine, Retention
 from longshore.core import ids
 from longshore.core.account import Tenant
-from longshore.core.sse import START, Decoder, Message
+from longshore.core.sse import Cursor, Decoder, Message
 from longshore.records import tenants
 from longshore.streaming import hub
 from longshore.streaming.telling import Told, Wish
@@ -351,7 +351,7 @@ async def test_who_joins_while_a_batch_is_told_hears_each_event_once(
     reader = hub.Hub(memory)
     early, late, last = [await reader.listen("x", Wish(tenant="default")) for _ in range(3)]
     early.join()
-    missing = late.missed(START)
+    missing = late.missed(Cursor(0))
     nothing = await anext(missing)
     await memory.submit([a_job() for _ in range(300)])
 

@@ -10,10 +10,9 @@ import msgspec
 
 from longshore import auditing
 from longshore.cli import render, tables, wiring
-from longshore.cli.documents import Document
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, time
-from longshore.cli.render import Table
+from longshore.cli.render import Document, Table
 from longshore.cli.shared import Group, Shared
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
 from longshore.core.quantity import microseconds

@@ -10,7 +10,7 @@ from longshore.cli.shared import Command, Shared
 from longshore.core.instant import micros
 from longshore.errors import ConfigError, LongshoreError
 from longshore.operations import doctor
-from longshore.operations.findings import Diagnosis, Finding, Severity
+from longshore.operations.findings import Diagnosis, Finding, Severity, fine, problem
 from longshore.wire.address import is_service, read_address
 
 _MARKS = {
@@ -60,12 +60,12 @@ async def _examine_service(url: str) -> Diagnosis:
     async with wiring.client(url, timeout=PATIENCE_S) as client:
         try:
             now = micros(await client.now())
-            findings.append(Finding("service", Severity.FINE, f"{place} is ready"))
+            findings.append(fine("service", f"{place} is ready"))
             findings.append(doctor.clock(now, wiring.CLOCK.now(), "this machine"))
             findings += (await client.doctor()).findings
         except LongshoreError as error:
             advice = _FOR_OPERATORS if isinstance(error, ConfigError) else ""
-            findings.append(Finding("service", Severity.PROBLEM, str(error), advice))
+            findings.append(problem("service", str(error), advice))
     return Diagnosis.of(findings)
 
 

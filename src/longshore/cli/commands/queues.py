@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from longshore.cli import flow, layers, render, tables, waits, wiring
+from longshore.cli import flow, layers, render, tables, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import given
 from longshore.cli.shared import Group, Shared
@@ -123,5 +123,5 @@ def _set_paused(
     if shared.as_json:
         render.document({"queue": queue, "type": type_name, "is_paused": is_paused})
         return
-    what = waits.pause_text(Pause(queue, type_name))
+    what = Pause(queue, type_name).words
     click.echo(f"{'paused' if is_paused else 'resumed'} {what}")

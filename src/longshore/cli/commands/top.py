@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from longshore.cli import render, wiring
-from longshore.cli.documents import Document
 from longshore.cli.parameters import duration
+from longshore.cli.render import Document
 from longshore.cli.shared import Command, Shared
 from longshore.cli.top import facts
 from longshore.cli.top.facts import Facts

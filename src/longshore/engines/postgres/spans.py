@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator
 __all__ = [
     "MOST_JOBS",
     "ORDINAL_BITS",
-    "handle",
     "mask_between",
     "mask_bytes",
     "mask_of",
     "ordinal",
     "ordinals",
     "read_mask",
-    "segment",
     "stored_mask",
 ]
 
@@ -24,16 +22,6 @@ ORDINAL_BITS = 12
 MOST_JOBS = 500
 """Jobs per segment. Longer ones gain nothing and make claimers meet at the head."""
 _ORDINAL = (1 << ORDINAL_BITS) - 1
-
-
-def handle(segment_number: int, place: int) -> int:
-    """The name of a job inside its session."""
-    return segment_number << ORDINAL_BITS | place
-
-
-def segment(job_handle: int) -> int:
-    """The segment of a handle."""
-    return job_handle >> ORDINAL_BITS
 
 
 def ordinal(job_handle: int) -> int:
