@@ -1,7 +1,7 @@
 """Keys, scopes, tenants and quotas: who may ask what over HTTP, and how much."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -15,6 +15,8 @@ from longshore.api.problems import ProblemError
 from longshore.api.service import Service
 from longshore.api.table import ROUTES
 from longshore.contract import Engine, JobFilter
+from longshore.contract.forwarding import ForwardingEngine
+from longshore.contract.records import Found, Ref
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.engines import open_engine
@@ -74,6 +76,32 @@ async def test_every_route_but_those_that_tell_of_the_service_needs_a_key(
         if answer.status_code == 401:
             assert answer.headers["www-authenticate"] == "Bearer"
     assert free == {"/healthz", "/readyz", "/openapi.json", "/docs"}
+
+
+class Counting(ForwardingEngine):
+    """An engine whose reads of records are counted."""
+
+    reads = 0
+
+    async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
+        self.reads += 1
+        return await self._inner.get_records(refs, with_tenants=with_tenants)
+
+
+async def test_a_request_is_admitted_by_one_read_of_key_and_tenant(engine: Engine):
+    first, second = [await a_key(engine) for _ in range(2)]
+    counting = Counting(engine)
+
+    async with asking(Application(Service(counting))) as client:
+        # A service on loopback has also to see, once, that there are keys.
+        await client.get("/v1/jobs", headers=bearing(first))
+        before = counting.reads
+        answer = await client.get("/v1/jobs", headers=bearing(second))
+        reads = counting.reads - before
+        await client.get("/v1/jobs", headers=bearing(second))
+
+    assert (answer.status_code, reads) == (200, 1)
+    assert counting.reads == before + 1
 
 
 async def test_keys_that_are_no_good_are_refused_alike(
