@@ -186,16 +186,6 @@ def _weights(path: Path) -> dict[str, int]:
         return dict(db.execute("select tenant, weight from longshore_weight"))
 
 
-async def test_a_delete_of_anothers_record_leaves_what_claims_read(
-    engine: SqliteEngine,
-) -> None:
-    await _write(engine, Put(ref=Ref(Kind.PAUSE, "default *"), body=b"{}", expected=0))
-
-    await _write(engine, Delete(ref=Ref(Kind.PAUSE, "default *", "acme")))
-
-    assert len(await pauses.every(engine)) == 1
-
-
 async def test_a_write_sent_again_does_what_the_first_had_no_time_for(
     engine: SqliteEngine, path: Path
 ) -> None:
