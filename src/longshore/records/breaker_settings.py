@@ -83,12 +83,17 @@ async def reset(records: Records, type: str) -> None:
 
     def decide(found: Found) -> Change:
         (record,) = found.records
-        if record is None:
+        if record is None or _is_reset(record, found.now):
             return Change([])
         put = Put(ref=_ref(type), body=record.body, expected=record.version, resets=True)
         return Change([put], audit_record.breaker_reset(type))
 
     await access.change(records, [_ref(type)], decide, f"the breaker of {type!r}")
+
+
+def _is_reset(record: Record, now: int) -> bool:
+    standing = access.read_or_none(record, lambda it: _state.decode(it.state))
+    return standing is not None and breaker.reset(standing, now) == standing
 
 
 def _ref(type: str) -> Ref:
