@@ -34,7 +34,6 @@ from longshore.contract.records import (
     check_names,
     conflict,
     end_of,
-    is_anothers,
     sought,
     stands,
     turn,
@@ -186,7 +185,10 @@ class _Write:
                 after = await self._put(change, standing)
             else:
                 after = await self._delete(change)
-        if change.ref.kind in HOOKS and not is_anothers(change, found):
+        # A Delete of what is not there holds no row: another may make it before the hooks run,
+        # and claims must not stop to obey that.
+        is_void = isinstance(change, Delete) and standing is None
+        if change.ref.kind in HOOKS and not is_void:
             self._hooked.append(Change(change, standing, self._now))
         return after
 
