@@ -16,12 +16,14 @@ from longshore.contract.records import (
     RecordFilter,
     Ref,
 )
+from longshore.core.account import Tenant
 from longshore.errors import (
     CapReachedError,
     ConfigError,
     TenantInUseError,
     TenantNotFoundError,
 )
+from longshore.records import tenants
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import MINUTE, a_job
 from longshore.testing.manual import a_worker
@@ -267,6 +269,20 @@ async def test_of_many_who_expect_the_same_version_one_writes(engine: Engine) ->
     standing = await _read(engine, _WEBHOOK)
     assert standing is not None
     assert standing.version == 2
+
+
+async def test_many_who_change_one_record_at_once_all_do(engine: Engine) -> None:
+    await tenants.create(engine, Tenant(name="acme", max_queues=0))
+
+    async def change(number: int) -> None:
+        def changed(it: Tenant) -> Tenant:
+            return replace(it, max_queues=it.max_queues + 1, max_keys=number)
+
+        await tenants.change(engine, "acme", changed)
+
+    await asyncio.gather(*map(change, range(40)))
+
+    assert (await tenants.get(engine, "acme")).max_queues == 40
 
 
 async def test_of_many_who_create_the_same_record_one_does(engine: Engine) -> None:
