@@ -162,7 +162,7 @@ async def test_the_weight_in_a_tenants_record_is_its_share_of_a_fair_queue(
 
     served = Counter(claim.tenant for claim in await worker.claim(4 * QUANTUM))
     weights = _weights(path)
-    await _write(engine, Put(ref=acme, body=b'{"name":"acme"}', expected=1))
+    await _write(engine, Put(ref=acme, body=b'{"name":"acme"}', expected=ANY))
 
     assert served == {"acme": 3 * QUANTUM, "other": QUANTUM}
     assert (weights, _weights(path)) == ({"acme": 3}, {})

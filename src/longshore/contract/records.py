@@ -148,7 +148,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     tenant: str = ""
     version: int
-    """Grows with every write of the body."""
+    """Grows with every write of the body. The first is the time at which the record was made,
+    so that those of one that is gone do not come back when another of its name is made."""
     body: bytes
     """A JSON object."""
     created_at: int

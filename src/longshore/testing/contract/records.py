@@ -64,7 +64,7 @@ async def test_a_record_is_kept_as_it_was_put(engine: Engine, clock: ManualClock
         kind=Kind.WEBHOOK,
         name="wh_1",
         tenant="default",
-        version=1,
+        version=clock.now(),
         body=b'{"a":1}',
         created_at=clock.now(),
         changed_at=clock.now(),
@@ -80,7 +80,9 @@ async def test_a_write_replaces_the_body_and_counts_the_version(
 
     (changed,) = await _written(engine, _put(body=b'{"a":2}', expected=made.version))
 
-    assert changed == replace(made, body=b'{"a":2}', version=2, changed_at=clock.now())
+    assert changed == replace(
+        made, body=b'{"a":2}', version=made.version + 1, changed_at=clock.now()
+    )
     assert await _read(engine, _WEBHOOK) == changed
 
 
@@ -168,27 +170,35 @@ async def test_a_delete_expects_a_version_too(engine: Engine) -> None:
     assert late.conflict == _WEBHOOK
     assert await _read(engine, _WEBHOOK) == made
 
-    done = await engine.write_records([Delete(ref=_WEBHOOK, expected=1)], audit=_DONE)
+    done = await engine.write_records(
+        [Delete(ref=_WEBHOOK, expected=made.version)], audit=_DONE
+    )
     assert (done.conflict, done.records) == (None, [])
     assert await _read(engine, _WEBHOOK) is None
 
 
-async def test_a_record_made_anew_begins_at_version_1(engine: Engine) -> None:
+async def test_who_has_read_a_record_that_is_gone_does_not_change_the_next_of_its_name(
+    engine: Engine, clock: ManualClock
+) -> None:
     (made,) = await _written(engine, _put())
     await _written(engine, _put(body=b"{}", expected=made.version))
     await _written(engine, Delete(ref=_WEBHOOK))
+    clock.advance(MINUTE)
 
     (again,) = await _written(engine, _put())
 
-    assert again.version == 1
+    assert again.version == clock.now() > made.version + 1
+    for late in (made.version, made.version + 1):
+        answer = await engine.write_records([_put(body=b"[]", expected=late)], audit=None)
+        assert answer.conflict == _WEBHOOK
 
 
 async def test_any_version_can_be_overwritten(engine: Engine) -> None:
-    await _written(engine, _put(expected=ANY))
+    (made,) = await _written(engine, _put(expected=ANY))
 
     (changed,) = await _written(engine, _put(body=b'{"a":2}', expected=ANY))
 
-    assert (changed.body, changed.version) == (b'{"a":2}', 2)
+    assert (changed.body, changed.version) == (b'{"a":2}', made.version + 1)
 
 
 async def test_a_write_sent_again_is_no_news(engine: Engine, clock: ManualClock) -> None:
@@ -268,7 +278,7 @@ async def test_of_many_who_expect_the_same_version_one_writes(engine: Engine) ->
     assert [one.conflict for one in answers].count(None) == 1
     standing = await _read(engine, _WEBHOOK)
     assert standing is not None
-    assert standing.version == 2
+    assert standing.version == made.version + 1
 
 
 async def test_many_who_change_one_record_at_once_all_do(engine: Engine) -> None:
@@ -483,7 +493,7 @@ async def test_a_tenant_made_in_the_same_call_is_there_in_whatever_order(
 async def test_no_more_than_so_many_of_a_kind_are_made(engine: Engine) -> None:
     refs = [Ref(Kind.WEBHOOK, f"wh_{number}", "default") for number in range(3)]
     capped = [replace(_put(ref), most=2) for ref in refs]
-    await _written(engine, capped[0])
+    (made,) = await _written(engine, capped[0])
     await _written(engine, capped[1])
 
     with pytest.raises(CapReachedError):
@@ -491,7 +501,7 @@ async def test_no_more_than_so_many_of_a_kind_are_made(engine: Engine) -> None:
 
     assert await _read(engine, refs[2]) is None
     # What stands may be changed, whoever else is there.
-    await _written(engine, replace(capped[0], body=b'{"a":2}', expected=1))
+    await _written(engine, replace(capped[0], body=b'{"a":2}', expected=made.version))
     await _written(engine, Delete(ref=refs[1]))
     await _written(engine, capped[2])
 
@@ -537,13 +547,13 @@ async def test_a_due_time_stays_unless_it_is_given(engine: Engine) -> None:
     (made,) = await _written(engine, replace(_put(ref), due=5_000))
     assert made.due == 5_000
 
-    (same,) = await _written(engine, _put(ref, b'{"a":2}', expected=1))
+    (same,) = await _written(engine, _put(ref, b'{"a":2}', expected=made.version))
     assert same.due == 5_000
 
-    (moved,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=2), due=7_000))
-    assert (moved.due, moved.version) == (7_000, 3)
+    (moved,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=ANY), due=7_000))
+    assert (moved.due, moved.version) == (7_000, same.version + 1)
 
-    (paused,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=3), due=None))
+    (paused,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=ANY), due=None))
     assert paused.due is None
 
 
@@ -574,13 +584,17 @@ async def test_a_tenant_with_a_schedule_is_not_deleted(engine: Engine) -> None:
     assert await _read(engine, acme) is None
 
 
-async def test_what_is_put_for_a_tenant_that_goes_is_made_anew(engine: Engine) -> None:
+async def test_what_is_put_for_a_tenant_that_goes_is_made_anew(
+    engine: Engine, clock: ManualClock
+) -> None:
     acme, use = Ref(Kind.TENANT, "acme"), Ref(Kind.KEY_USE, "k1", "acme")
-    await _written(engine, _put(acme, b'{"name":"acme"}'), _put(use))
+    _, before = await _written(engine, _put(acme, b'{"name":"acme"}'), _put(use))
+    clock.advance(MINUTE)
 
-    (made,) = await _written(engine, _put(use, b'{"a":2}', expected=1), Delete(ref=acme))
+    change = _put(use, b'{"a":2}', expected=before.version)
+    (made,) = await _written(engine, change, Delete(ref=acme))
 
-    assert (made.version, made.body) == (1, b'{"a":2}')
+    assert (made.created_at, made.body) == (clock.now(), b'{"a":2}')
     assert await _read(engine, use) == made
 
 
@@ -601,7 +615,7 @@ async def test_a_pause_goes_with_its_tenant_and_nobody_elses_delete(engine: Engi
 
 async def test_a_reset_fills_the_rate_of_a_queue(engine: Engine) -> None:
     queue = _put(Ref(Kind.QUEUE, "default"), b'{"declared":{"rate":0.001,"burst":2}}')
-    await _written(engine, queue)
+    (made,) = await _written(engine, queue)
     await engine.submit([a_job() for _ in range(9)])
     worker = await a_worker(engine)
 
@@ -609,7 +623,7 @@ async def test_a_reset_fills_the_rate_of_a_queue(engine: Engine) -> None:
     (reset,) = await _written(engine, replace(queue, expected=ANY, resets=True))
 
     assert (len(first), none, len(await worker.claim(9))) == (2, [], 2)
-    assert (reset.version, reset.state) == (2, b"{}")
+    assert (reset.version, reset.state) == (made.version + 1, b"{}")
 
 
 async def test_a_tenant_with_jobs_is_not_deleted(engine: Engine) -> None:

@@ -151,7 +151,7 @@ class ModelRecords:
                 kind=ref.kind,
                 name=ref.name,
                 tenant=ref.tenant or "",
-                version=0,
+                version=now - 1,
                 body=b"",
                 created_at=now,
                 changed_at=now,
