@@ -252,6 +252,32 @@ async def test_a_scope_of_a_later_version_is_nothing(engine: Engine) -> None:
     assert found.key.scopes == (Scope.SUBMIT, Scope.READ)
 
 
+async def test_records_of_a_kind_of_later_code_stand_in_nobodys_way(
+    engine: Engine, plant: Plant
+) -> None:
+    """They go with their tenant."""
+    await tenants.create(engine, Tenant(name="acme"))
+    await webhooks.create(engine, an_endpoint(BAD, tenant="acme"))
+    copied = "version, '[1]', created_at, changed_at"
+    columns = "version, body, created_at, changed_at"
+    if "sqlite" not in engine.url:
+        copied, columns = f"{copied}, false", f"{columns}, is_unique"
+    for tenant in ("acme", ""):
+        await plant(
+            f"insert into {{}}record (kind, name, tenant, {columns}) "
+            f"select 'rumour', '{BAD}', '{tenant}', {copied} from {{}}record "
+            "where kind = 'webhook'"
+        )
+
+    assert await found_broken(engine) == []
+    assert [one.id for one in await webhooks.every(engine)] == [BAD]
+    await tenants.delete(engine, "acme")
+    assert await webhooks.every(engine) == []
+    await plant("update {}record set body = '[2]' where kind = 'rumour' and tenant = ''")
+    with pytest.raises(AssertionError):  # nothing to change
+        await plant("update {}record set body = '[2]' where kind = 'rumour' and tenant <> ''")
+
+
 async def test_a_webhooks_gate_that_cannot_be_decoded_is_open(
     engine: Engine, plant: Plant
 ) -> None:

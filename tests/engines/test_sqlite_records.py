@@ -162,7 +162,7 @@ async def test_the_weight_in_a_tenants_record_is_its_share_of_a_fair_queue(
 
     served = Counter(claim.tenant for claim in await worker.claim(4 * QUANTUM))
     weights = _weights(path)
-    await _write(engine, Put(ref=acme, body=b'{"name":"acme"}', expected=1))
+    await _write(engine, Put(ref=acme, body=b'{"name":"acme"}', expected=ANY))
 
     assert served == {"acme": 3 * QUANTUM, "other": QUANTUM}
     assert (weights, _weights(path)) == ({"acme": 3}, {})
@@ -184,16 +184,6 @@ async def test_a_tenants_weight_and_pauses_go_with_it(engine: SqliteEngine, path
 def _weights(path: Path) -> dict[str, int]:
     with closing(sqlite3.connect(path)) as db:
         return dict(db.execute("select tenant, weight from longshore_weight"))
-
-
-async def test_a_delete_of_anothers_record_leaves_what_claims_read(
-    engine: SqliteEngine,
-) -> None:
-    await _write(engine, Put(ref=Ref(Kind.PAUSE, "default *"), body=b"{}", expected=0))
-
-    await _write(engine, Delete(ref=Ref(Kind.PAUSE, "default *", "acme")))
-
-    assert len(await pauses.every(engine)) == 1
 
 
 async def test_a_write_sent_again_does_what_the_first_had_no_time_for(

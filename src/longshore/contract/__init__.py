@@ -174,9 +174,10 @@ class Steward(Protocol):
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and set the schedule's next due time, in one commit.
 
-        Empty, and nothing applied, when `expected` is no longer the schedule's due time. Each
-        due time fires once. Over a maximum depth it stays due: QueueFullError, and nothing
-        applied. The version of the schedule's record stays.
+        Empty, and nothing applied, when `expected` is no longer the schedule's due time, or
+        `version` no longer its record's: then it stays due. Each due time fires once. Over a
+        maximum depth it stays due: QueueFullError, and nothing applied. The version of the
+        schedule's record stays.
         """
         ...
 

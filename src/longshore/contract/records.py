@@ -5,6 +5,7 @@ layers, secrets) is Python in `operations/` and `core/`. Claims obey some kinds:
 engine has a hook, see `KindRules.claims`.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -23,6 +24,7 @@ from longshore.errors import CapReachedError, ConfigError
 __all__ = [
     "ANY",
     "KINDS",
+    "LONGEST_NAME",
     "AuditRecord",
     "Delete",
     "Found",
@@ -41,15 +43,24 @@ __all__ = [
     "cap_reached",
     "check",
     "check_body",
+    "check_names",
     "conflict",
+    "end_of",
+    "is_anothers",
     "sought",
     "stands",
+    "turn",
 ]
 
 _tenant = msgspec.json.Decoder(Tenant)
 
 ANY = -1
 """As an expected version: whatever is there. 0 means that nothing is there yet."""
+
+LONGEST_NAME = 1_000
+"""Bytes of a name, and of a tenant: more do not fit into every index."""
+
+_SURROGATES, _BEHIND_SURROGATES = 0xD800, 0xE000
 
 
 class Kind(StrEnum):
@@ -137,7 +148,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     tenant: str = ""
     version: int
-    """Grows with every write of the body."""
+    """Grows with every write of the body. The first is the time at which the record was made,
+    so that those of one that is gone do not come back when another of its name is made."""
     body: bytes
     """A JSON object."""
     created_at: int
@@ -233,13 +245,34 @@ def check(changes: Sequence[Put | Delete]) -> None:
     if len({sought(change.ref) for change in changes}) < len(changes):
         raise ConfigError("one write changes each record once")
     for change in changes:
+        check_names(change.ref.name, change.ref.tenant)
         if isinstance(change, Put):
             check_body(change)
+
+
+def check_names(*names: str | None) -> None:
+    """Return if a store can have records with these as names or prefixes, else a ConfigError.
+
+    Pure.
+    """
+    for name in names:
+        if name is None:
+            continue
+        try:
+            size = len(name.encode())
+        except UnicodeEncodeError:
+            raise ConfigError(f"{name!r:.80} is no text") from None
+        if "\0" in name or size > LONGEST_NAME:
+            raise ConfigError(
+                f"{name!r:.80}: names have up to {LONGEST_NAME} bytes, and no null character"
+            )
 
 
 def check_body(put: Put) -> None:
     """Return if the body can be stored, and obeyed by claims, else a ConfigError. Pure."""
     kind, name, _ = put.ref
+    if b"\0" in put.body:
+        raise ConfigError(f"{kind} {name!r:.80}: its body has a null character")
     try:
         put.body.decode()
         match kind:
@@ -271,7 +304,38 @@ def sought(ref: Ref) -> Ref:
 
 def before(change: Put | Delete, found: Record | None) -> Record | None:
     """What the change meets, if `found` is what was sought: not another's record. Pure."""
-    return found if found is not None and found.tenant == change.ref.tenant else None
+    return None if is_anothers(change, found) else found
+
+
+def is_anothers(change: Put | Delete, found: Record | None) -> bool:
+    """Whether another has the name, if `found` is what was sought. Pure.
+
+    A Delete then has nothing to remove, and claims go on obeying the other's record.
+    """
+    return found is not None and found.tenant != change.ref.tenant
+
+
+def turn(change: Put | Delete) -> tuple[int, Ref]:
+    """A change's place in the order in which one write makes its changes. Pure.
+
+    First goes what may keep a tenant from being deleted, then tenants, then what needs one or
+    counts to a cap. All who make several records make them in the same order, so that no two
+    wait for each other.
+    """
+    is_put, is_tenant = isinstance(change, Put), change.ref.kind is Kind.TENANT
+    return (2 if is_put else 0) + (is_put != is_tenant), change.ref
+
+
+def end_of(prefix: str) -> str | None:
+    """The first text behind all that begin so, by their code points; None if there is none.
+
+    Pure.
+    """
+    stem = prefix.rstrip(chr(sys.maxunicode))
+    if not stem:
+        return None
+    after = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_BEHIND_SURROGATES if after == _SURROGATES else after)
 
 
 def stands(change: Put | Delete, before: Record | None) -> bool:
@@ -328,9 +392,11 @@ class Records(Protocol):
         A Put of what already stands, and a Delete of what is gone, are no conflict and no
         news: the call may be sent again. If nothing in the call is news, no audit record is
         stored. Without changes the audit record alone is stored.
-        The same record twice in one call, and a body that is no text or that claims cannot
-        obey, are a ConfigError. TenantNotFoundError where the tenant of a new record does not
-        exist; CapReachedError past `most`; TenantInUseError for a Delete of a tenant that has
-        jobs or a record that refuses; other records of the tenant are deleted with it.
+        They are applied by `turn`, in whatever order they are given.
+        The same record twice in one call, a name that is refused by `check_names`, and a body
+        that is no text or that claims cannot obey, are a ConfigError.
+        TenantNotFoundError where the tenant of a new record does not exist; CapReachedError
+        past `most`; TenantInUseError for a Delete of a tenant that has jobs or a record that
+        refuses; other records of the tenant are deleted with it.
         """
         ...

@@ -35,6 +35,7 @@ __all__ = [
     "due_times",
     "extra_job",
     "firing_rate",
+    "has_times_of",
     "next_due",
     "preview",
     "quirk",
@@ -110,6 +111,8 @@ class DueSchedule(msgspec.Struct, frozen=True):
     schedule: Schedule
     now: int
     is_last_job_live: bool
+    version: int | None = None
+    """Of its record."""
 
 
 class Shot(msgspec.Struct, frozen=True):
@@ -120,13 +123,18 @@ class Shot(msgspec.Struct, frozen=True):
 
 
 class Firing(msgspec.Struct, frozen=True):
-    """What to do for a due schedule: applied only if `expected` is still its next due time."""
+    """What to do for a due schedule: applied only if `expected` is still its next due time.
+
+    And only if nobody has changed it since it was decided.
+    """
 
     name: str
     tenant: str
     expected: int
     shots: tuple[Shot, ...]
     next_due: int | None
+    version: int | None = None
+    """Of the schedule's record; None: any."""
 
     @property
     def jobs(self) -> list[NewJob]:
@@ -208,13 +216,18 @@ def declared(schedule: Schedule, *, now: int, existing: Schedule | None = None) 
     if existing is None:
         return msgspec.structs.replace(schedule, next_due=next_due(schedule, now))
     is_resumed = existing.is_paused and not schedule.is_paused
-    keeps_place = _times(schedule) == _times(existing) and not is_resumed
+    keeps_place = has_times_of(schedule, existing) and not is_resumed
     return msgspec.structs.replace(
         schedule,
         next_due=existing.next_due if keeps_place else next_due(schedule, now),
         last_due=existing.last_due,
         last_job=existing.last_job,
     )
+
+
+def has_times_of(schedule: Schedule, other: Schedule) -> bool:
+    """Whether the due times of both are the same."""
+    return _times(schedule) == _times(other)
 
 
 def due_times(schedule: Schedule, now: int) -> list[int]:
@@ -248,7 +261,7 @@ def decide(due: DueSchedule, new_id: Callable[[], JobId]) -> Firing:
     )
     expected = due.now if schedule.next_due is None else schedule.next_due
     coming = next_due(schedule, max(expected, due.now))
-    return Firing(schedule.name, schedule.tenant, expected, shots, coming)
+    return Firing(schedule.name, schedule.tenant, expected, shots, coming, due.version)
 
 
 def extra_job(schedule: Schedule, job_id: JobId) -> NewJob:

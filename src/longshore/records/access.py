@@ -1,5 +1,7 @@
 """Reads and compare-and-set writes that all kinds of records share."""
 
+import asyncio
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -38,6 +40,8 @@ T = TypeVar("T")
 _PAGE = 1_000
 _TRIES = 20
 """Of a change that others keep getting in between."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
+"""Seconds between them, at most: who comes in between once is not in the way for ever."""
 
 
 class Change(NamedTuple):
@@ -113,7 +117,7 @@ async def change(
     once the second is taken for the first, sent again: a body that counts something has to say
     whose it is.
     """
-    for _ in range(_TRIES):
+    for tries in range(_TRIES):
         found = await records.get_records(refs)
         decided = decide(found)
         if not decided.changes:
@@ -121,6 +125,9 @@ async def change(
         written = await records.write_records(decided.changes, audit=_signed(decided.audit))
         if written.conflict is None:
             return found
+        if tries:
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries)
+            await asyncio.sleep(random.uniform(0, pause))
     raise EngineBusyError(f"others keep changing {what}; try again")
 
 

@@ -22,12 +22,17 @@ async def reset(records: Records, type: str) -> None:
 
     def decide(found: Found) -> Change:
         (record,) = found.records
-        if record is None:
+        if record is None or _is_reset(record, found.now):
             return Change([])
         put = Put(ref=ref, body=record.body, expected=record.version, resets=True)
         return Change([put], audit_record.breaker_reset(type))
 
     await access.change(records, [ref], decide, f"the breaker of {type!r}")
+
+
+def _is_reset(record: Record, now: int) -> bool:
+    standing = access.read_or_none(record, lambda it: _state.decode(it.state))
+    return standing is not None and breaker.reset(standing, now) == standing
 
 
 def _decode(now: int, record: Record) -> BreakerFlow:

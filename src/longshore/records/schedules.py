@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from longshore.contract import Steward
 from longshore.contract.records import ANY, Delete, Found, Kind, Put, Record, Records, Ref
 from longshore.core import audit_record
-from longshore.core.schedule import DueSchedule, Schedule, validate
+from longshore.core.schedule import DueSchedule, Schedule, has_times_of, validate
 from longshore.core.view import BrokenRecord
 from longshore.errors import ScheduleNotFoundError
 from longshore.records import access
@@ -80,7 +80,12 @@ async def change(
         validate(wanted)
         if wanted == existing:
             return Change([])
-        keeps_place = existing is not None and wanted.next_due == existing.next_due
+        keeps_place = (
+            existing is not None
+            and wanted.next_due == existing.next_due
+            # Else whoever fires it meanwhile leaves a due time that is not one of the new ones.
+            and has_times_of(wanted, existing)
+        )
         put = Put(
             ref=ref,
             body=_body(wanted),
@@ -116,15 +121,12 @@ async def due(engine: Steward, *, limit: int) -> list[DueSchedule]:
         found = await engine.due_schedules(limit=asked)
         broken: list[BrokenRecord] = []
         schedules = access.decoded([one.record for one in found.schedules], _decode, broken)
-        live = {
-            (one.record.tenant, one.record.name)
-            for one in found.schedules
-            if one.is_last_job_live
-        }
+        by_name = {(one.record.tenant, one.record.name): one for one in found.schedules}
         if len(found.schedules) < asked or len(schedules) >= limit:
+            dues = [(one, by_name[one.tenant, one.name]) for one in schedules[:limit]]
             return [
-                DueSchedule(one, found.now, (one.tenant, one.name) in live)
-                for one in schedules[:limit]
+                DueSchedule(one, found.now, due.is_last_job_live, due.record.version)
+                for one, due in dues
             ]
         asked = limit + len(broken)
 

@@ -1,9 +1,11 @@
 """Records that claims obey: what a write changes for claims, submits and those who wait."""
 
+import asyncio
 from collections import Counter
 
 import msgspec
 import pytest
+from calls import until
 
 from longshore.contract.records import ANY, Delete, Kind, Put, Record, Ref
 from longshore.core.breaker import Standing
@@ -28,6 +30,11 @@ from longshore.testing.contract.arranging import all_events
 from longshore.testing.factories import MINUTE, a_job
 from longshore.testing.manual import a_worker
 
+WAITING = """
+    select count(*) from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'
+       and pg_stat_clear_snapshot() is not null
+"""
 QUEUE, BREAKER = Ref(Kind.QUEUE, "default"), Ref(Kind.BREAKER, "noop")
 
 
@@ -146,7 +153,7 @@ async def test_tenants_take_turns_by_the_weights_of_their_records(
     worker = await a_worker(engine)
 
     shares = Counter(claim.tenant for claim in await worker.claim(4 * QUANTUM))
-    await write(engine, Put(ref=heavy, body=b'{"name":"heavy"}', expected=1))
+    await write(engine, Put(ref=heavy, body=b'{"name":"heavy"}', expected=ANY))
 
     assert shares == {"heavy": 3 * QUANTUM, "light": QUANTUM}
     assert await db.fetch("select * from longshore.tenant_weight") == []
@@ -172,13 +179,46 @@ async def test_a_setting_that_cannot_be_obeyed_is_refused(engine: PostgresEngine
 async def test_a_put_of_what_stands_writes_what_claims_read_again(
     engine: PostgresEngine, db: Connection
 ) -> None:
-    await write(engine, obeyed(QueueSettings(max_running=2)))
+    (made,) = await write(engine, obeyed(QueueSettings(max_running=2)))
     await db.execute("delete from longshore.flow")
 
     (again,) = await write(engine, obeyed(QueueSettings(max_running=2)))
 
-    assert again.version == 1
+    assert again.version == made.version
     assert await db.fetchval("select settings ->> 'max_running' from longshore.flow") == "2"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Put(ref=Ref(Kind.PAUSE, "default *"), body=b"{}", expected=0),
+        Put(ref=QUEUE, body=b'{"declared":{"max_running":1}}', expected=0),
+        Put(ref=BREAKER, body=b'{"declared":{"failures":1}}', expected=0),
+        Put(ref=Ref(Kind.TENANT, "acme"), body=b'{"name":"acme","weight":3}', expected=0),
+    ],
+    ids=lambda put: put.ref.kind.value,
+)
+async def test_a_delete_in_vain_leaves_what_another_makes_meanwhile(
+    engine: PostgresEngine, db: Connection, observer: Connection, made: Put
+) -> None:
+    flag = Put(ref=Ref(Kind.FLAG, "a"), body=b"{}", expected=0)
+    transaction = db.transaction()
+    await transaction.start()
+    await db.execute("""
+        insert into longshore.record (kind, name, body, created_at, changed_at, is_unique)
+        values ('flag', 'a', '{}', 1, 1, true)""")
+    # It has seen that there is nothing to delete, and waits to make the flag.
+    deleting = asyncio.create_task(write(engine, Delete(ref=made.ref), flag))
+    await until(observer, WAITING)
+
+    await write(engine, made)
+    await transaction.rollback()
+    await deleting
+
+    tables = ("flow", "breaker", "pause", "tenant_weight")
+    rows = [await db.fetchval(f"select count(*) from longshore.{name}") for name in tables]
+    assert sum(rows) == 1
+    assert (await engine.get_records([made.ref])).records != (None,)
 
 
 async def test_whoever_waits_for_work_is_woken(engine: PostgresEngine, db: Connection) -> None:
@@ -187,6 +227,7 @@ async def test_whoever_waits_for_work_is_woken(engine: PostgresEngine, db: Conne
     changes = (
         obeyed(QueueSettings(max_running=2)),
         Put(ref=BREAKER, body=b"{}", expected=ANY),
+        Put(ref=Ref(Kind.PAUSE, "default *"), body=b"{}", expected=0),
         Delete(ref=Ref(Kind.PAUSE, "default *")),
     )
 

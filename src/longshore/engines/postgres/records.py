@@ -31,9 +31,12 @@ from longshore.contract.records import (
     before,
     cap_reached,
     check,
+    check_names,
     conflict,
+    end_of,
     sought,
     stands,
+    turn,
 )
 from longshore.core.flow import QueueState
 from longshore.core.job import JobId
@@ -57,8 +60,6 @@ _REFUSING = [
 ]
 _HOOK_ORDER = list(HOOKS)
 _NEXT = "\x01"
-_LAST = "\U0010ffff"
-_SURROGATES, _BEHIND_SURROGATES = 0xD800, 0xE000
 _LATEST = 2**63 - 1
 _NO_TENANTS: Mapping[str, Record] = {}
 _NO_STATE = b"{}"
@@ -76,6 +77,8 @@ class PostgresRecords:
 
     async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
         """The records that these name, in one statement."""
+        for ref in refs:
+            check_names(ref.name, ref.tenant)
         database = self._open
         if len(refs) == 1 and refs[0].tenant is None and refs[0].kind not in _WITH_STATE:
             where = refs[0].kind, refs[0].name
@@ -93,8 +96,9 @@ class PostgresRecords:
         self, which: RecordFilter, *, limit: int, cursor: str | None = None
     ) -> RecordPage:
         """Up to `limit` records, from an index in the order of the list."""
+        check_names(which.prefix, which.tenant)
         place = None if cursor is None else read_record_cursor(cursor, which)
-        asked = (which.kind, which.tenant, which.prefix, _below(which.prefix), which.order)
+        asked = (which.kind, which.tenant, which.prefix, end_of(which.prefix), which.order)
         database = self._open
         rows = await database.fetch(
             SQL.records_list, database.now(), *asked, *_start(which, place), limit + 1
@@ -170,8 +174,9 @@ class _Write:
         self._hooked = list[Change]()
         self.is_news = False
 
-    async def apply(self, change: Put | Delete, standing: Record | None) -> Record | None:
+    async def apply(self, change: Put | Delete, found: Record | None) -> Record | None:
         """The record as it is once this is done."""
+        standing = before(change, found)
         if standing is not None and standing.tenant in self._emptied:
             standing = None
         after = standing
@@ -181,7 +186,10 @@ class _Write:
                 after = await self._put(change, standing)
             else:
                 after = await self._delete(change)
-        if change.ref.kind in HOOKS:
+        # A Delete of what is not there holds no row: another may make it before the hooks run,
+        # and claims must not stop to obey that.
+        is_void = isinstance(change, Delete) and standing is None
+        if change.ref.kind in HOOKS and not is_void:
             self._hooked.append(Change(change, standing, self._now))
         return after
 
@@ -265,7 +273,7 @@ async def _write(
         return Written(now, [], refused), []
     write, written = _Write(connection, now, held.tenants), dict[Ref, Record]()
     for change, record in sorted(zip(changes, found, strict=True), key=_turn):
-        after = await write.apply(change, before(change, record))
+        after = await write.apply(change, record)
         if isinstance(change, Put) and after is not None:
             written[change.ref] = after
     effects = await write.run_hooks()
@@ -331,27 +339,11 @@ def _columns(rows: Iterable[Sequence[object]], width: int) -> list[list[object]]
 
 
 def _turn(one: tuple[Put | Delete, Record | None]) -> tuple[int, Ref]:
-    """A change's place in the order in which one write makes its changes.
-
-    First goes what may keep a tenant from being deleted, then tenants, then what needs one. All
-    who make several records make them in the same order, so none waits for each other.
-    """
-    change, _ = one
-    is_put, is_tenant = isinstance(change, Put), change.ref.kind is Kind.TENANT
-    return (2 if is_put else 0) + (is_put != is_tenant), change.ref
+    return turn(one[0])
 
 
 def _hook_turn(it: Change) -> tuple[int, str]:
     return _HOOK_ORDER.index(it.change.ref.kind), it.name
-
-
-def _below(prefix: str) -> str | None:
-    """The first text behind all that begin so, by their code points; None if there is none."""
-    stem = prefix.rstrip(_LAST)
-    if not stem:
-        return None
-    after = ord(stem[-1]) + 1
-    return stem[:-1] + chr(_BEHIND_SURROGATES if after == _SURROGATES else after)
 
 
 def _start(which: RecordFilter, place: RecordPlace | None) -> tuple[int, str, str]:

@@ -33,7 +33,7 @@ async def fire(database: Database, firing: Firing) -> list[Submitted]:
 async def _fire(connection: Connection, clock: int | None, firing: Firing) -> list[Submitted]:
     where = (firing.name, firing.tenant)
     last_due = max((shot.due for shot in firing.shots), default=firing.expected)
-    place = (firing.expected, firing.next_due, last_due)
+    place = (firing.expected, firing.next_due, last_due, firing.version)
     if await connection.fetchrow(SQL.schedule_move, *where, *place) is None:
         return []
     shots = await _take(connection, firing)

@@ -25,9 +25,13 @@ from longshore.contract.records import (
     before,
     cap_reached,
     check,
+    check_names,
     conflict,
+    end_of,
+    is_anothers,
     sought,
     stands,
+    turn,
 )
 from longshore.core.flow import QueueState
 from longshore.core.job import JobId
@@ -48,7 +52,8 @@ T = TypeVar("T")
 _json = msgspec.json.Encoder()
 _Row = Sequence[Any]
 _Scope = dict[str, object]
-_LAST_LETTER = "\U0010ffff"
+_BEHIND_ALL = b""
+"""SQLite sorts what is no text behind all texts."""
 _FARTHEST = 2**63 - 1
 _REFUSING = [
     kind for kind, rules in KINDS.items() if rules.on_tenant_delete is OnTenantDelete.REFUSE
@@ -72,6 +77,8 @@ class SqliteRecords:
 
     async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
         """The records that these name, in one read."""
+        for ref in refs:
+            check_names(ref.name, ref.tenant)
 
         def read(db: sqlite3.Connection) -> Found:
             rows = _rows(db, refs, with_tenants=with_tenants)
@@ -87,13 +94,14 @@ class SqliteRecords:
         self, which: RecordFilter, *, limit: int, cursor: str | None = None
     ) -> RecordPage:
         """A page of the records of a kind."""
+        check_names(which.prefix, which.tenant)
         of_all, of_one = _PAGES[which.order]
         statement = SQL.record_columns + (of_all if which.tenant is None else of_one)
         scope = {
             "kind": which.kind,
             "owner": which.tenant,
             "prefix": which.prefix,
-            "end": which.prefix + _LAST_LETTER,
+            "end": end_of(which.prefix) or _BEHIND_ALL,
             "limit": limit + 1,
             **_start(which, cursor),
         }
@@ -139,7 +147,7 @@ def _write(
     effects: list[Effect] = []
     emptied: set[str] = set()
     is_news = not changes
-    for change, standing in zip(changes, found, strict=True):
+    for change, standing in sorted(zip(changes, found, strict=True), key=_turn):
         mine = None if change.ref.tenant in emptied else before(change, standing)
         if not stands(change, mine):
             is_news = True
@@ -147,12 +155,16 @@ def _write(
             if isinstance(change, Delete) and change.ref.kind is Kind.TENANT:
                 effects += _empty(transaction, change.ref.name)
                 emptied.add(change.ref.name)
-        if isinstance(change, Put) or mine is standing:  # else another's record has the name
+        if not is_anothers(change, standing):
             effects += _hook(transaction, change)
     if is_news and audit is not None:
         record_order(transaction, audit)
     puts = _records(db, [one.ref for one in changes if isinstance(one, Put)])
     return Written(now, [one for one in puts if one is not None]), effects
+
+
+def _turn(one: tuple[Put | Delete, Record | None]) -> tuple[int, Ref]:
+    return turn(one[0])
 
 
 def _apply(transaction: Transaction, change: Put | Delete, standing: Record | None) -> None:

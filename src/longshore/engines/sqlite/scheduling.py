@@ -25,7 +25,12 @@ def fire(firing: Firing, transaction: Transaction) -> list[Submitted]:
     db = transaction.db
     scope: dict[str, object] = {"tenant": firing.tenant, "name": firing.name}
     last_due = max((shot.due for shot in firing.shots), default=firing.expected)
-    place = {"expected": firing.expected, "next_due": firing.next_due, "last_due": last_due}
+    place = {
+        "expected": firing.expected,
+        "next_due": firing.next_due,
+        "last_due": last_due,
+        "version": firing.version,
+    }
     if db.execute(SQL.schedule_move, {**scope, **place}).rowcount == 0:
         return []
     answers: list[Submitted] = []

@@ -78,7 +78,9 @@ async def test_settings_are_put_only_over_those_that_were_seen(engine: Engine) -
     late, repeated = await put(second, expected=0), await put(first, expected=0)
 
     assert (late, repeated) == (False, True)
-    assert await put(third, expected=1)
+    (record,) = (await engine.get_records([ref])).records
+    assert record is not None
+    assert await put(third, expected=record.version)
     assert await queue_settings.every(engine) == [QueueFlow("mail", third)]
 
 

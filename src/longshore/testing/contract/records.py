@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from longshore.contract import Engine
 from longshore.contract.records import (
     ANY,
+    LONGEST_NAME,
     AuditRecord,
     Delete,
     Kind,
@@ -15,14 +16,17 @@ from longshore.contract.records import (
     RecordFilter,
     Ref,
 )
+from longshore.core.account import Tenant
 from longshore.errors import (
     CapReachedError,
     ConfigError,
     TenantInUseError,
     TenantNotFoundError,
 )
+from longshore.records import tenants
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import MINUTE, a_job
+from longshore.testing.manual import a_worker
 
 _WEBHOOK = Ref(Kind.WEBHOOK, "wh_1", "default")
 _DONE = AuditRecord("webhook.put", "wh_1", "default", actor="someone")
@@ -60,7 +64,7 @@ async def test_a_record_is_kept_as_it_was_put(engine: Engine, clock: ManualClock
         kind=Kind.WEBHOOK,
         name="wh_1",
         tenant="default",
-        version=1,
+        version=clock.now(),
         body=b'{"a":1}',
         created_at=clock.now(),
         changed_at=clock.now(),
@@ -76,7 +80,9 @@ async def test_a_write_replaces_the_body_and_counts_the_version(
 
     (changed,) = await _written(engine, _put(body=b'{"a":2}', expected=made.version))
 
-    assert changed == replace(made, body=b'{"a":2}', version=2, changed_at=clock.now())
+    assert changed == replace(
+        made, body=b'{"a":2}', version=made.version + 1, changed_at=clock.now()
+    )
     assert await _read(engine, _WEBHOOK) == changed
 
 
@@ -164,27 +170,35 @@ async def test_a_delete_expects_a_version_too(engine: Engine) -> None:
     assert late.conflict == _WEBHOOK
     assert await _read(engine, _WEBHOOK) == made
 
-    done = await engine.write_records([Delete(ref=_WEBHOOK, expected=1)], audit=_DONE)
+    done = await engine.write_records(
+        [Delete(ref=_WEBHOOK, expected=made.version)], audit=_DONE
+    )
     assert (done.conflict, done.records) == (None, [])
     assert await _read(engine, _WEBHOOK) is None
 
 
-async def test_a_record_made_anew_begins_at_version_1(engine: Engine) -> None:
+async def test_who_has_read_a_record_that_is_gone_does_not_change_the_next_of_its_name(
+    engine: Engine, clock: ManualClock
+) -> None:
     (made,) = await _written(engine, _put())
     await _written(engine, _put(body=b"{}", expected=made.version))
     await _written(engine, Delete(ref=_WEBHOOK))
+    clock.advance(MINUTE)
 
     (again,) = await _written(engine, _put())
 
-    assert again.version == 1
+    assert again.version == clock.now() > made.version + 1
+    for late in (made.version, made.version + 1):
+        answer = await engine.write_records([_put(body=b"[]", expected=late)], audit=None)
+        assert answer.conflict == _WEBHOOK
 
 
 async def test_any_version_can_be_overwritten(engine: Engine) -> None:
-    await _written(engine, _put(expected=ANY))
+    (made,) = await _written(engine, _put(expected=ANY))
 
     (changed,) = await _written(engine, _put(body=b'{"a":2}', expected=ANY))
 
-    assert (changed.body, changed.version) == (b'{"a":2}', 2)
+    assert (changed.body, changed.version) == (b'{"a":2}', made.version + 1)
 
 
 async def test_a_write_sent_again_is_no_news(engine: Engine, clock: ManualClock) -> None:
@@ -264,7 +278,21 @@ async def test_of_many_who_expect_the_same_version_one_writes(engine: Engine) ->
     assert [one.conflict for one in answers].count(None) == 1
     standing = await _read(engine, _WEBHOOK)
     assert standing is not None
-    assert standing.version == 2
+    assert standing.version == made.version + 1
+
+
+async def test_many_who_change_one_record_at_once_all_do(engine: Engine) -> None:
+    await tenants.create(engine, Tenant(name="acme", max_queues=0))
+
+    async def change(number: int) -> None:
+        def changed(it: Tenant) -> Tenant:
+            return replace(it, max_queues=it.max_queues + 1, max_keys=number)
+
+        await tenants.change(engine, "acme", changed)
+
+    await asyncio.gather(*map(change, range(40)))
+
+    assert (await tenants.get(engine, "acme")).max_queues == 40
 
 
 async def test_of_many_who_create_the_same_record_one_does(engine: Engine) -> None:
@@ -406,6 +434,20 @@ async def test_a_tenants_records_are_read_page_by_page_too(
     assert found == [(name, "acme") for name in names]
 
 
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("prefix", ["", "a", "a\U0010ffff", "\U0010ffff", "\ud7ff"])
+async def test_a_list_has_names_of_the_last_characters_too(
+    engine: Engine, order: Order, prefix: str
+) -> None:
+    names = ("a", "a\U0010ffff", "a\U0010ffff\U0010ffff", "b", "\ud7ff", "\ue000", "\U0010ffff")
+    await _written(engine, *(_put(Ref(Kind.SCHEDULE, name, "acme")) for name in names))
+
+    for tenant in (None, "acme"):
+        which = RecordFilter(kind=Kind.SCHEDULE, prefix=prefix, order=order, tenant=tenant)
+        found = {name for name, _ in await _names(engine, which)}
+        assert found == {name for name in names if name.startswith(prefix)}
+
+
 async def test_the_last_page_of_a_list_has_no_cursor(engine: Engine) -> None:
     await _written(engine, _put(Ref(Kind.FLAG, "a")), _put(Ref(Kind.FLAG, "b")))
 
@@ -436,18 +478,22 @@ async def test_a_record_that_needs_its_tenant_is_not_made_without(engine: Engine
     await _written(engine, _put(Ref(Kind.SCHEDULE, "daily", "nowhere")))
 
 
-async def test_a_tenant_made_in_the_same_call_is_there(engine: Engine) -> None:
-    acme, key = Ref(Kind.TENANT, "acme"), Ref(Kind.KEY, "k1", "acme")
+async def test_a_tenant_made_in_the_same_call_is_there_in_whatever_order(
+    engine: Engine,
+) -> None:
+    for name in ("acme", "other"):
+        tenant, key = Ref(Kind.TENANT, name), Ref(Kind.KEY, f"of {name}", name)
+        changes = [_put(tenant, b'{"name":"%s"}' % name.encode()), _put(key)]
 
-    await _written(engine, _put(acme, b'{"name":"acme"}'), _put(key))
+        await _written(engine, *(changes if name == "acme" else reversed(changes)))
 
-    assert await _read(engine, key) is not None
+        assert await _read(engine, key) is not None
 
 
 async def test_no_more_than_so_many_of_a_kind_are_made(engine: Engine) -> None:
     refs = [Ref(Kind.WEBHOOK, f"wh_{number}", "default") for number in range(3)]
     capped = [replace(_put(ref), most=2) for ref in refs]
-    await _written(engine, capped[0])
+    (made,) = await _written(engine, capped[0])
     await _written(engine, capped[1])
 
     with pytest.raises(CapReachedError):
@@ -455,7 +501,7 @@ async def test_no_more_than_so_many_of_a_kind_are_made(engine: Engine) -> None:
 
     assert await _read(engine, refs[2]) is None
     # What stands may be changed, whoever else is there.
-    await _written(engine, replace(capped[0], body=b'{"a":2}', expected=1))
+    await _written(engine, replace(capped[0], body=b'{"a":2}', expected=made.version))
     await _written(engine, Delete(ref=refs[1]))
     await _written(engine, capped[2])
 
@@ -467,6 +513,18 @@ async def test_a_cap_counts_what_the_same_call_makes(engine: Engine) -> None:
         await _written(engine, *(replace(_put(ref), most=2) for ref in refs))
 
     assert (await engine.get_records(refs)).records == (None, None, None)
+
+
+async def test_what_the_same_call_deletes_makes_room_in_whatever_order(
+    engine: Engine,
+) -> None:
+    first, second = (Ref(Kind.WEBHOOK, f"wh_{number}", "default") for number in range(2))
+    await _written(engine, replace(_put(first), most=1))
+
+    await _written(engine, replace(_put(second), most=1), Delete(ref=first))
+
+    found = (await engine.get_records([first, second])).records
+    assert [one and one.name for one in found] == [None, "wh_1"]
 
 
 async def test_many_who_create_at_once_keep_to_the_cap(engine: Engine) -> None:
@@ -489,13 +547,13 @@ async def test_a_due_time_stays_unless_it_is_given(engine: Engine) -> None:
     (made,) = await _written(engine, replace(_put(ref), due=5_000))
     assert made.due == 5_000
 
-    (same,) = await _written(engine, _put(ref, b'{"a":2}', expected=1))
+    (same,) = await _written(engine, _put(ref, b'{"a":2}', expected=made.version))
     assert same.due == 5_000
 
-    (moved,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=2), due=7_000))
-    assert (moved.due, moved.version) == (7_000, 3)
+    (moved,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=ANY), due=7_000))
+    assert (moved.due, moved.version) == (7_000, same.version + 1)
 
-    (paused,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=3), due=None))
+    (paused,) = await _written(engine, replace(_put(ref, b'{"a":2}', expected=ANY), due=None))
     assert paused.due is None
 
 
@@ -522,8 +580,50 @@ async def test_a_tenant_with_a_schedule_is_not_deleted(engine: Engine) -> None:
 
     assert await _read(engine, key) is not None
     assert await _actions(engine) == []
-    await _written(engine, Delete(ref=daily), Delete(ref=acme))
+    await _written(engine, Delete(ref=acme), Delete(ref=daily))
     assert await _read(engine, acme) is None
+
+
+async def test_what_is_put_for_a_tenant_that_goes_is_made_anew(
+    engine: Engine, clock: ManualClock
+) -> None:
+    acme, use = Ref(Kind.TENANT, "acme"), Ref(Kind.KEY_USE, "k1", "acme")
+    _, before = await _written(engine, _put(acme, b'{"name":"acme"}'), _put(use))
+    clock.advance(MINUTE)
+
+    change = _put(use, b'{"a":2}', expected=before.version)
+    (made,) = await _written(engine, change, Delete(ref=acme))
+
+    assert (made.created_at, made.body) == (clock.now(), b'{"a":2}')
+    assert await _read(engine, use) == made
+
+
+async def test_a_pause_goes_with_its_tenant_and_nobody_elses_delete(engine: Engine) -> None:
+    acme, pause = Ref(Kind.TENANT, "acme"), Ref(Kind.PAUSE, "default *", "acme")
+    await _written(engine, _put(acme, b'{"name":"acme"}'))
+    await _written(engine, _put(pause))
+    await engine.submit([a_job()])
+    worker = await a_worker(engine)
+
+    await _written(engine, Delete(ref=pause._replace(tenant="")))
+    held = await worker.claim(9)
+    await _written(engine, Delete(ref=acme))
+
+    assert held == []
+    assert len(await worker.claim(9)) == 1
+
+
+async def test_a_reset_fills_the_rate_of_a_queue(engine: Engine) -> None:
+    queue = _put(Ref(Kind.QUEUE, "default"), b'{"declared":{"rate":0.001,"burst":2}}')
+    (made,) = await _written(engine, queue)
+    await engine.submit([a_job() for _ in range(9)])
+    worker = await a_worker(engine)
+
+    first, none = await worker.claim(9), await worker.claim(9)
+    (reset,) = await _written(engine, replace(queue, expected=ANY, resets=True))
+
+    assert (len(first), none, len(await worker.claim(9))) == (2, [], 2)
+    assert (reset.version, reset.state) == (made.version + 1, b"{}")
 
 
 async def test_a_tenant_with_jobs_is_not_deleted(engine: Engine) -> None:
@@ -548,6 +648,55 @@ async def test_a_body_that_claims_cannot_obey_is_refused(engine: Engine, of: Kin
         await _written(engine, _put(good), _put(bad, body))
 
     assert (await engine.get_records([good, bad])).records == (None, None)
+
+
+_NO_NAMES = {
+    "null": "a\0b",
+    "null at the end": "a\0",
+    "surrogate": "\ud800",
+    "long": "x" * (LONGEST_NAME + 1),
+    "long in bytes": "é" * LONGEST_NAME,
+}
+
+
+@pytest.mark.parametrize("name", _NO_NAMES.values(), ids=_NO_NAMES)
+async def test_a_name_that_not_every_store_can_hold_is_refused(
+    engine: Engine, name: str
+) -> None:
+    await _written(engine, _put(Ref(Kind.FLAG, "a")))
+    for ref in (Ref(Kind.FLAG, name), Ref(Kind.QUARANTINED, "a", name)):
+        for change in (_put(ref), Delete(ref=ref)):
+            with pytest.raises(ConfigError):
+                await _written(engine, change)
+        with pytest.raises(ConfigError):
+            await engine.get_records([ref])
+    with pytest.raises(ConfigError):
+        await engine.list_records(RecordFilter(kind=Kind.FLAG, prefix=name), limit=9)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x" * LONGEST_NAME, "a\x01 b\u2028*%_'\"\\", "", " ", "é"],
+    ids=["long", "odd", "empty", "space", "accent"],
+)
+async def test_any_other_name_is_kept_as_it_is(engine: Engine, name: str) -> None:
+    tenant = "".join(chr(0x4E00 + number) for number in range(LONGEST_NAME // 3))
+    refs = [Ref(Kind.SCHEDULE, name, tenant), Ref(Kind.FLAG, name)]
+
+    made = await _written(engine, *map(_put, refs))
+
+    assert (await engine.get_records(refs)).records == tuple(made)
+    assert await _names(engine, RecordFilter(kind=Kind.SCHEDULE)) == [(name, tenant)]
+    await _written(engine, *(Delete(ref=ref) for ref in refs))
+    assert (await engine.get_records(refs)).records == (None, None)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"\xed\xa0\x80", b'{"a":"\0"}'])
+async def test_a_body_that_is_no_text_is_refused(engine: Engine, body: bytes) -> None:
+    with pytest.raises(ConfigError):
+        await _written(engine, _put(body=body))
+
+    assert await _read(engine, _WEBHOOK) is None
 
 
 async def test_no_changes_and_no_audit_record_are_nothing(engine: Engine) -> None:

@@ -1,25 +1,29 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from longshore.contract import Engine, JobFilter
-from longshore.contract.records import Kind, Put, Ref
+from longshore.contract.records import AuditRecord, Delete, Kind, Put, Ref, Written
 from longshore.core.job import Submitted, Verdict
-from longshore.core.schedule import Firing, Overlap, Schedule, Shot
+from longshore.core.schedule import Firing, Overlap, Schedule, Shot, decide, next_due
 from longshore.core.state import State
 from longshore.errors import ConfigError, PayloadError, ScheduleNotFoundError, SubmitError
 from longshore.records import schedules
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import bare
-from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule
+from longshore.testing.factories import HOUR, MINUTE, a_job, a_schedule, an_id
 from longshore.testing.manual import a_worker
 
 
 def _due_now(clock: ManualClock, **changes: object) -> Schedule:
     return a_schedule(next_due=clock.now(), **changes)
+
+
+def _into(wanted: Schedule) -> Callable[[Schedule | None, int], Schedule]:
+    return lambda _existing, _now: wanted
 
 
 def _firing(schedule: Schedule, *shots: Shot) -> Firing:
@@ -130,6 +134,63 @@ async def test_the_longest_due_schedules_come_first(engine: Engine, clock: Manua
     found = await schedules.due(engine, limit=2)
 
     assert [due.schedule.name for due in found] == ["b", "c"]
+
+
+async def test_a_firing_that_was_decided_before_the_schedule_changed_is_not_applied(
+    engine: Engine, clock: ManualClock
+) -> None:
+    schedule = _due_now(clock, every=MINUTE)
+    await schedules.put(engine, schedule)
+    (seen,) = await schedules.due(engine, limit=9)
+    hourly = replace(schedule, type="hourly", every=HOUR)
+
+    await schedules.change(engine, schedule.name, schedule.tenant, _into(hourly))
+    early = await engine.fire(decide(seen, an_id))
+
+    assert early == []
+    (due,) = await schedules.due(engine, limit=9)
+    assert due.schedule == hourly
+    await engine.fire(decide(due, an_id))
+    (fired,) = await schedules.every(engine)
+    assert [job.type for job in (await engine.find(JobFilter(), limit=9)).jobs] == ["hourly"]
+    assert (fired.last_due, fired.next_due) == (clock.now(), next_due(hourly, clock.now()))
+
+
+class _Meanwhile:
+    """Records that are fired between what is read of them and what is written."""
+
+    def __init__(self, engine: Engine, firing: Firing) -> None:
+        self._engine = engine
+        self._firing = firing
+        self.get_records = engine.get_records
+        self.list_records = engine.list_records
+
+    async def write_records(
+        self, changes: Sequence[Put | Delete], *, audit: AuditRecord | None
+    ) -> Written:
+        await self._engine.fire(self._firing)
+        return await self._engine.write_records(changes, audit=audit)
+
+
+async def test_a_schedule_with_new_times_is_due_by_them_though_it_fired_meanwhile(
+    engine: Engine, clock: ManualClock
+) -> None:
+    schedule = _due_now(clock, every=MINUTE)
+    await schedules.put(engine, schedule)
+    hourly = replace(schedule, every=HOUR)
+
+    await schedules.change(
+        _Meanwhile(engine, _firing(schedule)),
+        schedule.name,
+        schedule.tenant,
+        _into(hourly),
+    )
+
+    # Not a minute later; it has fired, and is moved on by whoever looks next.
+    assert (await schedules.every(engine))[0].next_due == clock.now()
+    (due,) = await schedules.due(engine, limit=9)
+    assert await engine.fire(decide(due, an_id)) == []
+    assert (await schedules.every(engine))[0].next_due == next_due(hourly, clock.now())
 
 
 async def test_firing_submits_the_job_and_moves_the_schedule_on(

@@ -66,7 +66,7 @@ class ModelOutbox:
                 kind=one.ref.kind,
                 name=one.ref.name,
                 tenant=one.ref.tenant or "",
-                version=1,
+                version=now,
                 body=one.body,
                 created_at=now,
                 changed_at=now,

@@ -1,6 +1,7 @@
 """The model's record store, and what claims read of records."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import attrgetter
 
 import msgspec
@@ -25,7 +26,7 @@ from longshore.contract.records import (
 from longshore.core import flow
 from longshore.core.account import Tenant
 from longshore.core.flow import Order as QueueOrder
-from longshore.core.flow import QueueState
+from longshore.core.flow import QueueFlow, QueueState
 from longshore.core.line import may_open
 from longshore.core.view import Pause
 from longshore.errors import TenantInUseError, TenantNotFoundError
@@ -46,6 +47,8 @@ class ModelRecords:
 
     async def get_records(self, refs: Sequence[Ref], *, with_tenants: bool = False) -> Found:
         """See `longshore.contract.records.Records`."""
+        for ref in refs:
+            records.check_names(ref.name, ref.tenant)
         now = self._store.now()
         found = tuple(self._find(ref) for ref in refs)
         names = {one.tenant for one in found if one is not None and one.tenant}
@@ -57,6 +60,7 @@ class ModelRecords:
         self, which: RecordFilter, *, limit: int, cursor: str | None = None
     ) -> RecordPage:
         """See `longshore.contract.records.Records`."""
+        records.check_names(which.prefix, which.tenant)
         now = self._store.now()
         is_newest = which.order is Order.NEWEST
         sort = _by_name if which.order is Order.NAME else _by_age
@@ -91,18 +95,19 @@ class ModelRecords:
         found = [self._find(records.sought(change.ref)) for change in changes]
         if refused := records.conflict(changes, found):
             return Written(now, [], refused)
+        met = sorted(zip(changes, found, strict=True), key=lambda one: records.turn(one[0]))
         undo = dict(self._store.records)
         try:
-            is_news = [
-                self._apply(change, records.before(change, one))
-                for change, one in zip(changes, found, strict=True)
-            ]
+            is_news = [self._apply(change, records.before(change, one)) for change, one in met]
         except Exception:
             self._store.records.clear()
             self._store.records.update(undo)
             raise
-        for change in changes:
-            self._obey(change)
+        for ref in undo.keys() - self._store.records.keys():
+            self._obey(Delete(ref=ref))
+        for change, one in met:
+            if not records.is_anothers(change, one):
+                self._obey(change)
         if audit is not None and (any(is_news) or not changes):
             self._store.record(audit)
         self._store.commit()
@@ -129,6 +134,8 @@ class ModelRecords:
 
     def _apply(self, change: Put | Delete, before: Record | None) -> bool:
         """Whether it is news."""
+        if change.ref not in self._store.records:
+            before = None  # it has gone with its tenant
         if records.stands(change, before):
             return False
         ref, now = change.ref, self._store.now()
@@ -143,7 +150,7 @@ class ModelRecords:
                 kind=ref.kind,
                 name=ref.name,
                 tenant=ref.tenant or "",
-                version=0,
+                version=now - 1,
                 body=b"",
                 created_at=now,
                 changed_at=now,
@@ -185,11 +192,11 @@ class ModelRecords:
     def _obey(self, change: Put | Delete) -> None:
         store, (kind, name, _) = self._store, change.ref
         body = change.body if isinstance(change, Put) else None
+        if isinstance(change, Put) and change.resets:
+            self._reset(kind, name)
         if kind is Kind.QUEUE:
             self._obey_queue(name, body)
         elif kind is Kind.BREAKER:
-            if isinstance(change, Put) and change.resets:
-                store.reset(name)
             if body is not None:
                 store.breaker_flows[name] = flow.read_breaker(name, body)
             else:
@@ -197,22 +204,30 @@ class ModelRecords:
             if name not in store.breakers():
                 store.standings.pop(name, None)
         elif kind is Kind.PAUSE:
-            pause = Pause.named(name)
-            put = store.pauses.add if body is not None else store.pauses.discard
-            put((pause.queue, pause.type))
+            with suppress(ValueError):  # no pause can have a name that is deleted in vain
+                pause = Pause.named(name)
+                put = store.pauses.add if body is not None else store.pauses.discard
+                put((pause.queue, pause.type))
         elif kind is Kind.TENANT:
             store.weights[name] = (
                 1 if body is None else msgspec.json.decode(body, type=Tenant).weight
             )
 
+    def _reset(self, kind: Kind, name: str) -> None:
+        if kind is Kind.BREAKER:
+            self._store.reset(name)
+        elif kind is Kind.QUEUE:
+            self._store.queue_buckets.pop(name, None)
+
     def _obey_queue(self, name: str, body: bytes | None) -> None:
         store = self._store
         before = store.effective(name)
-        if body is None:
+        whole = QueueFlow(name) if body is None else flow.read_queue(name, body)
+        if whole == QueueFlow(name):
             store.flows.pop(name, None)
             store.queue_buckets.pop(name, None)
         else:
-            store.flows[name] = flow.read_queue(name, body)
+            store.flows[name] = whole
         now = store.effective(name)
         if may_open(before, now):
             store.lines.look_at(name)

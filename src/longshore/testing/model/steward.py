@@ -74,6 +74,8 @@ class ModelSteward:
         record = self._store.records.get(ref)
         if record is None or record.due != firing.expected:
             return []
+        if firing.version not in (None, record.version):
+            return []
         refuse_if_full(self._store, firing.jobs)
         answers = [answer for shot in firing.shots for answer in self._shoot(firing, shot)]
         dues = [shot.due for shot in firing.shots]
