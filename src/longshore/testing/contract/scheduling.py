@@ -495,3 +495,33 @@ async def test_a_fired_job_keeps_to_the_rules_of_any_other(
     )
 
     assert answers == [Submitted(holder.id, Verdict.UNIQUE)]
+
+
+async def test_no_more_schedules_are_listed_than_are_asked_for(
+    engine: Engine, clock: ManualClock
+) -> None:
+    for name in ("a", "b", "c"):
+        await schedules.put(engine, _due_now(clock, name=name))
+
+    found = await engine.due_schedules(limit=2)
+
+    assert len(found.schedules) == 2
+
+
+async def test_only_schedules_fire_whatever_else_has_a_due_time(
+    engine: Engine, clock: ManualClock
+) -> None:
+    schedule = _due_now(clock, name="nightly")
+    await schedules.put(engine, schedule)
+    other = Ref(Kind.QUARANTINED, schedule.name, schedule.tenant)
+    put = Put(ref=other, body=b"{}", expected=0, due=clock.now())
+    (before,) = (await engine.write_records([put], audit=None)).records
+
+    found = await engine.due_schedules(limit=9)
+    answers = await engine.fire(_firing(schedule))
+
+    assert [one.record.kind for one in found.schedules] == [Kind.SCHEDULE]
+    assert len(answers) == 1
+    assert (await engine.get_records([other])).records == (before,)
+    await schedules.delete(engine, schedule.name, schedule.tenant)
+    assert await engine.fire(_firing(schedule)) == []

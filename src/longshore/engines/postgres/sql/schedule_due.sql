@@ -7,5 +7,5 @@ select c.now, s.*,
   left join lateral (
        select r.* from longshore.record r
         where r.due is not null and r.due <= c.now and r.kind = 'schedule'
-        order by r.due, r.tenant, r.name limit $2) s on true
+        order by r.due limit $2) s on true
  order by s.due, s.tenant, s.name
