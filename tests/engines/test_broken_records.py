@@ -11,6 +11,7 @@ from pathlib import Path
 import asyncpg
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from longshore.api.application import Application
 from longshore.api.service import Service
@@ -160,6 +161,33 @@ async def test_a_schedule_that_can_be_decoded_and_not_fired_keeps_no_other_from_
     await Firer(engine, IdSource()).tick()
 
     assert len((await engine.find(JobFilter(), limit=9)).jobs) == 1
+
+
+async def test_a_record_is_what_its_name_says_whatever_its_body_says(
+    engine: Engine, plant: Plant
+) -> None:
+    now = await engine.now()
+    await tenants.create(engine, Tenant(name="acme"))
+    await webhooks.create(engine, an_endpoint(GOOD, tenant="acme"))
+    for name in ("bad", "good"):
+        await schedules.put(engine, a_schedule(name=name, tenant="acme", next_due=now - MINUTE))
+    await plant("update {}record set body = replace(body, 'bad', 'worse')")
+    await plant("update {}record set body = replace(body, 'acme', 'other')")
+    await plant(f"update {{}}record set body = replace(body, '{GOOD}', '{BAD}')")
+
+    await Firer(engine, IdSource()).tick()
+    (endpoint,) = await webhooks.every(engine)
+    await tenants.change(engine, "acme", lambda it: replace(it, weight=2))
+
+    assert [one.tenant for one in (await engine.find(JobFilter(), limit=9)).jobs] == [
+        "acme"
+    ] * 2
+    assert [one.name for one in await schedules.every(engine) if one.last_due] == [
+        "bad",
+        "good",
+    ]
+    assert (endpoint.id, endpoint.tenant) == (GOOD, "acme")
+    assert [one.name for one in await tenants.every(engine)] == ["acme", "default"]
 
 
 async def test_settings_that_cannot_be_decoded_leave_those_of_others_in_force(

@@ -144,5 +144,11 @@ def _body(schedule: Schedule) -> bytes:
 
 
 def _decode(record: Record) -> Schedule:
-    it = _decoder.decode(record.body)
-    return replace(it, next_due=record.due, last_due=record.last_due, last_job=record.last_job)
+    return replace(
+        _decoder.decode(record.body),
+        name=record.name,
+        tenant=record.tenant,
+        next_due=record.due,
+        last_due=record.last_due,
+        last_job=record.last_job,
+    )

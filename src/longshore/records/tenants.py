@@ -21,7 +21,8 @@ _decoder = msgspec.json.Decoder(Tenant)
 
 def decode(record: Record) -> Tenant:
     """The tenant of a record."""
-    return replace(_decoder.decode(record.body), created_at=record.created_at)
+    it = _decoder.decode(record.body)
+    return replace(it, name=record.name, created_at=record.created_at)
 
 
 async def get(records: Records, name: str) -> Tenant:

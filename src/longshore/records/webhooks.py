@@ -185,7 +185,8 @@ def _body(endpoint: Endpoint) -> bytes:
 
 
 def _decode(record: Record) -> Endpoint:
-    return replace(_decoder.decode(record.body), created_at=record.created_at)
+    it = _decoder.decode(record.body)
+    return replace(it, id=record.name, tenant=record.tenant, created_at=record.created_at)
 
 
 def _decode_gate(record: Record) -> Gate:
