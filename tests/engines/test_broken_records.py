@@ -215,8 +215,10 @@ async def test_settings_that_cannot_be_decoded_leave_those_of_others_in_force(
 async def test_a_breaker_whose_count_cannot_be_decoded_is_closed_and_holds_up_nobody(
     engine: Engine, plant: Plant
 ) -> None:
-    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, BreakerSettings(failures=3))
+    await breaker_settings.put(engine, "noop", Layer.DECLARED, BreakerSettings(failures=3))
     await plant("update {}breaker set standing = '[]'")
+    (found,) = await breaker_settings.every(engine)
+    await breaker_settings.put(engine, "noop", Layer.OVERRIDDEN, BreakerSettings(probes=2))
     await engine.submit([a_job(), a_job()])
     worker = await a_worker(engine)
 
@@ -224,7 +226,9 @@ async def test_a_breaker_whose_count_cannot_be_decoded_is_closed_and_holds_up_no
     await worker.fail(first)
     await worker.succeed(second)
 
-    assert [one.phase for one in await breaker_settings.every(engine)] == ["closed"]
+    (after,) = await breaker_settings.every(engine)
+    assert (found.phase, after.phase) == ("closed", "closed")
+    assert after.effective == BreakerSettings(failures=3, probes=2)
     assert len((await engine.find(JobFilter(), limit=9)).jobs) == 2
 
 

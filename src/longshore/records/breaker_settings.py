@@ -1,5 +1,7 @@
 """Circuit breakers of task types: their settings, and how each stands."""
 
+from functools import partial
+
 import msgspec
 from msgspec.structs import replace
 
@@ -10,6 +12,7 @@ from longshore.core.flow import BreakerFlow, BreakerSettings
 from longshore.records import access
 from longshore.records.access import Change
 from longshore.records.layers import Layered
+from longshore.runtime.decoding import RecordName, decode_or
 
 __all__ = ["declare", "every", "forget", "get", "override", "put", "reset"]
 
@@ -36,7 +39,9 @@ def _is_reset(record: Record, now: int) -> bool:
 
 
 def _decode(now: int, record: Record) -> BreakerFlow:
-    it = breaker.waking(_state.decode(record.state), now)
+    # What it has counted is the engine's, and may be lost; what people said of it must not be.
+    read = partial(_state.decode, record.state)
+    it = breaker.waking(decode_or(Standing(), read, RecordName("breaker", record.name)), now)
     flows = flow.read_breaker(record.name, record.body)
     return replace(flows, phase=it.phase, since=it.since, until=it.until)
 
