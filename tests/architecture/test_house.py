@@ -58,8 +58,13 @@ def test_no_module_has_a_name_that_could_hold_anything(path: Path):
 
 
 @pytest.mark.parametrize("path", STATEMENTS, ids=relative)
-def test_every_statement_opens_with_its_name_and_what_it_does(path: Path):
-    assert re.match(rf"-- {re.escape(path.stem)}: \S", path.read_text())
+def test_a_file_of_statements_says_what_they_are_about_and_each_what_it_does(path: Path):
+    title, *sections = re.split(r"\n\n(?=-- )", path.read_text())
+
+    noun = path.stem.replace("_", " ").capitalize()
+    assert re.fullmatch(rf"-- {noun}: .+\.", title)
+    assert sections
+    assert [one for one in sections if not re.match(r"-- [a-z]\w*: \S", one)] == []
 
 
 def test_no_two_contract_tests_share_a_name():

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from longshore.runtime.statements import read
+
 __all__ = ["PLANTED", "Planted"]
 
 
@@ -17,7 +19,7 @@ class Planted:
     engine: str
     verb: str
     file: str
-    """Its name in the engine's folder, `session.py` or `sql/promote.sql`."""
+    """A module in the engine's folder, `session.py`, or a statement by its name, `promote`."""
     about: str
     old: str
     new: str
@@ -25,7 +27,7 @@ class Planted:
     @property
     def name(self) -> str:
         """What the statement is called, or the module: `promote`, `session.py`."""
-        return self.file.removeprefix("sql/").removesuffix(".sql")
+        return self.file
 
     @property
     def module(self) -> str | None:
@@ -39,7 +41,10 @@ class Planted:
         package = find_spec(f"longshore.engines.{self.engine}")
         if package is None or package.origin is None:
             raise ValueError(f"there is no engine {self.engine}")
-        source = (Path(package.origin).parent / self.file).read_text("utf-8")
+        if self.module is None:
+            source = read(f"longshore.engines.{self.engine}.sql", ".sql")[self.file]
+        else:
+            source = (Path(package.origin).parent / self.file).read_text("utf-8")
         if source.count(self.old) != 1:
             raise ValueError(f"{self.about}: {self.file} has no such place, or more than one")
         return source.replace(self.old, self.new)
@@ -49,7 +54,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "promote",
-        "sql/promote.sql",
+        "promote",
         "a job that is promoted loses its priority",
         "j.type, j.rank,",
         "j.type, 22517998136852480 + (j.rank & 4503599627370495),",

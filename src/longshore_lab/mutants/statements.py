@@ -1,16 +1,16 @@
 """The statements of an engine that mutants are made of, by the call that runs them.
 
-A statement is a `.sql` file of the engine, a function that its migrations create (`claim()`, as
-the last of them has it), or Python in which a fault is planted by hand.
+A statement is a section of a `.sql` file of the engine, a function that its migrations create
+(`claim()`, as the last of them has it), or Python in which a fault is planted by hand.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from zlib import crc32
 
 from longshore.runtime.migrate import read_migrations
+from longshore.runtime.statements import read
 from longshore_lab.mutants.conditions import Probe, changes, probed
 from longshore_lab.mutants.planted import PLANTED
 
@@ -119,10 +119,10 @@ class Mutant:
 
 
 def statements(engine: str) -> dict[str, str]:
-    """Every file and every function of the engine, by name, as it is now."""
+    """Every statement and every function of the engine, by name, as it is now."""
     migrations = read_migrations(f"longshore.engines.{engine}.migrations")
     return {
-        **dict(sorted(_files(f"longshore.engines.{engine}.sql").items())),
+        **dict(sorted(read(f"longshore.engines.{engine}.sql", ".sql").items())),
         **functions([one.statements for one in migrations]),
     }
 
@@ -179,11 +179,3 @@ def _parts(name: str, text: str) -> tuple[str, str, str]:
     else:
         begin, end = text.index("\nbegin atomic\n") + 14, text.rindex("end;")
     return text[:begin], text[begin:end], text[end:]
-
-
-def _files(package: str) -> dict[str, str]:
-    return {
-        entry.name.removesuffix(".sql"): entry.read_text("utf-8")
-        for entry in files(package).iterdir()
-        if entry.name.endswith(".sql")
-    }

@@ -1,4 +1,4 @@
-"""PostgreSQL statements, one file each."""
+"""PostgreSQL statements: a file for each noun, a section for each statement."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["SQL"]
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Field names are file names."""
+    """Field names are the names of sections."""
 
     admit: str
     arrange: str

@@ -1,2 +1,0 @@
--- clock: the time now. clock
-select longshore.clock($1)

@@ -1,2 +1,0 @@
--- migration_schema: where everything of this engine is.
-create schema longshore

@@ -1,2 +1,0 @@
--- resume: hand out again. queue, type
-delete from longshore.pause where queue = $1 and type = $2

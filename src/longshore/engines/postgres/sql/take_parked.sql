@@ -1,2 +1,0 @@
--- take_parked: these are no longer parked; their lines are held. places of their rows
-delete from longshore.parked where ctid = any ($1)

@@ -1,4 +1,0 @@
--- take_ready: leave only these jobs in a locked ready span; nothing is left when the mask is
--- null. span, mask, size
-with gone as (delete from longshore.ready where ctid = $1 and $2::bytea is null)
-update longshore.ready set mask = $2, size = $3 where ctid = $1 and $2 is not null

@@ -1,2 +1,0 @@
--- wake: tell whoever waits for work to look.
-select pg_notify('longshore', '')

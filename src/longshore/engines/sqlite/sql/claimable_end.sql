@@ -1,2 +1,0 @@
--- claimable_end: closes the union of claimable parts.
- order by rank, seq limit ?

@@ -1,3 +1,0 @@
--- flow_delete: let nothing hold for a queue.
--- :queue
-delete from longshore_flow where queue = :queue

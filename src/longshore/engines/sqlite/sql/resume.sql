@@ -1,3 +1,0 @@
--- resume: undo one pause.
--- :queue :type
-delete from longshore_pause where queue = :queue and type = :type
