@@ -24,12 +24,12 @@ from typing import Any
 from longshore.contract import Reference
 from longshore.core.job import Claim, NewJob, Settlement
 from longshore.core.state import Verb
-from longshore.engines.sqlite import settling
-from longshore.engines.sqlite.claiming import claim, claimed
+from longshore.engines.sqlite import settlement
+from longshore.engines.sqlite.claims import claim, claimed
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.engine import SqliteEngine
 from longshore.engines.sqlite.sql import SQL
-from longshore.engines.sqlite.submitting import submit
+from longshore.engines.sqlite.submission import submit
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
@@ -95,7 +95,7 @@ class _Turns:
     def work(self, number: int) -> None:
         exchange = (_TOKEN, number)
         transaction = self._begin(self._worker)
-        settling.apply(transaction, (_TOKEN, "w"), self._ended, self._held, ())
+        settlement.apply(transaction, (_TOKEN, "w"), self._ended, self._held, ())
         self._lap("settle")
         taken, _, _ = claim(
             transaction, exchange, self._batch, queues=[_QUEUE], types=frozenset({_TYPE})

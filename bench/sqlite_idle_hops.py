@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from longshore.app import Longshore
-from longshore.engines.sqlite import connection, herald, wake, writer
+from longshore.engines.sqlite import connection, notify, peer_notify, writer
 from longshore.runtime.process import loop_factory, settle_in
 from longshore.task import Task
 from longshore.worker import fetcher, slots
@@ -66,7 +66,7 @@ def watch_engine(who: str) -> None:
 def watch_producer() -> None:
     """The way of a submit."""
     watch_engine("producer")
-    watch(herald.Herald, "tell", "producer: tells the worker", "producer: has told")
+    watch(peer_notify.Herald, "tell", "producer: tells the worker", "producer: has told")
 
 
 def watch_worker() -> None:
@@ -75,7 +75,7 @@ def watch_worker() -> None:
     # What an idle worker claims with a wake-up is written in the loop's own thread.
     watch(connection.Store, "begin_now", "worker: asks for the lock", "worker: has the lock")
     watch(writer.Writer, "_carry_out", "worker: begins its statements", "worker: committed")
-    watch(wake.Waker, "_receive", "worker: hears the wake-up")
+    watch(notify.Waker, "_receive", "worker: hears the wake-up")
     watch(fetcher.Fetcher, "look", "worker: fetcher is rung")
     watch(slots.Slots, "accept", "worker: claims accepted")
 

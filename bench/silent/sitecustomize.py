@@ -6,13 +6,13 @@ Only `bench/outbox_cost.py` puts it there, to learn what events cost.
 from typing import Any
 
 from longshore.core import event
-from longshore.engines.postgres import batch, changes
+from longshore.engines.postgres import segments, settlement_changes
 
 
 def _nothing(*_: Any) -> None:
     return None
 
 
-event.encode = batch.encode = _nothing
+event.encode = segments.encode = _nothing
 for _name in ("tell", "tell_all", "_body"):
-    setattr(changes.Changes, _name, _nothing)
+    setattr(settlement_changes.Changes, _name, _nothing)

@@ -11,9 +11,9 @@ import pytest
 from longshore import Longshore
 from longshore.contract import Engine, Session
 from longshore.engines import open_engine
-from longshore.engines.sqlite import submitting
+from longshore.engines.sqlite import submission
 from longshore.engines.sqlite.connection import Store
-from longshore.engines.sqlite.migrating import MIGRATIONS, migrate
+from longshore.engines.sqlite.schema_migration import MIGRATIONS, migrate
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import EngineBusyError, SchemaError
 from longshore.runtime.clock import SystemClock
@@ -46,7 +46,7 @@ UNRELEASED = [
 async def newer(path: Path, engine: Engine) -> AsyncIterator[Writer]:
     """Of the next version, on the file of an engine of this one."""
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, lambda _: None)
+    writer = Writer(store, submission.submit, lambda _: None)
     yield writer
     await writer.close()
 
@@ -156,7 +156,7 @@ async def test_the_levels_of_sessions_that_are_gone_are_forgotten(
 
 async def test_a_file_of_an_unreleased_version_is_refused_and_left_as_it_is(path: Path) -> None:
     writer = Writer(
-        Store(path=str(path), clock=SystemClock()), submitting.submit, lambda _: None
+        Store(path=str(path), clock=SystemClock()), submission.submit, lambda _: None
     )
     await migrate(writer, migrations=UNRELEASED)
     await writer.close()

@@ -10,8 +10,8 @@ from longshore.contract import Engine, Retention
 from longshore.core.job import NewJob
 from longshore.core.settle import failure, killed
 from longshore.engines import open_engine
-from longshore.engines.sqlite.claiming import _merged, claim  # pyright: ignore[reportPrivateUsage]
-from longshore.engines.sqlite.sharing import merged
+from longshore.engines.sqlite.claims import _merged, claim  # pyright: ignore[reportPrivateUsage]
+from longshore.engines.sqlite.fair_claims import merged
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.ids import IdSource

@@ -13,7 +13,7 @@ import pytest
 from longshore.contract import Engine
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
-from longshore.engines.sqlite.wake import wake_folder
+from longshore.engines.sqlite.notify import wake_folder
 from longshore.errors import ConfigError
 from longshore.runtime.ids import IdSource
 from longshore.testing.harness import eventually

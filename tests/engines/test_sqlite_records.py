@@ -34,7 +34,7 @@ from longshore.core.flow import (
     QueueState,
 )
 from longshore.engines.sqlite.engine import SqliteEngine
-from longshore.engines.sqlite.hooks import put_queue
+from longshore.engines.sqlite.record_hooks import put_queue
 from longshore.engines.sqlite.sql import SQL
 from longshore.errors import CapReachedError, QueueFullError
 from longshore.records import pauses

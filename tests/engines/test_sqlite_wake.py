@@ -17,11 +17,11 @@ import pytest
 from longshore.contract import Engine, Exchanged, PromptSession, Session
 from longshore.core.job import NewJob, Verdict
 from longshore.engines import open_engine
-from longshore.engines.sqlite import log, submitting
+from longshore.engines.sqlite import submission, wal_checkpoint
 from longshore.engines.sqlite.connection import Store
-from longshore.engines.sqlite.log import Log
+from longshore.engines.sqlite.notify import Waker, wake_folder
 from longshore.engines.sqlite.transaction import Transaction
-from longshore.engines.sqlite.wake import Waker, wake_folder
+from longshore.engines.sqlite.wal_checkpoint import Log
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.clock import SystemClock
@@ -244,7 +244,7 @@ async def test_the_others_are_woken_while_the_lock_keeps_them_from_looking(
     """They get up while the disk is busy, and cannot look before the work is there."""
     locked: list[bool] = []
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, lambda _: locked.append(_is_locked(path)))
+    writer = Writer(store, submission.submit, lambda _: locked.append(_is_locked(path)))
 
     def free(transaction: Transaction) -> None:
         transaction.wakes = True
@@ -262,7 +262,7 @@ async def test_a_new_job_can_be_taken_before_it_is_on_disk_but_is_not_promised_b
     sync = Log.sync
 
     def synced(log: Log, db: sqlite3.Connection) -> None:
-        sync(log, db)
+        sync(wal_checkpoint, db)
         happened.append("on disk")
 
     def told(_: bytes) -> None:
@@ -270,7 +270,7 @@ async def test_a_new_job_can_be_taken_before_it_is_on_disk_but_is_not_promised_b
 
     monkeypatch.setattr(Log, "sync", synced)
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, told)
+    writer = Writer(store, submission.submit, told)
 
     await writer.submit([a_job()])
 
@@ -283,7 +283,7 @@ async def test_a_disk_that_failed_once_is_not_believed_before_the_log_is_copied_
 ) -> None:
     """After an error the system may take pages for written that it has not written."""
     store = Store(path=str(path), clock=SystemClock())
-    writer = Writer(store, submitting.submit, lambda _: None)
+    writer = Writer(store, submission.submit, lambda _: None)
     job, other = a_job(), a_job()
     await writer.submit([a_job()])
 
@@ -291,7 +291,7 @@ async def test_a_disk_that_failed_once_is_not_believed_before_the_log_is_copied_
         raise OSError(errno.EIO, "cannot write")
 
     with monkeypatch.context() as broken:
-        broken.setattr(log, "_sync", fail)
+        broken.setattr(wal_checkpoint, "_sync", fail)
         with pytest.raises(EngineUnavailableError, match="not known"):
             await writer.submit([job])
     reader = sqlite3.connect(path, isolation_level=None)

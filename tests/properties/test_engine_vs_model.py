@@ -128,7 +128,7 @@ def test_accounts_on_postgres_agree_with_the_model(postgres_url: str):
 @pytest.fixture
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breakers hear of successes as soon as of failures, as the model's do."""
-    monkeypatch.setattr("longshore.engines.postgres.breaking._AT_LEAST", -1.0)
+    monkeypatch.setattr("longshore.engines.postgres.circuit_breakers._AT_LEAST", -1.0)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from longshore.engines.postgres.migrating import MIGRATIONS
+from longshore.engines.postgres.schema_migration import MIGRATIONS
 
 __all__ = ["KNOWN", "Release", "additive", "install", "succeed", "unlike"]
 

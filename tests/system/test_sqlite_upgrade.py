@@ -7,7 +7,7 @@ import pytest
 from releases import Release, additive, install, succeed, unlike
 from upgrade_port import SCHEMA, opened
 
-from longshore.engines.sqlite.migrating import MIGRATIONS
+from longshore.engines.sqlite.schema_migration import MIGRATIONS
 from longshore_lab.ledger import now
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from longshore.engines.postgres.gathering import Gathering
+from longshore.engines.postgres.group_commit import Gathering
 
 
 class Loop(asyncio.SelectorEventLoop):

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from longshore.core.job import Submitted, Verdict
-from longshore.engines.postgres.parting import Call, answer, divide, refuse, unite
+from longshore.engines.postgres.submit_batch import Call, answer, divide, refuse, unite
 from longshore.errors import InFlightError
 from longshore.testing.factories import a_job
 

@@ -19,7 +19,7 @@ from longshore.bench.plan import Plan
 from longshore.core.flow import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
-from longshore.engines.postgres.flowing import DepthSource
+from longshore.engines.postgres.ordering_key_queries import DepthSource
 from longshore.records import queue_settings
 from longshore.runtime.clock import SystemClock
 from longshore.task import Spec

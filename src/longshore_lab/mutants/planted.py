@@ -110,7 +110,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "exchange",
-        "settling.py",
+        "settlement.py",
         "of two deliveries of one job in an exchange both are settled",
         "has_twice = len({seq for seq, _ in pending}) < len(pending)",
         "has_twice = False",
@@ -118,7 +118,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "exchange",
-        "settling.py",
+        "settlement.py",
         "stale settlements are not told from others",
         "_settle(transaction, holder, pending, others) != len(pending):",
         "_settle(transaction, holder, pending, others) < 0:",
@@ -126,7 +126,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "exchange",
-        "settling.py",
+        "settlement.py",
         "a request to cancel changes no settlement",
         "pending[reference] = heeding(pending[reference], reason)",
         "pass",
@@ -134,7 +134,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "reclaim",
-        "stewarding.py",
+        "maintenance.py",
         "a session is reclaimed whether or not its lease is over",
         "before = _END_OF_TIME if grace is None else transaction.now - grace",
         "before = _END_OF_TIME",
@@ -142,7 +142,7 @@ _SQLITE = (
     Planted(
         "sqlite",
         "fire",
-        "scheduling.py",
+        "schedule_firing.py",
         "a due time that was fired before is fired again",
         "if taken and shot.job is not None:",
         "if shot.job is not None:",
@@ -152,7 +152,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "exchange",
-        "planning.py",
+        "settlement_plan.py",
         "a settlement's delivery is looked at only in the first item of an exchange",
         "            if span is None or span.delivery != one.delivery:\n"
         "                if span is not None:",
@@ -163,7 +163,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "exchange",
-        "planning.py",
+        "settlement_plan.py",
         "the delivery of a start is not looked at",
         "if span is None or span.delivery != delivery or handle in self._begun:",
         "if span is None or handle in self._begun:",
@@ -171,7 +171,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "exchange",
-        "planning.py",
+        "settlement_plan.py",
         "a start is told as often as it is reported",
         "if place not in span.begun and (handle",
         "if (handle",
@@ -179,7 +179,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "exchange",
-        "planning.py",
+        "settlement_plan.py",
         "the delivery of a report is not looked at",
         "is_held = span is not None and span.delivery == one.delivery",
         "is_held = span is not None",
@@ -187,7 +187,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "exchange",
-        "planning.py",
+        "settlement_plan.py",
         "a request to cancel changes no settlement",
         "            return heeding(one, reason)",
         "            return one",
@@ -235,7 +235,7 @@ _POSTGRES = (
     Planted(
         "postgres",
         "fire",
-        "scheduling.py",
+        "schedule_firing.py",
         "a due time that was fired before is fired again",
         "if shot.due in taken]",
         "]",

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 import msgspec
 
-from longshore.engines.sqlite.wake import wake_folder
+from longshore.engines.sqlite.notify import wake_folder
 from longshore.errors import ConfigError, EngineUnavailableError
 
 __all__ = ["Scratch", "scratch"]

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from longshore.contract import Engine
-from longshore.engines.sqlite import submitting
+from longshore.engines.sqlite import submission
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.engine import SqliteEngine
-from longshore.engines.sqlite.flowing import DepthSource
+from longshore.engines.sqlite.ordering_key_queries import DepthSource
 from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.clock import Clock
 from longshore.runtime.depth import Depths
@@ -34,7 +34,7 @@ class _SqliteHere(SqliteEngine):
         store = Store(path=":memory:", clock=clock)
         super().__init__(store)
         self._depths = Depths(DepthSource(self._read), clock.monotonic)
-        self._writer = _WriterHere(store, submitting.submit, self._waker.wake)
+        self._writer = _WriterHere(store, submission.submit, self._waker.wake)
 
 
 ENGINES: dict[str, Opener] = {"model": ModelEngine, "sqlite": _SqliteHere}

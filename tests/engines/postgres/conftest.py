@@ -8,7 +8,7 @@ from calls import Fetch
 
 from longshore.contract import Engine
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
 from longshore.runtime.clock import ManualClock
 

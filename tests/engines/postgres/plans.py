@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 from asyncpg.prepared_stmt import PreparedStatement
 
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 
 __all__ = ["Plans", "forget_statistics", "tell_plans", "unbounded"]
 

@@ -15,7 +15,7 @@ from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.state import State
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore_lab.servers import PostgresServer
 
 MANY = 40_000

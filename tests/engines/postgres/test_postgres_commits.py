@@ -6,7 +6,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from calls import OURS, Fetch, make_table, total, until
 
-from longshore.engines.postgres.connecting import Connector
+from longshore.engines.postgres.connection import Connector
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.faults import sqlstate, translate
 from longshore.errors import (
@@ -382,7 +382,7 @@ async def test_processes_that_lost_a_server_do_not_knock_in_step(unused_tcp_port
 async def test_a_server_that_accepts_and_says_nothing_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("longshore.engines.postgres.connecting.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.connection.CONNECT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         database = Database(f"postgresql://u@127.0.0.1:{port}/d?sslmode=disable")

@@ -12,7 +12,7 @@ import pytest
 from calls import until
 
 from longshore.contract import Engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.testing.factories import a_job
 
 _BEGIN = "select longshore.current_era()"

@@ -6,8 +6,8 @@ from collections import Counter
 from longshore.contract import Engine
 from longshore.core.fair import QUANTUM
 from longshore.core.flow import Layer, Order, QueueSettings
-from longshore.engines.postgres.batch import columns, sent
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
+from longshore.engines.postgres.segments import columns, sent
 from longshore.engines.postgres.sql import SQL
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job

@@ -11,7 +11,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.records import breaker_settings, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job

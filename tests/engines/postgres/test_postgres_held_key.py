@@ -10,7 +10,7 @@ import pytest
 from longshore.contract import Engine, JobFilter
 from longshore.core.job import Submitted, Verdict
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.errors import InFlightError
 from longshore.testing.factories import a_job, an_id

@@ -11,7 +11,7 @@ from longshore.contract import Engine, JobFilter
 from longshore.core import ids, settle
 from longshore.core.job import Claim, JobId
 from longshore.core.state import State
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.errors import IllegalTransitionError, JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, SECOND, a_job

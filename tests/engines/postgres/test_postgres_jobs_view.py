@@ -4,7 +4,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import ids, settle
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.testing.factories import a_job, an_unchecked_job
 from longshore.testing.manual import a_worker
 

@@ -4,7 +4,7 @@ import pytest
 
 from longshore.contract import Engine, Retention
 from longshore.core import settle
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.errors import EngineBusyError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import DAY, HOUR, a_job

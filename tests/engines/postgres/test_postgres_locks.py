@@ -17,7 +17,7 @@ from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Settlement
 from longshore.core.line import PARKED
 from longshore.core.state import State
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, SECOND, a_job
 from longshore.testing.manual import ManualWorker, a_worker

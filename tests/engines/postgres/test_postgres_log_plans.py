@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 from plans import Plans, forget_statistics, tell_plans, unbounded
 
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.sql import SQL
 
 FILL = (

@@ -7,10 +7,10 @@ import pytest
 
 from longshore import Longshore
 from longshore.engines import open_engine
-from longshore.engines.postgres import migrating
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres import schema_migration
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
+from longshore.engines.postgres.schema_migration import MIGRATIONS, migrate, verify
 from longshore.errors import (
     ConfigError,
     EngineBusyError,
@@ -166,7 +166,7 @@ async def test_a_migrator_that_hangs_holds_up_the_others_for_a_bounded_time(
     database: Database, other: Connection
 ) -> None:
     async with other.transaction():
-        await other.fetch(migrating.SQL.migration_lock)
+        await other.fetch(schema_migration.SQL.migration_lock)
 
         with pytest.raises(EngineBusyError, match="another process is migrating"):
             await migrate(database, migrations=[FIRST], patience=0.2)

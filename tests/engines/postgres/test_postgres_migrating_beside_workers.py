@@ -9,10 +9,10 @@ import pytest
 
 from longshore.contract import Engine, Session
 from longshore.engines import open_engine
-from longshore.engines.postgres import migrating
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres import schema_migration
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.migrating import MIGRATIONS, migrate
+from longshore.engines.postgres.schema_migration import MIGRATIONS, migrate
 from longshore.errors import (
     EngineBusyError,
     EngineError,
@@ -183,7 +183,7 @@ async def test_an_announcement_whose_migrator_died_lapses(
     engine: Engine, database: Database, other: Connection
 ) -> None:
     await other.execute(
-        migrating.SQL.migration_announce, BREAK.number, BREAK.name, "x", BREAK.works_with
+        schema_migration.SQL.migration_announce, BREAK.number, BREAK.name, "x", BREAK.works_with
     )
     with pytest.raises(SchemaError, match="about to go to"):
         await engine.ping()
@@ -208,7 +208,7 @@ async def test_the_levels_of_sessions_that_are_gone_are_forgotten(
 async def test_beside_workers_a_statement_that_takes_long_is_given_up(
     engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "_BRISKLY", "set local statement_timeout = '100ms'")
+    monkeypatch.setattr(schema_migration, "_BRISKLY", "set local statement_timeout = '100ms'")
     slow = following(
         f"-- longshore: works-with {MIGRATIONS[-1].number:04d}\nselect pg_sleep(30)"
     )

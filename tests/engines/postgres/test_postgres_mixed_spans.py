@@ -10,7 +10,7 @@ from longshore.core.event import Name
 from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
 from longshore.core.rank import strict_rank
 from longshore.core.state import State
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.records import pauses
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events

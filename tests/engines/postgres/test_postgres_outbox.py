@@ -9,8 +9,8 @@ import pytest
 from longshore.contract import Retention
 from longshore.core.event import Group, Name, decode, encode
 from longshore.engines import open_engine
-from longshore.engines.postgres import stewarding
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres import maintenance
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.clock import ManualClock
@@ -137,7 +137,7 @@ async def test_pruning_does_not_wait_for_what_another_holds(
     async with other.transaction():
         await other.execute("select from longshore.outbox where position = $1 for update", held)
 
-        pruned = await stewarding.prune(database, Retention(outbox=HOUR), limit=100)
+        pruned = await maintenance.prune(database, Retention(outbox=HOUR), limit=100)
 
     assert pruned == 1
     assert [queue for _, queue in await _read(database, 0)] == ["held", "unread"]

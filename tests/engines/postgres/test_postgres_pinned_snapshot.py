@@ -10,7 +10,7 @@ import pytest
 from longshore.contract import Engine
 from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker

@@ -15,14 +15,14 @@ from plans import Plans, forget_statistics, tell_plans, unbounded
 from longshore.core import settle
 from longshore.core.job import Claim, Failure, NewJob, Settlement
 from longshore.core.rank import first_ranks
-from longshore.engines.postgres import batch
-from longshore.engines.postgres.arrays import packed
-from longshore.engines.postgres.connecting import Connection
-from longshore.engines.postgres.holding import Book
-from longshore.engines.postgres.keying import asked, keyed, lined
-from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres import segments
+from longshore.engines.postgres.array_literals import packed
+from longshore.engines.postgres.connection import Connection
+from longshore.engines.postgres.held_claims import Book
+from longshore.engines.postgres.idempotency import asked, keyed, lined
+from longshore.engines.postgres.settlement_plan import Plan
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.submitting import submit_in
+from longshore.engines.postgres.submission import submit_in
 from longshore.testing.factories import a_job
 
 CLAIMED = "select * from longshore.claimed($1, $2) where part > 0"
@@ -87,11 +87,11 @@ def exchange(session: tuple[int, int], number: int, plan: Plan, want: int) -> li
 
 
 def alone(job: NewJob) -> list[object]:
-    return [None, *batch.alone(job)]
+    return [None, *segments.alone(job)]
 
 
 def together(jobs: list[NewJob]) -> list[object]:
-    return [None, None, *batch.sent(batch.columns(jobs, wakes=False))]
+    return [None, None, *segments.sent(segments.columns(jobs, wakes=False))]
 
 
 async def fill(connection: Connection) -> None:

@@ -13,7 +13,7 @@ from longshore.core import settle
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.migrating import MIGRATIONS, migrate, verify
+from longshore.engines.postgres.schema_migration import MIGRATIONS, migrate, verify
 from longshore.engines.postgres.session import PostgresSession
 from longshore.errors import ConfigError
 from longshore.runtime.migrate import Migration

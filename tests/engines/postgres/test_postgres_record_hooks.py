@@ -21,7 +21,7 @@ from longshore.core.flow import (
     write_body,
 )
 from longshore.core.view import Pause
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.errors import ConfigError, QueueFullError
 from longshore.records import pauses

@@ -8,7 +8,7 @@ import pytest
 from plans import Plans, forget_statistics, tell_plans, unbounded
 
 from longshore.contract.records import Order
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.sql import SQL
 
 # As many as a large installation has.

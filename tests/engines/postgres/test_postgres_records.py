@@ -10,7 +10,7 @@ from calls import until
 from longshore.contract.records import ANY, Delete, Kind, Put, RecordFilter, Ref
 from longshore.core.audit_record import AuditRecord
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CapReachedError, TenantInUseError, TenantNotFoundError

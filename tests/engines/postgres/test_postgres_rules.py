@@ -20,7 +20,7 @@ from longshore.core.flow import (
     QueueSettings,
 )
 from longshore.core.rank import EPOCH_US, aging_rank, first_ranks, strict_rank
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.testing.factories import HOUR, MINUTE, SECOND
 
 NOW = 1_800_000_000_000_000

@@ -7,7 +7,7 @@ import pytest
 from longshore.contract import Engine, JobFilter, Retention
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import Verb
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.records import queue_settings
 from longshore.testing.factories import DAY, HOUR, a_job, a_settlement
 from longshore.testing.manual import a_worker

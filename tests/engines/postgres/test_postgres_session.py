@@ -13,8 +13,8 @@ from longshore.core import settle
 from longshore.core.job import Claim, Failure, JobId, Settlement
 from longshore.core.state import State
 from longshore.engines import open_engine
-from longshore.engines.postgres import planning
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres import settlement_plan
+from longshore.engines.postgres.connection import Connection
 from longshore.errors import EngineBusyError, EngineUnavailableError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import events_of
@@ -286,9 +286,9 @@ async def test_an_exchange_sent_again_after_its_answer_changes_neither_store_nor
     jobs = [a_job() for _ in range(4)]
     await engine.submit(jobs)
     claims = await worker.claim(4)
-    monkeypatch.setattr(planning, "_LATE", 60.0)
+    monkeypatch.setattr(settlement_plan, "_LATE", 60.0)
     await worker.succeed(claims[1])
-    monkeypatch.setattr(planning, "_LATE", late)  # as if it had been a while ago
+    monkeypatch.setattr(settlement_plan, "_LATE", late)  # as if it had been a while ago
 
     repeated = await worker.repeat()
 

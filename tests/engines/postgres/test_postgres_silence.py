@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from calls import Fetch
 
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.wake import Waker
+from longshore.engines.postgres.notify import Waker
 from longshore.errors import EngineUnavailableError
 from longshore_lab.wires import Wire
 
@@ -85,7 +85,7 @@ async def test_no_doubt_is_left_behind_by_a_call_that_was_answered(
 async def test_a_listener_that_the_server_has_left_is_replaced(
     wire: Wire, database: Database, observer: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.engines.postgres.wake.PULSE_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.notify.PULSE_SECONDS", 0.1)
     waker: Waker = database.waker
     await _listening(waker)
 

@@ -13,7 +13,7 @@ from calls import OURS, until
 
 from longshore.contract import Engine
 from longshore.engines import open_engine
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
 from longshore.errors import EngineUnavailableError
 from longshore.runtime.deadline import Deadline
@@ -270,7 +270,7 @@ async def test_a_connection_that_is_opened_ahead_and_not_wanted_any_more_is_clos
 async def test_a_server_that_takes_long_to_let_us_in_gets_more_time_at_each_try(
     far_url: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshore.engines.postgres.connecting.CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.connection.CONNECT_SECONDS", 0.1)
     wire.delay(0.1)
     database = Database(far_url)
 
@@ -319,8 +319,8 @@ async def test_a_call_over_a_slow_link_is_not_taken_for_a_dead_one(
     far_url: str, wire: Wire, observer: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two statements the server has nothing to do for a whole round trip."""
-    monkeypatch.setattr("longshore.engines.postgres.doubting._IDLE_SECONDS", 0.1)
-    monkeypatch.setattr("longshore.engines.postgres.doubting._ASK_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.liveness._IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.liveness._ASK_SECONDS", 0.1)
     database = Database(far_url)
     database.connector.doubt_seconds = 0.1
     wire.delay(0.3)
@@ -341,7 +341,7 @@ async def test_a_dead_connection_is_found_over_a_slow_link_too(
     far_url: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has time to answer what became of it, however far away it is."""
-    monkeypatch.setattr("longshore.engines.postgres.doubting._ASK_SECONDS", 0.1)
+    monkeypatch.setattr("longshore.engines.postgres.liveness._ASK_SECONDS", 0.1)
     database = Database(far_url)
     database.connector.doubt_seconds = 0.1
     wire.delay(0.2)

@@ -12,8 +12,8 @@ from longshore.core.event import Name
 from longshore.core.job import Failure, JobId
 from longshore.core.state import State, Verb
 from longshore.engines import open_engine
-from longshore.engines.postgres import stewarding
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres import maintenance
+from longshore.engines.postgres.connection import Connection
 from longshore.errors import JobNotFoundError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import a_job_that_is
@@ -339,7 +339,7 @@ async def test_what_a_dead_session_had_told_is_not_run_again(
 async def test_large_payloads_of_the_dead_are_told_in_parts(
     engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stewarding, "MOST_BYTES", 3_500)
+    monkeypatch.setattr(maintenance, "MOST_BYTES", 3_500)
     huge = a_job(payload=b'{"x": "' + b"x" * 9_000 + b'"}')
     await engine.submit([huge])
     await engine.submit([a_job(payload=b" " * 998 + b"{}") for _ in range(4)])

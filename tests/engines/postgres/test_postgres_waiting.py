@@ -10,7 +10,7 @@ from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.flow import Layer, QueueSettings
 from longshore.core.state import State
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.errors import LeaseLostError
 from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock

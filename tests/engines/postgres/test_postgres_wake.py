@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from longshore.engines.postgres.connecting import Connection
+from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.wake import POLL_SECONDS, Waker
+from longshore.engines.postgres.notify import POLL_SECONDS, Waker
 
 LISTENERS = (
     "select count(*) from pg_stat_activity where application_name = 'longshore listener'"
@@ -155,7 +155,7 @@ async def test_who_waits_is_woken_when_it_begins_to_listen(
     waker: Waker, other: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was notified before that moment would otherwise be found too late."""
-    monkeypatch.setattr("longshore.engines.postgres.wake.POLL_SECONDS", LONG)
+    monkeypatch.setattr("longshore.engines.postgres.notify.POLL_SECONDS", LONG)
 
     waiting = asyncio.create_task(waker.wait(LONG))
 

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 from cli_steps import LEASE, Queue, Shell
 
-from longshore.engines.sqlite import migrating
-from longshore.engines.sqlite.migrating import MIGRATIONS
+from longshore.engines.sqlite import schema_migration
+from longshore.engines.sqlite.schema_migration import MIGRATIONS
 from longshore.runtime.migrate import Migration
 from longshore_lab.servers import PostgresServer
 
@@ -85,7 +85,7 @@ def test_who_is_in_the_way_is_waited_for_as_long_as_it_is_told(
             worker="old", queues=["default"], types=["noop"], lease=LEASE
         )
     )
-    monkeypatch.setattr(migrating, "MIGRATIONS", [*MIGRATIONS, NEXT])
+    monkeypatch.setattr(schema_migration, "MIGRATIONS", [*MIGRATIONS, NEXT])
 
     patient = shell("migrate", "--patience", "100ms", "--url", URL)
     hasty = shell("submit", "noop", "--url", URL)

@@ -25,7 +25,7 @@ from longshore import Longshore, current_job
 from longshore.core import ids
 from longshore.core.event import Name
 from longshore.core.state import State
-from longshore.engines.sqlite.completing import LONGEST
+from longshore.engines.sqlite.transactional_completion import LONGEST
 from longshore.errors import LeaseLostError, LongshoreError
 
 

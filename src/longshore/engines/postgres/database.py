@@ -13,18 +13,18 @@ from typing import TypeVar
 
 import asyncpg
 
-from longshore.engines.postgres.connecting import CALL_SECONDS, Connection, Connector, Record
-from longshore.engines.postgres.doubting import doubted
+from longshore.engines.postgres.connection import CALL_SECONDS, Connection, Connector, Record
 from longshore.engines.postgres.faults import (
     AGAIN,
     DRIVER_ERRORS,
     is_unsent,
     translated,
 )
-from longshore.engines.postgres.muting import Muting
+from longshore.engines.postgres.liveness import doubted
+from longshore.engines.postgres.notify import Waker
 from longshore.engines.postgres.pool import Pool
+from longshore.engines.postgres.progress_events import Muting
 from longshore.engines.postgres.transaction import fetch_on, transact_on
-from longshore.engines.postgres.wake import Waker
 from longshore.runtime.clock import Clock
 from longshore.runtime.deadline import TurnLock, uncounted
 

@@ -21,22 +21,22 @@ from longshore.core.schedule import Firing, check_firing
 from longshore.core.submission import check
 from longshore.core.view import JobOrder
 from longshore.engines.postgres import (
-    counting,
-    inspecting,
-    migrating,
-    scheduling,
-    stewarding,
+    job_counts,
+    job_queries,
+    maintenance,
+    schedule_firing,
+    schema_migration,
 )
-from longshore.engines.postgres.attached import AttachedSession, attach
-from longshore.engines.postgres.auditing import PostgresAudit
-from longshore.engines.postgres.callers import Callers
+from longshore.engines.postgres.audit_log import PostgresAudit
+from longshore.engines.postgres.caller_transactions import Callers
 from longshore.engines.postgres.counters import PostgresCounters
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.flowing import DepthSource, PostgresFlow
+from longshore.engines.postgres.ordering_key_queries import DepthSource, PostgresFlow
 from longshore.engines.postgres.records import PostgresRecords
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.submitting import Submitter
+from longshore.engines.postgres.stateless_session import AttachedSession, attach
+from longshore.engines.postgres.submission import Submitter
 from longshore.errors import (
     ConfigError,
     EngineUnavailableError,
@@ -130,7 +130,7 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
             rows = await database.fetch(
                 SQL.session_open,
                 *(worker, list(queues), list(types), lease, database.now(), owner),
-                migrating.LEVEL,
+                schema_migration.LEVEL,
             )
             session = PostgresSession(
                 database, lane, rows[0], lease=lease, worker=worker, offer=offer
@@ -156,68 +156,68 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
 
     async def renew(self, token: int) -> Renewed:
         """Push a session's end."""
-        return await stewarding.renew(self._open, token)
+        return await maintenance.renew(self._open, token)
 
     async def held(self, token: int) -> list[Held] | None:
         """What a session holds."""
-        return await stewarding.held(self._open, token)
+        return await maintenance.held(self._open, token)
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         """End the session of a worker that is gone, once."""
-        return await stewarding.end_session(self._open, token, settlements, grace=grace)
+        return await maintenance.end_session(self._open, token, settlements, grace=grace)
 
     # Steward
 
     async def promote(self, *, limit: int) -> Promoted:
         """Make due jobs ready."""
-        return await stewarding.promote(self._open, limit=limit)
+        return await maintenance.promote(self._open, limit=limit)
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
-        return await stewarding.lapsed(self._open, grace=grace, limit=limit)
+        return await maintenance.lapsed(self._open, grace=grace, limit=limit)
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
-        return await scheduling.due(self._open, limit=limit)
+        return await schedule_firing.due(self._open, limit=limit)
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
         _ = self._open
         check_firing(firing)
         await self._depths.admit(firing.jobs)
-        return await scheduling.fire(self._open, firing)
+        return await schedule_firing.fire(self._open, firing)
 
     async def prune(self, retention: Retention, *, limit: int) -> int:
         """Delete what is past its retention."""
-        return await stewarding.prune(self._open, retention, limit=limit)
+        return await maintenance.prune(self._open, retention, limit=limit)
 
     # Inspector
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """The job, or JobNotFoundError."""
-        return await inspecting.get(self._open, job_id, tenant=tenant)
+        return await job_queries.get(self._open, job_id, tenant=tenant)
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
         """Jobs newest first."""
-        return await inspecting.find(self._open, which, limit=limit, cursor=cursor)
+        return await job_queries.find(self._open, which, limit=limit, cursor=cursor)
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
         """The deliveries that ended."""
-        return await inspecting.attempts(self._open, job_id, tenant=tenant)
+        return await job_queries.attempts(self._open, job_id, tenant=tenant)
 
     async def counts(
         self, *, tenant: str | None = None, may_estimate: bool = False
     ) -> list[QueueCounts]:
         """Every queue at a glance."""
         if may_estimate and tenant is None:
-            return await counting.estimate(self._open)
-        return await counting.counts(self._open, tenant=tenant)
+            return await job_counts.estimate(self._open)
+        return await job_counts.counts(self._open, tenant=tenant)
 
     async def sessions(self) -> Fleet:
         """Live leases, and how many workers vanished."""
-        return await inspecting.sessions(self._open)
+        return await job_queries.sessions(self._open)
 
     async def change(
         self,
@@ -230,11 +230,11 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
     ) -> list[Job]:
         """Cancel jobs, make them ready, or delete them."""
         order = JobOrder(change, job_ids, reason, tenant, independent, actor())
-        return await inspecting.change(self._open, order)
+        return await job_queries.change(self._open, order)
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
-        await inspecting.quiet(self._open, token)
+        await job_queries.quiet(self._open, token)
 
     # Life
 
@@ -243,13 +243,13 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         rows = await self._open.fetch("select longshore.clock($1) as now", self._database.now())
         return rows[0]["now"]
 
-    async def migrate(self, *, patience: float = migrating.PATIENCE) -> list[str]:
+    async def migrate(self, *, patience: float = schema_migration.PATIENCE) -> list[str]:
         """Bring the schema up to date."""
-        return await migrating.migrate(self._open, patience=patience)
+        return await schema_migration.migrate(self._open, patience=patience)
 
     async def ping(self) -> None:
         """Return if the database can be written and has the right schema."""
-        await migrating.verify(self._open)
+        await schema_migration.verify(self._open)
 
     async def close(self) -> None:
         """Finish what was accepted and let go of every connection."""
@@ -264,7 +264,7 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
     async def _admit(self, session: PostgresSession) -> None:
         """Return if the session may work on this schema; if not, it is ended."""
         try:
-            await migrating.verify(self._open)
+            await schema_migration.verify(self._open)
         except SchemaError:
             with suppress(LongshoreError):
                 await session.close()

@@ -10,9 +10,9 @@ from longshore.contract.records import Put, check
 from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
+from longshore.engines.postgres.audit_records import record_order
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.holding import Row
-from longshore.engines.postgres.recording import record_order
+from longshore.engines.postgres.held_claims import Row
 from longshore.engines.postgres.records import store
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError

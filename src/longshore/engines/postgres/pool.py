@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from longshore.engines.postgres.connecting import Connection, Connector
+from longshore.engines.postgres.connection import Connection, Connector
 from longshore.engines.postgres.faults import is_loss
 
 __all__ = ["Pool"]

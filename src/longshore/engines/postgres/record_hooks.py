@@ -15,7 +15,7 @@ from longshore.core import breaker, flow, line
 from longshore.core.account import Tenant
 from longshore.core.flow import BreakerFlow, BreakerSettings, Order, QueueFlow, QueueSettings
 from longshore.core.view import Pause
-from longshore.engines.postgres import breaking, lining
+from longshore.engines.postgres import circuit_breakers, ordering_keys
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.sql import SQL
 from longshore.runtime.decoding import RecordName, decode_or
@@ -80,7 +80,7 @@ class _QueueHook:
         if it.resets:
             await connection.execute(SQL.flow_reset, it.name)
         if line.may_open(before.effective, after.effective):
-            return partial(lining.look_at, queue=it.name)
+            return partial(ordering_keys.look_at, queue=it.name)
         return None
 
 
@@ -89,7 +89,7 @@ class _BreakerHook:
         whole = BreakerFlow(it.name) if it.body is None else flow.read_breaker(it.name, it.body)
         await obey_breaker(connection, whole)
         if it.resets:
-            await breaking.reset(it.name, it.now, connection)
+            await circuit_breakers.reset(it.name, it.now, connection)
         return None
 
 

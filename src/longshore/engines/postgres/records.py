@@ -40,10 +40,10 @@ from longshore.contract.records import (
 )
 from longshore.core.flow import QueueState
 from longshore.core.job import JobId
+from longshore.engines.postgres.audit_records import record_order
 from longshore.engines.postgres.database import Connection, Database
-from longshore.engines.postgres.holding import Row
+from longshore.engines.postgres.held_claims import Row
 from longshore.engines.postgres.record_hooks import HOOKS, Change, Effect
-from longshore.engines.postgres.recording import record_order
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, TenantInUseError, TenantNotFoundError
 from longshore.runtime.cursor import RecordPlace, read_record_cursor, write_record_cursor

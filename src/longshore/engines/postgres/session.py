@@ -10,18 +10,18 @@ from longshore.contract import Completion, Exchanged, Reference, Renewed, Wakeup
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
-from longshore.engines.postgres.arrays import packed
-from longshore.engines.postgres.booking import apply, end, read_book
-from longshore.engines.postgres.breaking import Hearing
-from longshore.engines.postgres.completing import Completer
+from longshore.engines.postgres.applied_settlements import apply, end, read_book
+from longshore.engines.postgres.array_literals import packed
+from longshore.engines.postgres.circuit_breakers import Hearing
+from longshore.engines.postgres.crash_reclaim import check_in, gone
 from longshore.engines.postgres.database import Connection, Database, Lane
-from longshore.engines.postgres.eras import check_in, gone
-from longshore.engines.postgres.exchanging import Meta, Told, read_meta, turns
-from longshore.engines.postgres.holding import Book, Row
-from longshore.engines.postgres.planning import Plan
+from longshore.engines.postgres.exchange_result import Meta, Told, read_meta, turns
+from longshore.engines.postgres.held_claims import Book, Row
+from longshore.engines.postgres.notify import Vigil
 from longshore.engines.postgres.rows import renewed
+from longshore.engines.postgres.settlement_plan import Plan
 from longshore.engines.postgres.sql import SQL
-from longshore.engines.postgres.wake import Vigil
+from longshore.engines.postgres.transactional_completion import Completer
 from longshore.errors import EngineUnavailableError, ExchangeOrderError, LeaseLostError
 from longshore.runtime.deadline import TurnLock, uncounted
 

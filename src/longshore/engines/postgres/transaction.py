@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from longshore.engines.postgres.connecting import Connection, Connector, Record
+from longshore.engines.postgres.connection import Connection, Connector, Record
 from longshore.engines.postgres.faults import DRIVER_ERRORS, NO_ERA, sqlstate
 from longshore.errors import EngineError
 

@@ -27,26 +27,26 @@ from longshore.core.schedule import Firing, check_firing
 from longshore.core.submission import check
 from longshore.core.view import JobOrder
 from longshore.engines.sqlite import (
-    callers,
-    counting,
-    inspecting,
-    migrating,
-    scheduling,
-    stewarding,
-    submitting,
+    caller_transactions,
+    job_counts,
+    job_queries,
+    maintenance,
+    schedule_firing,
+    schema_migration,
+    submission,
 )
-from longshore.engines.sqlite.auditing import SqliteAudit
+from longshore.engines.sqlite.audit_log import SqliteAudit
+from longshore.engines.sqlite.audit_records import record_order
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.counters import SqliteCounters
 from longshore.engines.sqlite.faults import translated
-from longshore.engines.sqlite.flowing import DepthSource, SqliteFlow, admit
+from longshore.engines.sqlite.notify import Waker
+from longshore.engines.sqlite.ordering_key_queries import DepthSource, SqliteFlow, admit
 from longshore.engines.sqlite.reader import Reader
-from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.records import SqliteRecords
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
-from longshore.engines.sqlite.wake import Waker
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.acting import actor, signed
@@ -67,7 +67,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waker = Waker(store.path)
-        self._writer = Writer(store, submitting.submit, self._waker.wake)
+        self._writer = Writer(store, submission.submit, self._waker.wake)
         self._reader = Reader(store)
         self._depths = Depths(DepthSource(self._read))
 
@@ -105,11 +105,14 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit inside the caller's own transaction on the same file."""
         check(jobs)
-        with translated(self._store.path), callers.transaction(self._store, connection) as db:
+        with (
+            translated(self._store.path),
+            caller_transactions.transaction(self._store, connection) as db,
+        ):
             admit(self._depths, db, jobs)
             transaction = Transaction(db, self._store.clock.now())
             self._writer.numbers.move_ahead(transaction)
-            answers = submitting.submit(transaction, jobs)
+            answers = submission.submit(transaction, jobs)
             transaction.finish()
             return answers
 
@@ -140,7 +143,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
                 "now": transaction.now,
             }
             token = transaction.db.execute(SQL.session_open, facts).lastrowid or 0
-            migrating.enter(transaction, token)
+            schema_migration.enter(transaction, token)
             return token
 
         token = await self._writer.call(body)
@@ -181,17 +184,17 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
 
     async def renew(self, token: int) -> Renewed:
         """Push a session's end. A loss of power may undo it."""
-        return await self._writer.call(partial(stewarding.renew, token), durable=False)
+        return await self._writer.call(partial(maintenance.renew, token), durable=False)
 
     async def held(self, token: int) -> list[Held] | None:
         """What a session holds."""
-        return await self._read(lambda db: stewarding.held(db, token))
+        return await self._read(lambda db: maintenance.held(db, token))
 
     async def end_session(
         self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
     ) -> int:
         """End the session of a worker that is gone, once."""
-        body = partial(stewarding.end_session, token, settlements, grace)
+        body = partial(maintenance.end_session, token, settlements, grace)
         return await self._writer.call(body)
 
     # Steward
@@ -202,56 +205,56 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         now = self._store.clock.now()
         if next_due is None or next_due > now:
             return Promoted(0, None if next_due is None else next_due - now)
-        return await self._writer.call(partial(stewarding.promote, limit))
+        return await self._writer.call(partial(maintenance.promote, limit))
 
     async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
         now = self._store.clock.now()
-        if await self._read(lambda db: stewarding.is_set_back(db, now)):
-            await self._writer.call(stewarding.shorten_leases)
-        return await self._read(lambda db: stewarding.lapsed(db, now - grace, limit))
+        if await self._read(lambda db: maintenance.is_set_back(db, now)):
+            await self._writer.call(maintenance.shorten_leases)
+        return await self._read(lambda db: maintenance.lapsed(db, now - grace, limit))
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
         now = self._store.clock.now()
-        return await self._read(lambda db: scheduling.due(db, now, limit))
+        return await self._read(lambda db: schedule_firing.due(db, now, limit))
 
     async def fire(self, firing: Firing) -> list[Submitted]:
         """Submit the firing's jobs and move the schedule on."""
         check_firing(firing)
         await self._depths.admit(firing.jobs)
-        return await self._writer.call(partial(scheduling.fire, firing))
+        return await self._writer.call(partial(schedule_firing.fire, firing))
 
     async def prune(self, retention: Retention, *, limit: int) -> int:
         """Delete what is past its retention."""
-        return await self._writer.call(partial(stewarding.prune, retention, limit, actor()))
+        return await self._writer.call(partial(maintenance.prune, retention, limit, actor()))
 
     # Inspector
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """The job, or JobNotFoundError."""
-        return await self._read(lambda db: inspecting.get(db, job_id, tenant))
+        return await self._read(lambda db: job_queries.get(db, job_id, tenant))
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
         """Jobs newest first."""
-        return await self._read(lambda db: inspecting.find(db, which, limit, cursor))
+        return await self._read(lambda db: job_queries.find(db, which, limit, cursor))
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
         """The deliveries that ended."""
-        return await self._read(lambda db: inspecting.attempts(db, job_id, tenant))
+        return await self._read(lambda db: job_queries.attempts(db, job_id, tenant))
 
     async def counts(
         self, *, tenant: str | None = None, may_estimate: bool = False
     ) -> list[QueueCounts]:
         """Every queue at a glance."""
         if may_estimate and tenant is None:
-            return await self._read(counting.estimate)
-        return await self._read(lambda db: counting.counts(db, tenant))
+            return await self._read(job_counts.estimate)
+        return await self._read(lambda db: job_counts.counts(db, tenant))
 
     async def sessions(self) -> Fleet:
         """Live leases, and how many workers vanished."""
         now = self._store.clock.now()
-        return await self._read(lambda db: inspecting.sessions(db, now))
+        return await self._read(lambda db: job_queries.sessions(db, now))
 
     async def change(
         self,
@@ -264,7 +267,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
     ) -> list[Job]:
         """Cancel jobs, make them ready, or delete them."""
         order = JobOrder(change, job_ids, reason, tenant, independent, actor())
-        return await self._writer.call(partial(inspecting.change, order))
+        return await self._writer.call(partial(job_queries.change, order))
 
     async def quiet(self, token: int) -> None:
         """Ask a worker to drain."""
@@ -282,20 +285,20 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         """The machine's clock."""
         return self._store.clock.now()
 
-    async def migrate(self, *, patience: float = migrating.PATIENCE) -> list[str]:
+    async def migrate(self, *, patience: float = schema_migration.PATIENCE) -> list[str]:
         """Bring the schema up to date, creating the file and its folder if need be."""
         if not self._store.is_memory:
             try:
                 Path(self._store.path).parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise EngineUnavailableError(f"{self._store.path}: {error.strerror}") from error
-        return await migrating.migrate(
-            self._writer, migrations=migrating.MIGRATIONS, patience=patience
+        return await schema_migration.migrate(
+            self._writer, migrations=schema_migration.MIGRATIONS, patience=patience
         )
 
     async def ping(self) -> None:
         """Return if the file can be written and has the right schema."""
-        await self._writer.call(migrating.verify)
+        await self._writer.call(schema_migration.verify)
 
     async def close(self) -> None:
         """Finish what was accepted and let go of the file."""

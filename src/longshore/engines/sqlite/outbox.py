@@ -9,8 +9,8 @@ from longshore.contract.records import Put, check
 from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
+from longshore.engines.sqlite.audit_records import record_order
 from longshore.engines.sqlite.connection import Store
-from longshore.engines.sqlite.recording import record_order
 from longshore.engines.sqlite.records import store
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction

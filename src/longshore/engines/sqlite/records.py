@@ -35,9 +35,9 @@ from longshore.contract.records import (
 )
 from longshore.core.flow import QueueState
 from longshore.core.job import JobId
+from longshore.engines.sqlite.audit_records import record_order
 from longshore.engines.sqlite.connection import Store
-from longshore.engines.sqlite.hooks import HOOKS, Effect
-from longshore.engines.sqlite.recording import record_order
+from longshore.engines.sqlite.record_hooks import HOOKS, Effect
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer

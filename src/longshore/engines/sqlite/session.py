@@ -16,16 +16,16 @@ from longshore.core.event import Group, Name
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Claim, Report, Settlement
 from longshore.core.state import Verb
-from longshore.engines.sqlite import settling
+from longshore.engines.sqlite import settlement
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement
-from longshore.engines.sqlite.claiming import claim, claimed, handed_out, held_by
-from longshore.engines.sqlite.completing import Completer
-from longshore.engines.sqlite.herald import CANCEL
+from longshore.engines.sqlite.claims import claim, claimed, handed_out, held_by
+from longshore.engines.sqlite.notify import WORK, Waker
 from longshore.engines.sqlite.outbox import is_muted
-from longshore.engines.sqlite.settling import Known
+from longshore.engines.sqlite.peer_notify import CANCEL
+from longshore.engines.sqlite.settlement import Known
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
-from longshore.engines.sqlite.wake import WORK, Waker
+from longshore.engines.sqlite.transactional_completion import Completer
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ExchangeOrderError, LeaseLostError
 
@@ -182,7 +182,7 @@ class SqliteSession:
         begun = self._start(transaction, started)
         if progress:
             self._report(transaction, progress)
-        stale = settling.apply(
+        stale = settlement.apply(
             transaction,
             (self._token, self._worker),
             settlements,
@@ -227,7 +227,7 @@ class SqliteSession:
             job, started_at=min(started_at, now), finished_at=now, result=result
         )
         holder = self._token, self._worker
-        if settling.apply(transaction, holder, [end], self._held, self._started):
+        if settlement.apply(transaction, holder, [end], self._held, self._started):
             raise LeaseLostError(self._token)
         self._let_go(transaction, [reference])
         self._completed.add(reference)
@@ -284,7 +284,7 @@ class SqliteSession:
             Settlement(handle=handle, delivery=delivery, verb=Verb.RELEASE)
             for handle, delivery in strange
         ]
-        settling.apply(
+        settlement.apply(
             transaction,
             (self._token, self._worker),
             releases,
@@ -358,7 +358,7 @@ class SqliteSession:
     def _unwanted(self, transaction: Transaction) -> list[Reference]:
         if not self._held:
             return []  # what is claimed in this very moment is wanted
-        return list(settling.unwanted(transaction.db, self._token))
+        return list(settlement.unwanted(transaction.db, self._token))
 
     def _hold(self, claims: Sequence[Claim]) -> None:
         for one in claims:

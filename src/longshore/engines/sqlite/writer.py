@@ -21,10 +21,10 @@ from typing import Any, TypeVar, cast
 from longshore.core.job import NewJob, Submitted
 from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.faults import busy, translated
-from longshore.engines.sqlite.herald import CANCEL, WORK
-from longshore.engines.sqlite.log import Log
 from longshore.engines.sqlite.numbers import Numbers
+from longshore.engines.sqlite.peer_notify import CANCEL, WORK
 from longshore.engines.sqlite.transaction import AfterCommit, Transaction
+from longshore.engines.sqlite.wal_checkpoint import Log
 from longshore.errors import EngineUnavailableError, LongshoreError
 
 __all__ = ["Writer"]
