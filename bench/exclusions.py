@@ -18,8 +18,8 @@ from contextlib import ExitStack
 
 from longshore.contract import Engine, Session
 from longshore.core import settle
-from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.engines import open_engine
 from longshore.records import breaker_settings, pauses
 from longshore.runtime.clock import SystemClock

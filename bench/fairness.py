@@ -28,11 +28,11 @@ from typing import Any
 
 from longshore.contract import Engine
 from longshore.core.account import Tenant
-from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.engines import open_engine
+from longshore.job_context import current_job
 from longshore.records import queue_settings, tenants
-from longshore.running import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.worker.registry import Handler, Registry

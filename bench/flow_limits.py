@@ -17,8 +17,8 @@ import tempfile
 import time
 from contextlib import ExitStack
 
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.records import queue_settings
 from longshore.runtime.clock import SystemClock

@@ -22,7 +22,7 @@ from itertools import count
 from time import perf_counter, process_time
 from typing import Any
 
-from longshore import Longshore, opening
+from longshore import Longshore, open_engine
 from longshore.runtime import logs
 from longshore.worker.meter import Meter
 from longshore_lab.bounds import Bound, conclude
@@ -92,7 +92,7 @@ def _apart(url: str, jobs: int, kind: str) -> list[float]:
 def _one(url: str, jobs: int, kind: str) -> tuple[float, float]:
     """Jobs per second, and µs of this process's CPU per job."""
     if kind == "bare":
-        opening.observed = lambda engine, metrics: engine
+        open_engine.observed = lambda engine, metrics: engine
         Meter._succeeded = _uncounted  # there is no such setting
     else:
         logs.configure("info", as_json=True)

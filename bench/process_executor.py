@@ -27,8 +27,8 @@ from typing import Any, cast
 
 from longshore import Longshore
 from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report, Wakeup
+from longshore.core.capabilities import Traits
 from longshore.core.job import Claim, Settlement
-from longshore.core.traits import Traits
 from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
 from longshore.worker import wire

@@ -32,8 +32,8 @@ import msgspec
 
 from longshore import tracing
 from longshore.contract import Engine, Exchanged, Promoted, Reference, Renewed, Report, Wakeup
+from longshore.core.capabilities import Traits
 from longshore.core.job import Claim, Settlement
-from longshore.core.traits import Traits
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.process import settle_in
 from longshore.testing.factories import a_claim

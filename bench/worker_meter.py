@@ -12,8 +12,8 @@ from time import perf_counter
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.answer import Share
 from longshore.core.job import Claim, JobId, NewJob, Submitted
+from longshore.core.responses import Share
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.runtime.clock import SECOND, Clock, SystemClock

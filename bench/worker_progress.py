@@ -20,7 +20,7 @@ from longshore.core import event
 from longshore.core.event import Name
 from longshore.core.job import NewJob
 from longshore.engines import open_engine
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.worker.registry import Handler, Registry

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from longshore.directives import Cancel, Dead, Retry, Snooze
     from longshore.engines import open_engine
     from longshore.handle import JobHandle
+    from longshore.job_context import current_job
     from longshore.operations.job_documents import Job
     from longshore.options import Options
-    from longshore.running import current_job
     from longshore.settings import Settings
     from longshore.streaming.telling import JobEvent
     from longshore.task import Task

@@ -36,14 +36,14 @@ from longshore.errors import (
 )
 from longshore.handle import JobHandle
 from longshore.observe.metrics import Metrics
-from longshore.opening import Opened, open_here
+from longshore.open_engine import Opened, open_here
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations
 from longshore.options import Duration, Options, Template, microseconds
 from longshore.queues import Queues
-from longshore.recurring import Times
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.schedule_options import Times
 from longshore.scheduler.service import Scheduler
 from longshore.schedules import Schedules, SomeTask
 from longshore.settings import Settings, load, packed, unpacked

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 from msgspec.structs import replace
 
-from longshore.core import breaker, flow, quantity
-from longshore.core.flow import BreakerSettings
+from longshore.core import circuit_breaker, limit_settings, units
+from longshore.core.limit_settings import BreakerSettings
 from longshore.errors import ConfigError
 from longshore.options import Duration, microseconds
 
@@ -43,18 +43,18 @@ class Breaker:
             if said[field] is not None:
                 said[field] = _microseconds(field, said[field])
         settings = replace(BreakerSettings(), **said)
-        flow.validate(type_name, settings)
-        _refuse_useless(settings, flow.said(settings))
+        limit_settings.validate(type_name, settings)
+        _refuse_useless(settings, limit_settings.said(settings))
         return settings
 
 
 def _refuse_useless(settings: BreakerSettings, changes: Mapping[str, object]) -> None:
-    if fault := breaker.useless(settings, changes):
+    if fault := circuit_breaker.useless(settings, changes):
         raise ConfigError(fault)
 
 
 def _microseconds(field: str, value: Duration | str) -> int:
     try:
-        return microseconds(quantity.duration(value) if isinstance(value, str) else value)
+        return microseconds(units.duration(value) if isinstance(value, str) else value)
     except (ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"{field}: {error}") from None

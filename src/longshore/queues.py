@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypedDict, Unpack
 from msgspec.structs import replace
 
 from longshore.contract import Engine
-from longshore.core import flow, quantity
+from longshore.core import limit_settings, units
 from longshore.core.account import DEFAULT_TENANT, Tenant
-from longshore.core.flow import QueueFlow, QueueSettings
-from longshore.core.line import Line
+from longshore.core.limit_settings import QueueFlow, QueueSettings
+from longshore.core.ordering_key import Line
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations
@@ -85,11 +85,11 @@ class Queues:
         A rate is a number per second, or a text such as `"100/s"`, `"30/m"` or `"5/h"`.
         """
         said = {field: _read(field, value) for field, value in options.items()}
-        if refused := sorted(said.keys() - flow.ENFORCED):
+        if refused := sorted(said.keys() - limit_settings.ENFORCED):
             raise ConfigError(f"{refused[0]} is not a setting of queues")
         settings = replace(QueueSettings(), **said)
-        flow.validate(name, settings)
-        if fault := flow.useless(settings, flow.said(settings)):
+        limit_settings.validate(name, settings)
+        if fault := limit_settings.useless(settings, limit_settings.said(settings)):
             raise ConfigError(f"{fault}; give both")
         self._declared[name] = settings
 
@@ -116,18 +116,18 @@ class Queues:
 
 
 def _read(field: str, value: object) -> object:
-    if field == "order" and value in list(flow.Order):
-        return flow.Order(str(value))
-    if field == "on_dead" and value in list(flow.OnDead):
-        return flow.OnDead(str(value))
-    if field in flow.RATES and isinstance(value, str):
+    if field == "order" and value in list(limit_settings.Order):
+        return limit_settings.Order(str(value))
+    if field == "on_dead" and value in list(limit_settings.OnDead):
+        return limit_settings.OnDead(str(value))
+    if field in limit_settings.RATES and isinstance(value, str):
         try:
-            return quantity.rate(value)
+            return units.rate(value)
         except ValueError as error:
             raise ConfigError(f"{field}: {error}") from None
     if field == "aging" and isinstance(value, str | timedelta | int | float):
         try:
-            return microseconds(quantity.duration(value) if isinstance(value, str) else value)
+            return microseconds(units.duration(value) if isinstance(value, str) else value)
         except (ValueError, OverflowError) as error:
             raise ConfigError(f"{field}: {error}") from None
     return value

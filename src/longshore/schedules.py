@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar, Unpack
 
-from longshore import recurring
+from longshore import schedule_options
 from longshore.contract import Engine
 from longshore.core.schedule import Schedule
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations
 from longshore.operations.schedule_documents import schedule_from
-from longshore.recurring import Times
+from longshore.schedule_options import Times
 from longshore.task import Spec, Task
 
 __all__ = ["Schedules"]
@@ -55,7 +55,7 @@ class Schedules:
 
         With the same times it keeps its place; new times count from now. A pause stays.
         """
-        wanted = recurring.recurring(name, spec, times)
+        wanted = schedule_options.recurring(name, spec, times)
         return schedule_from((await self._app.backend.put_schedule(wanted)).schedule)
 
     async def get(self, name: str, *, tenant: str = "default") -> Schedule:
@@ -76,7 +76,7 @@ class Schedules:
 
     def declare(self, name: str, spec: Spec[Any], times: Times) -> Schedule:
         """What `app.schedule` does when it is given a job."""
-        schedule = recurring.recurring(name, spec, times)
+        schedule = schedule_options.recurring(name, spec, times)
         self._declared[schedule.tenant, name] = schedule
         return schedule
 
@@ -85,8 +85,8 @@ class Schedules:
 
         def declare_for(task: SomeTask) -> SomeTask:
             known = name or getattr(task, "name", "")
-            spec = recurring.without_arguments(task, known)
-            schedule = recurring.recurring(known, spec, times)
+            spec = schedule_options.without_arguments(task, known)
+            schedule = schedule_options.recurring(known, spec, times)
             # A module that is loaded again declares the same again.
             if self._declared.setdefault((schedule.tenant, known), schedule) != schedule:
                 raise ConfigError(f"there are two schedules {known!r}; give one another name")

@@ -25,7 +25,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 import msgspec
 
 from longshore.api.settings import ApiSettings
-from longshore.core import quantity
+from longshore.core import units
 from longshore.errors import ConfigError
 from longshore.observe.settings import MetricsSettings
 from longshore.relay.settings import KafkaSettings, RelaySettings
@@ -125,7 +125,7 @@ class Settings:
     @property
     def keeping(self) -> Keeping:
         """As the scheduler takes it."""
-        kept = quantity.microseconds(self.audit.keep)
+        kept = units.microseconds(self.audit.keep)
         retention = msgspec.structs.replace(self.scheduler.retention, audit=kept)
         return Keeping(
             retention=retention,
@@ -318,9 +318,9 @@ def _parse(name: str, kind: Any, text: str) -> object:
     if kind is str:
         return text
     if kind is timedelta:
-        return quantity.duration(text)
+        return units.duration(text)
     if kind is int and name.endswith("_bytes"):
-        return quantity.size_bytes(text)
+        return units.size_bytes(text)
     if kind is int and re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
     if kind is bool and text.lower() in ("true", "false"):
@@ -334,7 +334,7 @@ _NOUNS = {bool: "true or false", int: "a whole number", timedelta: "a duration s
 def _written(value: object) -> str:
     """The default as one would write it oneself."""
     if isinstance(value, timedelta):
-        return quantity.duration_text(value)
+        return units.duration_text(value)
     if isinstance(value, tuple):
         return ",".join(map(str, cast("tuple[object, ...]", value)))
     return (

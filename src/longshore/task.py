@@ -20,10 +20,10 @@ from typing import (
 import msgspec
 
 from longshore.breakers import Breaker
-from longshore.core import codec, ids, quantity
+from longshore.core import codec, ids, units
 from longshore.core.backoff import Backoff, Jitter
-from longshore.core.flow import BreakerSettings
 from longshore.core.job import JobId, NewJob
+from longshore.core.limit_settings import BreakerSettings
 from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError, SubmitError
 from longshore.handle import JobHandle
@@ -352,7 +352,7 @@ def _memory_bytes(declaration: Declaration, execution: Execution) -> int | None:
         return None
     if execution is not Execution.PROCESS:
         raise ValueError("a memory_limit is for execution='process'")
-    size = quantity.size_bytes(limit) if isinstance(limit, str) else limit
+    size = units.size_bytes(limit) if isinstance(limit, str) else limit
     if size < 1:
         raise ValueError("memory_limit must be at least 1")
     return size

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from longshore.app import Longshore
 from longshore.contract import Engine
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.scheduler.promote import Promoter
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker

@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from longshore.app import Longshore
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore_lab.effects import World
 from longshore_lab.ledger import Book
 from longshore_lab.mix import Kind

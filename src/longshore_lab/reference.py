@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NewType, cast
 
 from longshore import errors
-from longshore.running import RunningJob
+from longshore.job_context import RunningJob
 from longshore.sync import Sync
 from longshore.task import Declaration
 from longshore_lab.reading import attributes, call, fields, line, remarks, table

@@ -15,7 +15,7 @@ from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core.job import NewJob, Settlement, Submitted
 from longshore.engines import open_store
 from longshore.errors import LeaseLostError
-from longshore.runtime import statements
+from longshore.runtime import sql_loader
 from longshore_lab import misfire
 
 __all__ = ["PLANTS", "Forgetful", "SabotageError", "open_planted"]
@@ -76,7 +76,7 @@ def _tear_down_the_fence() -> None:
     """Change the engine's statements on their way from the file into the program."""
     if "longshore.engines.sqlite" in sys.modules:
         raise SabotageError("the statements are already loaded")
-    load = statements.load
+    load = sql_loader.load
 
     def unfenced(into: type[T], package: str, suffix: str) -> T:
         loaded = load(into, package, suffix)
@@ -87,7 +87,7 @@ def _tear_down_the_fence() -> None:
             object.__setattr__(loaded, name, statement.replace(condition, instead))
         return loaded
 
-    statements.load = unfenced
+    sql_loader.load = unfenced
 
 
 class _Unfenced(ForwardingEngine):

@@ -22,7 +22,7 @@ from longshore.core import ids, webhook
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.consumer import Quarantined
 from longshore.core.event import Group, Name, encode
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.core.state import State
 from longshore.core.webhook import Endpoint, Secret, secret_text
 from longshore.engines import open_engine

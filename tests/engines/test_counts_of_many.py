@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.rank import first_ranks
+from longshore.core.priority_rank import first_ranks
 from longshore.engines import open_engine
 from longshore.engines.sqlite.sql import SQL
 from longshore.testing.factories import HOUR, SECOND, a_job

@@ -15,9 +15,9 @@ import pytest
 from longshore.contract import Engine, JobFilter
 from longshore.core.backoff import Backoff, Jitter
 from longshore.core.explain import explain
-from longshore.core.flow import Layer, QueueSettings
-from longshore.core.herd import LEAST
 from longshore.core.job import Job
+from longshore.core.limit_settings import Layer, QueueSettings
+from longshore.core.retry_budget import LEAST
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.operations.explain import gather

@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from longshore.contract import Engine
-from longshore.core import breaker, flow, line
+from longshore.core import circuit_breaker, limit_settings, ordering_key
 from longshore.core.account import Tenant
-from longshore.core.breaker import Outcome, Standing
-from longshore.core.fair import Turns
-from longshore.core.flow import (
+from longshore.core.circuit_breaker import Outcome, Standing
+from longshore.core.fair_queueing import Turns
+from longshore.core.job import Claim
+from longshore.core.limit_settings import (
     LONGEST_AGING_US,
     BreakerSettings,
     Layer,
@@ -31,8 +32,7 @@ from longshore.core.flow import (
     Order,
     QueueSettings,
 )
-from longshore.core.job import Claim
-from longshore.core.line import LineName
+from longshore.core.ordering_key import LineName
 from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.errors import ConfigError
@@ -111,7 +111,7 @@ async def test_a_job_has_the_rank_that_core_says(
     keys = [{}, {"ordering_key": "anna"}, {"idempotency_key": "it"}]
     expected: dict[str, set[int]] = {}
     for number, said in enumerate(orders):
-        if flow.said(said):
+        if limit_settings.said(said):
             await queue_settings.put(engine, f"q{number}", Layer.DECLARED, said)
         cases = product((1, 5, 9), whens, keys, (1, 2))
         for priority, when, key, jobs in cases:
@@ -129,7 +129,7 @@ async def test_a_job_has_the_rank_that_core_says(
             await engine.submit(alike)
             due = options.get("run_at", now + options.get("delay", 0))
             arrival = due if due > now else (await engine.get(alike[0].id)).created_at
-            rank = flow.rank(said, priority, arrival, punctual=due > now)
+            rank = limit_settings.rank(said, priority, arrival, punctual=due > now)
             expected[name] = {rank}
 
     found: dict[str, set[int]] = {}
@@ -246,13 +246,15 @@ async def test_a_claim_takes_what_core_says_that_a_limited_queue_has_room_for(
                 case "wait":
                     clock.advance(number)
                 case _:
-                    room = flow.room(said, running=len(held), empty_at=empty_at, now=now)
+                    room = limit_settings.room(
+                        said, running=len(held), empty_at=empty_at, now=now
+                    )
                     expected = min(number, room, ready)
-                    empty_at = flow.took(said, empty_at, jobs=expected, now=now)
+                    empty_at = limit_settings.took(said, empty_at, jobs=expected, now=now)
                     ready -= expected
                     look = None
                     if room < number and ready:
-                        look = flow.look_in(said, empty_at, now=now)
+                        look = limit_settings.look_in(said, empty_at, now=now)
 
                     answer = await worker.exchange(want=number)
 
@@ -275,7 +277,7 @@ class CoreLine:
 
     def leave(self, state: State, now: int) -> None:
         self.inside -= 1
-        self.dead += line.blocks(self.said, state)
+        self.dead += ordering_key.blocks(self.said, state)
         self.move_up(now)
 
     def release(self, now: int) -> None:
@@ -297,11 +299,11 @@ class CoreLine:
                 "now": now,
             }
 
-        entering = min(line.room(self.said, **facts()), self.parked)
-        self.empty_at = line.took(self.said, self.empty_at, jobs=entering, now=now)
+        entering = min(ordering_key.room(self.said, **facts()), self.parked)
+        self.empty_at = ordering_key.took(self.said, self.empty_at, jobs=entering, now=now)
         self.inside += entering
         self.parked -= entering
-        self.opens_at = line.opens_at(self.said, **facts()) if self.parked else None
+        self.opens_at = ordering_key.opens_at(self.said, **facts()) if self.parked else None
 
     @property
     def stands(self) -> tuple[int, int, int, int | None]:
@@ -381,7 +383,7 @@ async def test_an_ordering_key_lets_in_what_core_has_room_for(
         sqlite=f"select empty_at, full_at from longshore_bucket where name = '{name.bucket}'",
         postgres=f"select empty_at, full_at from longshore.bucket where name = '{name.bucket}'",
     )
-    limit, empty_at = line.bucket_limit(said), core.empty_at
+    limit, empty_at = ordering_key.bucket_limit(said), core.empty_at
     expected: list[tuple[Any, ...]] = []
     if limit is not None and empty_at is not None:
         expected = [(empty_at, limit.full_at(empty_at))]
@@ -406,7 +408,7 @@ async def test_a_breaker_holds_back_what_core_says(engine: Engine, clock: Manual
     for probes, running, want in product((1, 2, 3), (0, 1, 3), (1, 5)):
         name = a_name()
         said = BreakerSettings(failures=1, cooldown=MINUTE, probes=probes)
-        held = breaker.rules(said)
+        held = circuit_breaker.rules(said)
         assert held is not None
         await breaker_settings.put(engine, name, Layer.DECLARED, said)
         async with working(engine, name) as worker:
@@ -416,16 +418,16 @@ async def test_a_breaker_holds_back_what_core_says(engine: Engine, clock: Manual
             *_, last = await worker.claim(running + 1)
             await worker.fail(last)
             told = [Outcome("default", is_success=False)]
-            standing, _ = breaker.observe(Standing(), held, told, clock.now())
+            standing, _ = circuit_breaker.observe(Standing(), held, told, clock.now())
             for wait in (0, 1, MINUTE - 2, 1, 0, 1):
                 clock.advance(wait)
                 now = clock.now()
-                standing = breaker.waking(standing, now)
-                room = breaker.room(standing, held, running=running, now=now)
+                standing = circuit_breaker.waking(standing, now)
+                room = circuit_breaker.room(standing, held, running=running, now=now)
                 assert room is not None
                 expected = min(want, room)
                 running += expected
-                look = None if room else breaker.look_in(standing, now)
+                look = None if room else circuit_breaker.look_in(standing, now)
 
                 answer = await worker.exchange(want=want)
 
@@ -440,12 +442,12 @@ async def test_a_breaker_that_nothing_opened_holds_nothing_back(engine: Engine) 
         await engine.submit([a_job(queue=name, type=name, max_attempts=1) for _ in range(9)])
         (first,) = await worker.claim()
         await worker.fail(first)
-        held = breaker.rules(said)
+        held = circuit_breaker.rules(said)
         assert held is not None
         told = [Outcome("default", is_success=False)]
-        standing, _ = breaker.observe(Standing(), held, told, await engine.now())
+        standing, _ = circuit_breaker.observe(Standing(), held, told, await engine.now())
 
         answer = await worker.exchange(want=5)
 
-        assert breaker.room(standing, held, running=0, now=await engine.now()) is None
+        assert circuit_breaker.room(standing, held, running=0, now=await engine.now()) is None
         assert (len(answer.claims), answer.look_in) == (5, None)

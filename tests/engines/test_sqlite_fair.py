@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 

@@ -21,11 +21,11 @@ from longshore.contract.records import (
     Ref,
     Written,
 )
-from longshore.core import flow
-from longshore.core.breaker import Standing
+from longshore.core import limit_settings
+from longshore.core.circuit_breaker import Standing
 from longshore.core.event import Name
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import (
+from longshore.core.fair_queueing import QUANTUM
+from longshore.core.limit_settings import (
     BreakerFlow,
     BreakerSettings,
     Phase,
@@ -42,18 +42,18 @@ from longshore.testing.contract.arranging import all_events
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker, heard
 
-FAIR = QueueSettings(order=flow.Order.FAIR)
+FAIR = QueueSettings(order=limit_settings.Order.FAIR)
 QUEUE, BREAKER = Ref(Kind.QUEUE, "default"), Ref(Kind.BREAKER, "noop")
 TOO_MANY = Put(ref=Ref(Kind.WEBHOOK, "wh_1", "default"), body=b"{}", expected=0, most=0)
 
 
 def _queue(settings: QueueSettings, *, resets: bool = False) -> Put:
-    body = flow.write_body(QueueFlow("default", declared=settings))
+    body = limit_settings.write_body(QueueFlow("default", declared=settings))
     return Put(ref=QUEUE, body=body, expected=ANY, resets=resets)
 
 
 def _breaker(settings: BreakerSettings, *, resets: bool = False) -> Put:
-    body = flow.write_body(BreakerFlow("noop", overridden=settings))
+    body = limit_settings.write_body(BreakerFlow("noop", overridden=settings))
     return Put(ref=BREAKER, body=body, expected=ANY, resets=resets)
 
 

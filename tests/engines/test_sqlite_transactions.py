@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from longshore.contract import Engine, JobFilter
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import CheckedJob, NewJob, Verdict
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.engines.sqlite import SqliteEngine
 from longshore.errors import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from longshore.core.job import Claim
-from longshore.running import CURRENT, REPORTER
+from longshore.job_context import CURRENT, REPORTER
 from longshore.runtime.clock import ManualClock
 from longshore.tasks.guard import Resolver
 from longshore.tasks.http import HttpTask

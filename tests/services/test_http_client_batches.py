@@ -16,7 +16,7 @@ from longshore.client import Client, Outcome, Submission, SyncClient
 from longshore.client.batching import Batch
 from longshore.client.retrying import Retrying
 from longshore.contract import Engine, JobFilter
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.errors import (
     EngineUnavailableError,

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from longshore import Cancel, Dead, Longshore
 from longshore.contract import Engine
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.errors import ConfigError, EngineUnavailableError
 from longshore.observe.overview import Overview
 from longshore.observe.serving import listen, serving

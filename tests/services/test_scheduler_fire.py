@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from longshore.contract import Engine, JobFilter
 from longshore.contract.forwarding import ForwardingEngine
 from longshore.core.event import Name, expand
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Submitted
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.schedule import CatchUp, Firing, Overlap, Schedule, decide, declared
 from longshore.core.state import State
 from longshore.engines import open_engine

@@ -14,7 +14,7 @@ from longshore.core.state import State
 from longshore.engines import open_engine
 from longshore.errors import EngineUnavailableError, SchemaError
 from longshore.runtime.clock import SystemClock
-from longshore.runtime.outlook import Outlook
+from longshore.runtime.schema_watch import Outlook
 from longshore.scheduler.service import Scheduler
 
 CODE = (

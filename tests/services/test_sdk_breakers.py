@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from longshore import Breaker, ConfigError, Longshore, Settings
-from longshore.core.flow import BreakerSettings, Phase
+from longshore.core.limit_settings import BreakerSettings, Phase
 from longshore.records import breaker_settings
 
 

@@ -17,7 +17,7 @@ from longshore.contract.records import (
     Ref,
     Written,
 )
-from longshore.core.flow import Layer, Order, QueueFlow, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueFlow, QueueSettings
 from longshore.operations import explain
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job

@@ -15,7 +15,7 @@ from longshore import (
     ScheduleNotFoundError,
     Settings,
     current_job,
-    recurring,
+    schedule_options,
 )
 from longshore.contract import Engine
 from longshore.contract.forwarding import ForwardingEngine
@@ -204,7 +204,7 @@ class Interrupted(ForwardingEngine):
 async def test_a_deployment_and_an_operator_do_not_undo_each_other(
     app: Longshore, report: SyncTask[[str], None]
 ):
-    before = recurring.recurring("often", report.spec("a"), {"every": 60})
+    before = schedule_options.recurring("often", report.spec("a"), {"every": 60})
     await schedules.put(app.engine, before)
     app.schedule("often", report.spec("b"), every=60)
     engine: Any = Interrupted(app.engine)

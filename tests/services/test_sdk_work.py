@@ -16,7 +16,7 @@ from longshore import (
     State,
     current_job,
 )
-from longshore.core.answer import Promoted
+from longshore.core.responses import Promoted
 from longshore.settings import EngineSettings
 from longshore.worker.settings import WorkerSettings
 

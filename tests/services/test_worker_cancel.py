@@ -13,7 +13,7 @@ from workshop import Workshop, open_workshop, within
 from longshore.core.job import Job, JobId
 from longshore.core.state import State
 from longshore.directives import Cancel
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.worker import hooks

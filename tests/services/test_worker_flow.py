@@ -11,11 +11,11 @@ import pytest
 from workshop import Workshop, open_workshop, within
 
 from longshore.core.event import Name, expand
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.core.state import State
 from longshore.errors import ConfigError
+from longshore.job_context import current_job
 from longshore.records import queue_settings
-from longshore.running import current_job
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
 from longshore.worker.departure import Ending

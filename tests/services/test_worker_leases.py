@@ -15,7 +15,7 @@ from workshop import Workshop, open_workshop, within
 from longshore.core.job import Claim
 from longshore.core.state import State
 from longshore.errors import EngineBusyError, SchemaError
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually

@@ -12,7 +12,7 @@ from workshop import Workshop, open_workshop
 from longshore.contract import JobFilter
 from longshore.core.state import State
 from longshore.directives import Cancel, Dead, Retry, Snooze
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.testing.factories import MINUTE, SECOND, a_job
 
 

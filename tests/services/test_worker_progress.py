@@ -13,7 +13,7 @@ from longshore.core.event import Name
 from longshore.core.job import JobId
 from longshore.core.state import State
 from longshore.errors import LongshoreError
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.testing.harness import eventually
 from longshore.worker.attempt import Stop
 

@@ -12,7 +12,7 @@ from workshop import Workshop, open_workshop, within
 
 from longshore.core.state import State
 from longshore.errors import LongshoreError
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.testing.harness import eventually
 from longshore.worker.attempt import Stop

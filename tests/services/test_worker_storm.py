@@ -13,7 +13,7 @@ from longshore.core.backoff import Backoff
 from longshore.core.job import JobId
 from longshore.core.state import TERMINAL, State
 from longshore.directives import Snooze
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.scheduler.promote import Promoter
 from longshore.testing.harness import eventually

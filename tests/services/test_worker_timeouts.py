@@ -10,7 +10,7 @@ import pytest
 from workshop import Workshop, ended, open_workshop, within
 
 from longshore.core.state import State
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.worker.attempt import Stop

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from longshore.engines import open_store
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.worker.registry import Execution, Handler, Registry

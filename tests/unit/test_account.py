@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from longshore.core import account
 from longshore.core.account import Access, ApiKey, Credential, Tenant
-from longshore.core.bucket import Limit
+from longshore.core.token_bucket import Limit
 from longshore.runtime.keys import mint
 from longshore.testing.factories import HOUR, a_key
 

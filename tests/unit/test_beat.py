@@ -1,7 +1,7 @@
 import asyncio
 import math
 
-from longshore.runtime.beat import Beat
+from longshore.runtime.ticker import Beat
 from longshore.testing.harness import eventually
 
 

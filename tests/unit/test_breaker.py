@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.core import settle
-from longshore.core.breaker import (
+from longshore.core.circuit_breaker import (
     LONGEST_LOOK_US,
     Outcome,
     Rules,
@@ -16,8 +16,8 @@ from longshore.core.breaker import (
     rules,
     verdict,
 )
-from longshore.core.flow import BreakerSettings, Phase
 from longshore.core.job import Failure, Held, JobId
+from longshore.core.limit_settings import BreakerSettings, Phase
 
 SECOND = 1_000_000
 WHY = Failure("OSError", "no route to host")

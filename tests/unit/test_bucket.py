@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.core.bucket import Borrowed, Limit, borrow
+from longshore.core.token_bucket import Borrowed, Limit, borrow
 from longshore.errors import ConfigError
 
 SECOND = 1_000_000

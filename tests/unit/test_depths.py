@@ -6,7 +6,7 @@ import pytest
 
 from longshore.core.job import JobId, NewJob
 from longshore.errors import QueueFullError
-from longshore.runtime.depth import Depth, Depths
+from longshore.runtime.backpressure import Depth, Depths
 from longshore.testing.factories import a_job
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from longshore.core import ids
 from longshore.core.explain import Facts, Pace, explain, goes_first, pace
-from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings
 from longshore.core.job import Failure, Job
-from longshore.core.line import Line
+from longshore.core.limit_settings import BreakerFlow, Order, Phase, QueueSettings
+from longshore.core.ordering_key import Line
 from longshore.core.state import State
 from longshore.core.view import Pause, QueueCounts, SessionView
 from longshore.testing.factories import HOUR, MINUTE, SECOND, an_id

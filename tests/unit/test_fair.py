@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.core.fair import QUANTUM, UNIT, Turns
+from longshore.core.fair_queueing import QUANTUM, UNIT, Turns
 
 weights = st.integers(1, 12)
 claims = st.lists(st.integers(1, 300), min_size=1, max_size=40)

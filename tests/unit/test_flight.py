@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.core import settle
-from longshore.core.flight import Trace, aftermath
+from longshore.core.crash_record import Trace, aftermath
 from longshore.core.job import Failure, Settlement
 from longshore.core.state import SETTLING, Verb
 from longshore.runtime.flight import CELL_BYTES, Entry, FlightRecord, begin, open_memory

@@ -2,15 +2,15 @@
 
 import pytest
 
-from longshore.core import flow
-from longshore.core.bucket import Limit
-from longshore.core.flow import (
+from longshore.core import limit_settings
+from longshore.core.limit_settings import (
     BreakerSettings,
     Order,
     QueueSettings,
     effective,
     limit_of,
 )
+from longshore.core.token_bucket import Limit
 from longshore.errors import ConfigError
 from longshore.queues import QueueOptions
 
@@ -42,7 +42,7 @@ def test_settings_that_make_no_sense_say_what_would(
     settings: QueueSettings | BreakerSettings, words: str
 ):
     with pytest.raises(ConfigError) as refused:
-        flow.validate("mail", settings)
+        limit_settings.validate("mail", settings)
 
     assert words in str(refused.value)
 
@@ -55,5 +55,5 @@ def test_a_rate_without_a_burst_holds_what_it_brings_in_a_second():
 
 
 def test_what_is_enforced_can_be_declared():
-    assert set(QueueOptions.__annotations__) == flow.ENFORCED
-    assert set(QueueSettings.__struct_fields__) >= flow.ENFORCED
+    assert set(QueueOptions.__annotations__) == limit_settings.ENFORCED
+    assert set(QueueSettings.__struct_fields__) >= limit_settings.ENFORCED

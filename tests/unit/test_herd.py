@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.core.backoff import Backoff
-from longshore.core.herd import LEAST, RetryBudget
+from longshore.core.retry_budget import LEAST, RetryBudget
 
 SECOND = 1_000_000
 

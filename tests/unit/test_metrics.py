@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from longshore.core.flow import QueueFlow
+from longshore.core.limit_settings import QueueFlow
 from longshore.core.view import QueueCounts, SessionView
 from longshore.observe.exposition import Reading
 from longshore.observe.metrics import Metrics

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from longshore.runtime.log_writer import Outlet
 from longshore.runtime.logs import Lines, TextLines
-from longshore.runtime.outlet import Outlet
 
 
 class Pipe:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.core import ids, poison, settle
-from longshore.core.flight import Trace, aftermath
+from longshore.core.crash_record import Trace, aftermath
 from longshore.core.job import Attempt, Death, Failure, Held, Settlement
 from longshore.core.poison import VICTIMS, death_of
 from longshore.core.state import Verb

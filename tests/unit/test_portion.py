@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.core.event import Event, EventBatch, Group, Name, expand
-from longshore.core.portion import next_portion
+from longshore.core.outbox_batch import next_portion
 
 
 def batches_of(*sizes: int) -> list[EventBatch]:

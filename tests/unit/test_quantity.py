@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.core import quantity
+from longshore.core import units
 
 
 @pytest.mark.parametrize(
@@ -23,23 +23,23 @@ from longshore.core import quantity
     ],
 )
 def test_a_duration_is_read_with_its_unit(text: str, expected: timedelta):
-    assert quantity.duration(text) == expected
+    assert units.duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "s", "-3s", "1e3s", "soon", "30s 5", "9" * 400 + "d"])
 def test_what_is_no_duration_is_refused(text: str):
     with pytest.raises(ValueError, match="duration"):
-        quantity.duration(text)
+        units.duration(text)
 
 
 def test_a_bare_number_is_asked_for_its_unit():
     with pytest.raises(ValueError, match="did you forget the unit"):
-        quantity.duration("30")
+        units.duration("30")
 
 
 @given(st.timedeltas(min_value=timedelta(), max_value=timedelta(days=3_650)))
 def test_a_written_duration_reads_back_as_itself(value: timedelta):
-    assert quantity.duration(quantity.duration_text(value)) == value
+    assert units.duration(units.duration_text(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_a_written_duration_reads_back_as_itself(value: timedelta):
     ],
 )
 def test_a_size_is_read_in_bytes(text: str, expected: int):
-    assert quantity.size_bytes(text) == expected
+    assert units.size_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "1k", "-1", "big", "1e3", "9" * 400])
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(ValueError, match="size"):
-        quantity.size_bytes(text)
+        units.size_bytes(text)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_what_is_no_size_is_refused(text: str):
     [("100/s", 100.0), ("30/m", 0.5), ("90 / h", 0.025), ("2.5", 2.5), ("10/m", 0.167)],
 )
 def test_a_rate_is_so_many_per_second_in_thousandths(text: str, value: float):
-    assert quantity.rate(text) == value
-    assert quantity.rate(quantity.rate_text(value)) == value
+    assert units.rate(text) == value
+    assert units.rate(units.rate_text(value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1/s", "1/w", "1/", "nan", "1e5"])
 def test_a_text_that_is_no_rate_is_refused(text: str):
     with pytest.raises(ValueError, match="is not a rate"):
-        quantity.rate(text)
+        units.rate(text)

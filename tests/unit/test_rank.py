@@ -5,8 +5,8 @@ import heapq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.core.flow import LONGEST_AGING_US
-from longshore.core.rank import (
+from longshore.core.limit_settings import LONGEST_AGING_US
+from longshore.core.priority_rank import (
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
     USUAL_PRIORITY,

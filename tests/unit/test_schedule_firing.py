@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from longshore.core import ids, occasion
+from longshore.core import ids, schedule_tags
 from longshore.core.job import JobId
 from longshore.core.schedule import (
     CatchUp,
@@ -173,15 +173,15 @@ def test_a_job_tells_the_due_time_and_not_when_it_runs():
 
     assert late is not None
     assert late.run_at != NOON
-    assert occasion.schedule_of(late.tags) == "hourly"
-    assert occasion.due_of(late.tags) == datetime(2026, 5, 1, 12, tzinfo=UTC)
+    assert schedule_tags.schedule_of(late.tags) == "hourly"
+    assert schedule_tags.due_of(late.tags) == datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def test_tags_that_only_look_like_a_due_time_are_none():
-    assert occasion.due_of(("a", "due:soon")) is None
-    assert occasion.due_of(("due:2026-05-01T12:00:00",)) is None
-    assert occasion.due_of(()) is None
-    assert occasion.schedule_of(("a",)) is None
+    assert schedule_tags.due_of(("a", "due:soon")) is None
+    assert schedule_tags.due_of(("due:2026-05-01T12:00:00",)) is None
+    assert schedule_tags.due_of(()) is None
+    assert schedule_tags.schedule_of(("a",)) is None
 
 
 def test_an_extra_job_runs_at_once_and_stands_for_no_due_time():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.runtime.statements import load, read
+from longshore.runtime.sql_loader import load, read
 
 Package = Callable[..., str]
 

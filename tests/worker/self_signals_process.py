@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.worker.self_signals import auditing_all_signals, refusing_self_signals
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.worker.own_tasks import guarding_loop, make_task, own_task
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longshore.core.answer import Exchanged, Share
+from longshore.core.responses import Exchanged, Share
 from longshore.testing.factories import a_claim
 from longshore.worker.appetite import Request
 from longshore.worker.restraint import Restraint

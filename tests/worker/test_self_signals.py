@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from self_signals_process import ALLOWED, REFUSED, Job
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.worker.own_tasks import EXIT_BROKEN
 from longshore.worker.self_signals import auditing_all_signals, refusing_self_signals
 

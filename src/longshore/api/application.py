@@ -26,8 +26,8 @@ from longshore.api.service import Service
 from longshore.api.settings import RESERVED
 from longshore.api.table import ROUTES
 from longshore.errors import LongshoreError
-from longshore.runtime.acting import ACTOR
-from longshore.runtime.beat import FAULTS_OF_STORE
+from longshore.runtime.actor import ACTOR
+from longshore.runtime.ticker import FAULTS_OF_STORE
 
 __all__ = ["Application", "Line"]
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from longshore.api.problems import invalid
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.api.schedules import checked
-from longshore.core import flow
+from longshore.core import limit_settings
 from longshore.core.account import Scope
-from longshore.core.breaker import useless
-from longshore.core.flow import BreakerSettings, QueueSettings
+from longshore.core.circuit_breaker import useless
+from longshore.core.limit_settings import BreakerSettings, QueueSettings
 from longshore.operations.breakers import BreakerPatch
 from longshore.operations.breakers import changes as breaker_changes
 from longshore.operations.declarations import DeclarationOperations, Declarations
@@ -56,12 +56,16 @@ async def declare(call: Call[Nothing, Nothing, DeclarationsBody]) -> Answer:
 
 def _queue(name: str, patch: SettingsPatch) -> QueueSettings:
     settings = replace(QueueSettings(), **changes(msgspec.to_builtins(patch)))
-    return _fit(f"/queues/{name}", settings, flow.useless(settings, flow.said(settings)))
+    return _fit(
+        f"/queues/{name}",
+        settings,
+        limit_settings.useless(settings, limit_settings.said(settings)),
+    )
 
 
 def _breaker(name: str, patch: BreakerPatch) -> BreakerSettings:
     settings = replace(BreakerSettings(), **breaker_changes(msgspec.to_builtins(patch)))
-    return _fit(f"/breakers/{name}", settings, useless(settings, flow.said(settings)))
+    return _fit(f"/breakers/{name}", settings, useless(settings, limit_settings.said(settings)))
 
 
 def _fit(pointer: str, settings: S, fault: str | None) -> S:

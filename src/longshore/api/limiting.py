@@ -17,7 +17,7 @@ from random import Random
 from longshore.api.problems import ProblemError, RawHeaders, problem, too_many
 from longshore.contract import Counters
 from longshore.core.account import Tenant
-from longshore.core.bucket import Borrowed, Limit
+from longshore.core.token_bucket import Borrowed, Limit
 from longshore.runtime.clock import Clock
 
 __all__ = ["Guesses", "Quotas", "Turns"]

@@ -10,7 +10,7 @@ from longshore.api.problems import ProblemError, problem
 from longshore.api.queues import QueuePath
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.core.account import Scope
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 from longshore.operations.fields import Key, Name
 from longshore.operations.lines import (
     LineList,

@@ -9,7 +9,7 @@ from longshore.api.encoding import encode
 from longshore.api.listing import PageQuery, page
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.core.account import Scope
-from longshore.core.flow import QueueFlow
+from longshore.core.limit_settings import QueueFlow
 from longshore.operations.fields import Name
 from longshore.operations.queue_settings import SettingsPatch
 from longshore.operations.queues import (

@@ -17,7 +17,7 @@ from longshore.api.table import routes_of
 from longshore.contract import Records
 from longshore.errors import ConfigError, EngineError
 from longshore.records import api_keys
-from longshore.runtime.beat import Beat, Tick
+from longshore.runtime.ticker import Beat, Tick
 
 __all__ = ["ApiServer", "is_loopback", "listen", "refuse_keyless"]
 

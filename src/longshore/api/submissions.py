@@ -10,9 +10,9 @@ from longshore.core import audit_record
 from longshore.core.audit_record import Tally, joined
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.errors import EngineError
-from longshore.runtime.acting import ACTOR
-from longshore.runtime.beat import FAULTS_OF_STORE
+from longshore.runtime.actor import ACTOR
 from longshore.runtime.clock import SECOND, Clock
+from longshore.runtime.ticker import FAULTS_OF_STORE
 
 __all__ = ["Submissions"]
 

@@ -24,7 +24,7 @@ from longshore.operations.fields import (
     Timestamp,
     micros,
 )
-from longshore.runtime.acting import ACTOR
+from longshore.runtime.actor import ACTOR
 
 __all__ = ["KEY_PATTERN", "JobBody", "idempotency_key", "new_job", "trace_of"]
 

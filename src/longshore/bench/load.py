@@ -14,7 +14,7 @@ from longshore.app import Longshore
 from longshore.bench.plan import Plan, Profile
 from longshore.bench.tally import Lot, Tally
 from longshore.core.codec import fingerprint
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.task import Spec
 
 __all__ = ["Load", "Mixed", "mixture"]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from longshore.api.service import Service
 from longshore.app import Longshore
 from longshore.cli import wiring
-from longshore.core.quantity import microseconds
+from longshore.core.units import microseconds
 from longshore.errors import ConfigError
 from longshore.operations import deliveries
 from longshore.settings import Settings

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from longshore.cli import tables
 from longshore.cli.render import Table
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.cron import Quirk
 from longshore.operations.schedule_documents import DueTime, local_time
 
@@ -46,7 +46,7 @@ def _remarks(timezone: str, times: Sequence[DueTime], after: datetime) -> Iterat
 
 
 def _shift(by: timedelta) -> str:
-    return f"{'forward' if by > timedelta() else 'back'} {quantity.duration_text(abs(by))}"
+    return f"{'forward' if by > timedelta() else 'back'} {units.duration_text(abs(by))}"
 
 
 def _offset(moment: datetime, timezone: str) -> timedelta:

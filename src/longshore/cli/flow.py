@@ -7,8 +7,8 @@ import click
 from longshore.cli import layers
 from longshore.cli.parameters import duration
 from longshore.cli.render import Table
-from longshore.core import quantity
-from longshore.core.flow import OnDead, Order
+from longshore.core import units
+from longshore.core.limit_settings import OnDead, Order
 from longshore.operations.queues import QueueView
 
 __all__ = ["flags", "options", "table"]
@@ -16,7 +16,7 @@ __all__ = ["flags", "options", "table"]
 
 def _rate(text: str) -> float:
     try:
-        return quantity.rate(text)
+        return units.rate(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -77,5 +77,5 @@ def _text(field: str, value: object) -> str:
     if value is None:
         return "-"
     if field == "aging_seconds" and isinstance(value, float):
-        return quantity.duration_text(timedelta(seconds=value))
-    return quantity.rate_text(value) if isinstance(value, float) else f"{value}"
+        return units.duration_text(timedelta(seconds=value))
+    return units.rate_text(value) if isinstance(value, float) else f"{value}"

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from longshore.contract import JobFilter
-from longshore.core import ids, quantity
+from longshore.core import ids, units
 from longshore.core.job import JobId
 from longshore.settings import describe
 
@@ -22,7 +22,7 @@ R = TypeVar("R")
 def duration(text: str) -> timedelta:
     """The type of an option such as `30s`."""
     try:
-        return quantity.duration(text)
+        return units.duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -30,7 +30,7 @@ def duration(text: str) -> timedelta:
 def rate(text: str) -> float:
     """The type of an option such as `500/s`."""
     try:
-        found = quantity.rate(text)
+        found = units.rate(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if found <= 0:

@@ -11,7 +11,7 @@ from longshore.core import codec
 from longshore.core.schedule import CatchUp, Overlap
 from longshore.operations.schedule_documents import SchedulePatch
 from longshore.options import TaskOptions
-from longshore.recurring import Times
+from longshore.schedule_options import Times
 
 __all__ = ["patch_of", "recurrence_options", "split"]
 

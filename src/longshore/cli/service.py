@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from longshore.app import Longshore
 from longshore.cli import api, logs, metrics, sinking, wiring
 from longshore.cli.tail import Tail
-from longshore.core import quantity
+from longshore.core import units
 from longshore.relay.service import RelayService
 from longshore.relay.sink import Sink
-from longshore.runtime.beat import Tick
 from longshore.runtime.process import loop_factory, settle_in
+from longshore.runtime.ticker import Tick
 from longshore.scheduler.service import Scheduler
 from longshore.settings import Settings
 from longshore.worker.departure import Ending
@@ -52,7 +52,7 @@ async def work(
         wiring.refuse_private(store)
         ticks: list[tuple[str, Tick]] = []
         if store.traits.maintenance:
-            lease = quantity.microseconds(settings.worker.lease)
+            lease = units.microseconds(settings.worker.lease)
             ticks = wiring.recovery(app.engine, lease=lease, on_ready=lambda _: worker.nudge())
         worker = Worker(
             store,
@@ -172,7 +172,7 @@ def _scheduler(
     scheduler = Scheduler(
         app.engine,
         keeping=settings.keeping,
-        lease=quantity.microseconds(settings.worker.lease),
+        lease=units.microseconds(settings.worker.lease),
         clock=wiring.CLOCK,
         on_ready=on_ready,
     )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from longshore.cli.render import Sheet, Table
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.instant import micros, rfc3339
 from longshore.core.job import Job
 from longshore.core.latency import Slowness, Spread
@@ -289,11 +289,11 @@ def _span(start: datetime | None, end: datetime | None) -> str:
 
 
 def _duration(microseconds: int) -> str:
-    return quantity.duration_text(timedelta(microseconds=microseconds))
+    return units.duration_text(timedelta(microseconds=microseconds))
 
 
 def _seconds(length: float) -> str:
-    return quantity.duration_text(timedelta(seconds=length))
+    return units.duration_text(timedelta(seconds=length))
 
 
 def slow(found: Sequence[Slowness]) -> Table:

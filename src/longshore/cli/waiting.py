@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from longshore.cli import render
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.state import TERMINAL, State
 from longshore.errors import JobFailedError, WaitTimeoutError
 from longshore.operations.backend import Backend
@@ -26,7 +26,7 @@ async def finished(
             with render.progress() as say:
                 return [await _finished(backend, job_id, say) for job_id in job_ids]
     except TimeoutError:
-        waited = quantity.duration_text(within or timedelta())
+        waited = units.duration_text(within or timedelta())
         raise WaitTimeoutError(f"not finished after {waited}; the job goes on") from None
 
 

@@ -17,9 +17,9 @@ from longshore.engines import open_engine
 from longshore.errors import ConfigError
 from longshore.operations import deliveries, sqlite_checks
 from longshore.operations.backend import Backend, EngineBackend
-from longshore.runtime.acting import acting, person
-from longshore.runtime.beat import Tick
+from longshore.runtime.actor import acting, person
 from longshore.runtime.clock import SystemClock
+from longshore.runtime.ticker import Tick
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.settings import LogFormat, Settings, load

@@ -13,12 +13,12 @@ import msgspec
 
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_session import RemoteSession
-from longshore.core.answer import Renewed
+from longshore.core.capabilities import Traits
 from longshore.core.instant import micros
 from longshore.core.job import Held, NewJob, Settlement, Submitted
+from longshore.core.responses import Renewed
 from longshore.core.state import State, after
 from longshore.core.submission import check
-from longshore.core.traits import Traits
 from longshore.errors import ConfigError, LeaseLostError, NotOverHttpError, SubmitError
 from longshore.wire import sessions
 from longshore.wire.address import read_address

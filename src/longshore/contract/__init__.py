@@ -29,7 +29,7 @@ from longshore.contract.sessions import (
     TransactionalSession,
     Wakeup,
 )
-from longshore.core.answer import Exchanged, Lapsed, Promoted, Reference, Renewed
+from longshore.core.capabilities import Traits
 from longshore.core.job import (
     Attempt,
     Held,
@@ -40,10 +40,10 @@ from longshore.core.job import (
     Settlement,
     Submitted,
 )
+from longshore.core.responses import Exchanged, Lapsed, Promoted, Reference, Renewed
 from longshore.core.retention import Retention
 from longshore.core.schedule import Firing
 from longshore.core.state import JobChange
-from longshore.core.traits import Traits
 from longshore.core.view import (
     Fleet,
     JobFilter,

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from longshore.core.bucket import Borrowed
+from longshore.core.token_bucket import Borrowed
 
 __all__ = ["Counters"]
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 
 __all__ = ["Flow"]
 

@@ -43,12 +43,12 @@ from longshore.contract.records import (
 )
 from longshore.core.audit import Chained, Entry, Kind, Standing
 from longshore.core.audit_record import AuditRecord
-from longshore.core.bucket import Borrowed
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.core.job import Attempt, Held, Job, JobId, NewJob, Settlement, Submitted
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 from longshore.core.schedule import Firing
+from longshore.core.token_bucket import Borrowed
 
 __all__ = ["ForwardingEngine", "ForwardingSession"]
 

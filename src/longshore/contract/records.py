@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from longshore.core import account, flow
+from longshore.core import account, limit_settings
 from longshore.core.account import Tenant
 from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId
@@ -79,11 +79,12 @@ class Kind(StrEnum):
     SCHEDULE = "schedule"
     """Name: the schedule's, per tenant. The definition; `due` is the next due time."""
     QUEUE = "queue"
-    """Name: the queue's. Both layers of its settings (`core.flow.read_queue`), which claims
-    obey. State: `core.flow.QueueState`."""
+    """Name: the queue's. Both layers of its settings (`core.limit_settings.read_queue`), which
+    claims obey. State: `core.limit_settings.QueueState`."""
     BREAKER = "breaker"
     """Name: the task type. Both layers of a circuit breaker's settings
-    (`core.flow.read_breaker`), which claims obey. State: `core.breaker.Standing`."""
+    (`core.limit_settings.read_breaker`), which claims obey. State:
+    `core.circuit_breaker.Standing`."""
     PAUSE = "pause"
     """Name: queue and type with a space between, `*` for any (`core.view.Pause`). Claims obey
     it."""
@@ -277,13 +278,13 @@ def check_body(put: Put) -> None:
         put.body.decode()
         match kind:
             case Kind.QUEUE:
-                queue = flow.read_queue(name, put.body)
-                flow.validate(name, queue.declared)
-                flow.validate(name, queue.overridden)
+                queue = limit_settings.read_queue(name, put.body)
+                limit_settings.validate(name, queue.declared)
+                limit_settings.validate(name, queue.overridden)
             case Kind.BREAKER:
-                breaker = flow.read_breaker(name, put.body)
-                flow.validate(name, breaker.declared)
-                flow.validate(name, breaker.overridden)
+                breaker = limit_settings.read_breaker(name, put.body)
+                limit_settings.validate(name, breaker.declared)
+                limit_settings.validate(name, breaker.overridden)
             case Kind.PAUSE:
                 _ = Pause.named(name)
             case Kind.TENANT:

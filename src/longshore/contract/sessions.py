@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Attempt, JobId, Report, Settlement
+from longshore.core.responses import Exchanged, Reference, Renewed
 
 __all__ = [
     "Completion",

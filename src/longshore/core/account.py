@@ -18,9 +18,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from longshore.core.bucket import Limit
-from longshore.core.fair import HEAVIEST
+from longshore.core.fair_queueing import HEAVIEST
 from longshore.core.submission import MOST_TAGS, fault_of_name
+from longshore.core.token_bucket import Limit
 from longshore.errors import ConfigError, KeyEndedError
 
 __all__ = [

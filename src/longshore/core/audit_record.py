@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from longshore.core import ids
 from longshore.core.account import NewKey, Tenant
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import JobId
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.core.schedule import Schedule
 from longshore.core.view import JobOrder
 from longshore.core.webhook import Endpoint

@@ -10,13 +10,13 @@ from datetime import timedelta
 import msgspec
 
 from longshore.core import ids
-from longshore.core.breaker import PARKED
-from longshore.core.flow import BreakerFlow, Order, Phase, QueueSettings, aging_of
+from longshore.core.circuit_breaker import PARKED
 from longshore.core.instant import moment, rfc3339
 from longshore.core.job import Job
-from longshore.core.line import Line
-from longshore.core.quantity import duration_text, rate_text
+from longshore.core.limit_settings import BreakerFlow, Order, Phase, QueueSettings, aging_of
+from longshore.core.ordering_key import Line
 from longshore.core.state import State
+from longshore.core.units import duration_text, rate_text
 from longshore.core.view import Pause, QueueCounts, SessionView
 
 __all__ = ["Facts", "Pace", "Reason", "explain", "goes_first", "pace"]

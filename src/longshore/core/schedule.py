@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from longshore.core import cron, occasion, submission
+from longshore.core import cron, schedule_tags, submission
 from longshore.core.backoff import LONGEST_US
 from longshore.core.instant import LATEST_US
 from longshore.core.job import DEFAULT_TIMEOUT_US, JobId, NewJob
@@ -57,7 +57,7 @@ _MEASURED = 120
 """Due times by which the rate of a cron expression is judged."""
 _MEASURED_US = 366 * 86_400 * _SECOND
 _FIRED_TAGS = 2
-"""That `core.occasion` gives a fired job besides the schedule's own."""
+"""That `core.schedule_tags` gives a fired job besides the schedule's own."""
 _NOBODY = JobId(bytes(16))
 _LONGEST_JITTER_US = 86_400 * _SECOND
 
@@ -266,7 +266,7 @@ def decide(due: DueSchedule, new_id: Callable[[], JobId]) -> Firing:
 
 def extra_job(schedule: Schedule, job_id: JobId) -> NewJob:
     """A job like those it fires, besides them: to run now, whatever is due or still runs."""
-    return _job(schedule, job_id, tags=occasion.tags_of(schedule.name, None), run_at=None)
+    return _job(schedule, job_id, tags=schedule_tags.tags_of(schedule.name, None), run_at=None)
 
 
 def _validate_times(schedule: Schedule) -> None:
@@ -339,7 +339,7 @@ def _fired(schedule: Schedule, due: int, now: int, job_id: JobId) -> NewJob:
     # now, the jitter still spreads their jobs.
     base = now if 0 < schedule.jitter < now - due else due
     run_at = base + int(schedule.jitter * _chance(schedule, due))
-    return _job(schedule, job_id, tags=occasion.tags_of(schedule.name, due), run_at=run_at)
+    return _job(schedule, job_id, tags=schedule_tags.tags_of(schedule.name, due), run_at=run_at)
 
 
 def _job(

@@ -14,7 +14,7 @@ from longshore.core import codec
 from longshore.core.backoff import LONGEST_US
 from longshore.core.instant import LATEST_US
 from longshore.core.job import CheckedJob, NewJob
-from longshore.core.rank import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from longshore.core.priority_rank import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from longshore.errors import SubmitError
 
 __all__ = [

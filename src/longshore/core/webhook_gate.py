@@ -7,9 +7,9 @@ over, one delivery tries whether it works again.
 
 import msgspec
 
-from longshore.core import breaker
-from longshore.core.breaker import Outcome, Rules, Standing
-from longshore.core.flow import Phase
+from longshore.core import circuit_breaker
+from longshore.core.circuit_breaker import Outcome, Rules, Standing
+from longshore.core.limit_settings import Phase
 
 __all__ = ["COOLDOWN_US", "FAILURES", "Delivery", "Gate", "Rejected", "admit", "release"]
 
@@ -49,7 +49,7 @@ def admit(
 
     Its place lapses after `lease` microseconds. One that asks again has its place already.
     """
-    state = breaker.waking(gate.breaker, now)
+    state = circuit_breaker.waking(gate.breaker, now)
     others = _others(gate, delivery, now)
     if state.phase is Phase.OPEN:
         return gate, Rejected(state.until - now)
@@ -67,15 +67,15 @@ def release(gate: Gate, delivery: str, *, succeeded: bool | None, now: int) -> G
         return gate
     # An endpoint is of one tenant.
     outcomes = () if succeeded is None else (Outcome("", succeeded),)
-    state, _ = breaker.observe(gate.breaker, _RULES, outcomes, now)
+    state, _ = circuit_breaker.observe(gate.breaker, _RULES, outcomes, now)
     return Gate(_others(gate, delivery, now), state)
 
 
 _RULES = Rules(
     failures=FAILURES,
     ratio=None,
-    window=breaker.WINDOW_US,
-    least=breaker.LEAST,
+    window=circuit_breaker.WINDOW_US,
+    least=circuit_breaker.LEAST,
     cooldown=COOLDOWN_US,
     probes=1,
 )

@@ -21,7 +21,7 @@ from longshore.observe.metrics import Metrics
 from longshore.runtime import logs
 from longshore.runtime.clock import SystemClock
 from longshore.runtime.flight import FlightRecord
-from longshore.runtime.orders import IGNORED, Orders, decode
+from longshore.runtime.keeper_config import IGNORED, Orders, decode
 
 _STDIN = 0
 _CLOSING = 1.0

@@ -11,7 +11,7 @@ import msgspec
 
 from longshore.contract import Keeper
 from longshore.core.backoff import Backoff
-from longshore.core.flight import Trace, aftermath
+from longshore.core.crash_record import Trace, aftermath
 from longshore.core.job import Held
 from longshore.errors import (
     EngineBusyError,
@@ -20,10 +20,10 @@ from longshore.errors import (
     LongshoreError,
 )
 from longshore.keeper.ward import Ward
-from longshore.runtime.beat import Beat
 from longshore.runtime.clock import SECOND, Clock
 from longshore.runtime.deadline import Deadline
 from longshore.runtime.flight import Entry, FlightRecord
+from longshore.runtime.ticker import Beat
 
 __all__ = ["Charge", "TimedKeeper", "Watch"]
 

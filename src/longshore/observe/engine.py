@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 from longshore.contract import Engine, JobStore, Session
 from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import ids
-from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Job, JobId, NewJob, Report, Settlement, Submitted, Verdict
+from longshore.core.responses import Exchanged, Reference, Renewed
 from longshore.core.schedule import Firing
 from longshore.core.state import JobChange, State
 from longshore.observe.metrics import Metrics

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from longshore.contract import Losses, QueueCounts, Records, SessionView
-from longshore.core.flow import BreakerFlow, Phase, QueueFlow
+from longshore.core.limit_settings import BreakerFlow, Phase, QueueFlow
 from longshore.core.view import Fleet
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading

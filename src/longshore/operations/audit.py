@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypedDict, Unpack
 import msgspec
 from msgspec import Meta
 
-from longshore import auditing
-from longshore.auditing import Filter, Item
+from longshore import audit_query
+from longshore.audit_query import Filter, Item
 from longshore.core.audit import Entry, Kind, Standing
 from longshore.operations.fields import instant, micros
 from longshore.operations.local import EngineOperations
@@ -99,7 +99,7 @@ class AuditOperations(EngineOperations):
             since=None if since is None else micros(since),
             until=None if until is None else micros(until),
         )
-        page = await auditing.find(self._engine, wanted, limit=limit, cursor=cursor)
+        page = await audit_query.find(self._engine, wanted, limit=limit, cursor=cursor)
         head = (await self._engine.audit_standing()).head
         return AuditPage([_view(one) for one in page.items], page.cursor, head.text)
 

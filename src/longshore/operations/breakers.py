@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from longshore.core.backoff import LONGEST_US
-from longshore.core.flow import LARGEST, BreakerFlow, BreakerSettings, Phase
+from longshore.core.limit_settings import LARGEST, BreakerFlow, BreakerSettings, Phase
 from longshore.errors import ConfigError
 from longshore.operations.fields import moment, seconds
 from longshore.operations.local import EngineOperations

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longshore.core import flow
+from longshore.core import limit_settings
 from longshore.core.account import DEFAULT_TENANT
-from longshore.core.flow import BreakerSettings, QueueSettings
+from longshore.core.limit_settings import BreakerSettings, QueueSettings
 from longshore.core.schedule import Schedule
 from longshore.operations.local import EngineOperations
 from longshore.operations.schedule_documents import definition_of
@@ -68,7 +68,7 @@ class DeclarationOperations(EngineOperations):
 
 
 def _settings(it: QueueSettings | BreakerSettings) -> dict[str, Any]:
-    return dict(_field(name, value) for name, value in flow.said(it).items())
+    return dict(_field(name, value) for name, value in limit_settings.said(it).items())
 
 
 def _field(name: str, value: Any) -> tuple[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from longshore.contract import Engine, JobFilter, Lapsed, QueueCounts, Retention, SessionView
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.event import EventBatch
 from longshore.core.job import Job
 from longshore.core.schedule import Schedule
@@ -264,4 +264,4 @@ def _at_least(sample: Sequence[Job]) -> str:
 
 
 def _duration(microseconds: int) -> str:
-    return quantity.duration_text(timedelta(seconds=microseconds // _SECOND))
+    return units.duration_text(timedelta(seconds=microseconds // _SECOND))

@@ -3,9 +3,9 @@
 from longshore import paging
 from longshore.contract import Engine, JobFilter, QueueCounts
 from longshore.core.explain import Facts, Pace, goes_first, pace
-from longshore.core.flow import Order, QueueSettings
 from longshore.core.job import Job, JobId
-from longshore.core.line import PARKED, Line
+from longshore.core.limit_settings import Order, QueueSettings
+from longshore.core.ordering_key import PARKED, Line
 from longshore.core.state import State
 from longshore.records import breaker_settings, pauses, queue_settings
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longshore.core.account import DEFAULT_TENANT, ApiKey, Grant, Scope
-from longshore.core.quantity import microseconds
+from longshore.core.units import microseconds
 from longshore.operations.fields import Name, instant, moment
 from longshore.operations.local import EngineOperations
 from longshore.records import api_keys

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longshore.core import ids
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 from longshore.operations.fields import moment
 from longshore.operations.local import EngineOperations
 

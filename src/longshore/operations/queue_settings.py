@@ -6,8 +6,14 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
-from longshore.core.flow import LARGEST, LONGEST_AGING_US, OnDead, Order, QueueSettings
+from longshore.core.limit_settings import (
+    LARGEST,
+    LONGEST_AGING_US,
+    OnDead,
+    Order,
+    QueueSettings,
+)
+from longshore.core.token_bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
 from longshore.errors import ConfigError
 from longshore.operations.fields import seconds
 

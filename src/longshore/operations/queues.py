@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from longshore.contract import Engine
-from longshore.core.flow import QueueFlow
+from longshore.core.limit_settings import QueueFlow
 from longshore.core.view import Pause, QueueCounts
 from longshore.errors import QueueNotFoundError
 from longshore.operations.fields import moment

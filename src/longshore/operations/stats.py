@@ -11,7 +11,7 @@ from longshore.core.state import State
 from longshore.core.view import JobFilter, QueueCounts
 from longshore.operations.local import EngineOperations
 from longshore.operations.rates import RatesByTenant
-from longshore.slow import slowness
+from longshore.slow_jobs import slowness
 
 __all__ = ["SlowList", "Stats", "StatsOperations", "read_stats"]
 

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from longshore.core.account import CAPS, Tenant
-from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
-from longshore.core.fair import HEAVIEST
+from longshore.core.fair_queueing import HEAVIEST
+from longshore.core.token_bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE
 from longshore.errors import ConfigError
 from longshore.operations.fields import Name, instant
 from longshore.operations.local import EngineOperations

@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from longshore.core import ids
-from longshore.core.quantity import microseconds
 from longshore.core.state import State
+from longshore.core.units import microseconds
 from longshore.core.webhook import Endpoint
 from longshore.errors import ConfigError, JobNotFoundError
 from longshore.operations import deliveries

@@ -20,7 +20,7 @@ from longshore.contract.records import (
 )
 from longshore.core.view import BrokenRecord
 from longshore.errors import EngineBusyError
-from longshore.runtime.acting import signed
+from longshore.runtime.actor import signed
 from longshore.runtime.decoding import RecordName, decode_each, decode_one, decode_or
 
 __all__ = [

@@ -6,9 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.contract.records import Found, Kind, Put, Record, Records, Ref
-from longshore.core import audit_record, breaker, flow
-from longshore.core.breaker import Standing
-from longshore.core.flow import BreakerFlow, BreakerSettings
+from longshore.core import audit_record, circuit_breaker, limit_settings
+from longshore.core.circuit_breaker import Standing
+from longshore.core.limit_settings import BreakerFlow, BreakerSettings
 from longshore.records import access
 from longshore.records.access import Change
 from longshore.records.layers import Layered
@@ -35,14 +35,16 @@ async def reset(records: Records, type: str) -> None:
 
 def _is_reset(record: Record, now: int) -> bool:
     standing = access.read_or_none(record, lambda it: _state.decode(it.state))
-    return standing is not None and breaker.reset(standing, now) == standing
+    return standing is not None and circuit_breaker.reset(standing, now) == standing
 
 
 def _decode(now: int, record: Record) -> BreakerFlow:
     # What it has counted is the engine's, and may be lost; what people said of it must not be.
     read = partial(_state.decode, record.state)
-    it = breaker.waking(decode_or(Standing(), read, RecordName("breaker", record.name)), now)
-    flows = flow.read_breaker(record.name, record.body)
+    it = circuit_breaker.waking(
+        decode_or(Standing(), read, RecordName("breaker", record.name)), now
+    )
+    flows = limit_settings.read_breaker(record.name, record.body)
     return replace(flows, phase=it.phase, since=it.since, until=it.until)
 
 
@@ -51,7 +53,7 @@ _breakers = Layered(
     decode=_decode,
     nothing=BreakerFlow,
     silent=BreakerSettings(),
-    useless=breaker.useless,
+    useless=circuit_breaker.useless,
     audit=audit_record.breaker_set,
 )
 every, get, put = _breakers.every, _breakers.get, _breakers.put

@@ -7,9 +7,9 @@ from typing import Any, Generic, TypeVar, cast
 from msgspec.structs import replace
 
 from longshore.contract.records import Delete, Found, Kind, Put, Record, Records, Ref
-from longshore.core import flow
+from longshore.core import limit_settings
 from longshore.core.audit_record import AuditRecord
-from longshore.core.flow import (
+from longshore.core.limit_settings import (
     BreakerFlow,
     BreakerSettings,
     Layer,
@@ -109,13 +109,15 @@ class Layered(Generic[Flow, Settings]):
             (record,) = found.records
             before = self._standing(ref, record, found.now)
             settings = wanted(before)
-            flow.validate(name, settings)
+            limit_settings.validate(name, settings)
             audit = self._audit(name, layer, settings)
             after = replace(before, **{layer.value: settings})
             version = 0 if record is None else record.version
-            if not flow.said(after.declared) and not flow.said(after.overridden):
+            if not limit_settings.said(after.declared) and not limit_settings.said(
+                after.overridden
+            ):
                 return Change([Delete(ref=ref, expected=version)], audit)
-            body = flow.write_body(after)
+            body = limit_settings.write_body(after)
             return Change([Put(ref=ref, body=body, expected=version)], audit)
 
         await access.change(records, [ref], decide, f"the {ref.kind} {name!r}")

@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.contract.records import Kind, Record
-from longshore.core import audit_record, flow
-from longshore.core.flow import QueueFlow, QueueSettings, QueueState
+from longshore.core import audit_record, limit_settings
+from longshore.core.limit_settings import QueueFlow, QueueSettings, QueueState
 from longshore.records.layers import Layered
 
 __all__ = ["declare", "every", "forget", "get", "override", "put"]
@@ -16,14 +16,14 @@ _state = msgspec.json.Decoder(QueueState)
 
 
 def _decode(now: int, record: Record) -> QueueFlow:
-    it = flow.read_queue(record.name, record.body)
+    it = limit_settings.read_queue(record.name, record.body)
     empty_at = _state.decode(record.state).empty_at
-    return replace(it, token_at=flow.token_at(it.effective, empty_at, now=now))
+    return replace(it, token_at=limit_settings.token_at(it.effective, empty_at, now=now))
 
 
 def _useless(settings: QueueSettings, changes: Mapping[str, object]) -> str | None:
     said = [field for field, value in changes.items() if value is not None]
-    fault = flow.useless(settings, said)
+    fault = limit_settings.useless(settings, said)
     return fault and f"{fault}; set both"
 
 

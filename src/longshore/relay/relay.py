@@ -15,7 +15,7 @@ from typing import Protocol
 from longshore.contract.outbox import Outbox
 from longshore.core.consumer import Cursor, Quarantined
 from longshore.core.event import EXPENDABLE, Event, EventBatch
-from longshore.core.portion import next_portion
+from longshore.core.outbox_batch import next_portion
 from longshore.errors import CursorLostError, EngineBusyError, EngineUnavailableError
 from longshore.records import quarantine
 from longshore.relay.sink import Refused, Sink, SinkError

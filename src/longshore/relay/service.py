@@ -10,15 +10,15 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from longshore.contract import Records
-from longshore.core import quantity
+from longshore.core import units
 from longshore.errors import EngineError
 from longshore.operations.outbox_alarm import Standing, Watch
 from longshore.relay.relay import Relay, RelayStats, TimedOutbox
 from longshore.relay.settings import RelaySettings
 from longshore.relay.sink import Sink
-from longshore.runtime.beat import Beat
-from longshore.runtime.beside import beside
-from longshore.runtime.outlook import Outlook
+from longshore.runtime.background import beside
+from longshore.runtime.schema_watch import Outlook
+from longshore.runtime.ticker import Beat
 
 __all__ = ["RelayService"]
 
@@ -51,7 +51,7 @@ class RelayService:
                 engine,
                 sink,
                 holder=holder,
-                lease=quantity.microseconds(settings.lease),
+                lease=units.microseconds(settings.lease),
                 most_late=settings.progress_after.total_seconds(),
             )
             for sink in sinks

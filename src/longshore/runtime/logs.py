@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from longshore.core.instant import rfc3339
-from longshore.runtime.outlet import Outlet
+from longshore.runtime.log_writer import Outlet
 
 __all__ = ["configure", "redacted"]
 

@@ -3,7 +3,7 @@
 import logging
 
 from longshore.contract import Records
-from longshore.core.flow import Phase
+from longshore.core.limit_settings import Phase
 from longshore.records import breaker_settings
 
 __all__ = ["BreakerWatch"]

@@ -9,9 +9,9 @@ from longshore.core import ids
 from longshore.core.schedule import DueSchedule, Firing, Schedule, decide, validate
 from longshore.observe.engine import metrics_of
 from longshore.records import schedules
-from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
+from longshore.runtime.ticker import FAULTS_OF_STORE
 from longshore.scheduler.reclaim import TimedSteward
 from longshore.scheduler.spread import late
 

@@ -14,7 +14,7 @@ from longshore.core import webhook
 from longshore.core.consumer import Cursor
 from longshore.core.event import Event, EventBatch
 from longshore.core.job import NewJob
-from longshore.core.portion import next_portion
+from longshore.core.outbox_batch import next_portion
 from longshore.core.webhook import Endpoint
 from longshore.errors import CursorLostError
 from longshore.operations import deliveries

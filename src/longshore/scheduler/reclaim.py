@@ -7,8 +7,8 @@ from typing import Protocol
 
 from longshore.contract import Keeper, Lapsed, Steward
 from longshore.core import poison
-from longshore.runtime.beat import FAULTS_OF_STORE
 from longshore.runtime.clock import Clock, SystemClock
+from longshore.runtime.ticker import FAULTS_OF_STORE
 from longshore.scheduler.spread import early
 
 __all__ = ["Reclaimer", "TimedSteward"]

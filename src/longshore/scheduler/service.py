@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager
 
 from longshore.contract import Engine
 from longshore.operations.outbox_alarm import Watch
-from longshore.runtime.beat import Beat
-from longshore.runtime.beside import beside
+from longshore.runtime.background import beside
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
-from longshore.runtime.outlook import Outlook
+from longshore.runtime.schema_watch import Outlook
+from longshore.runtime.ticker import Beat
 from longshore.scheduler.breakers import BreakerWatch
 from longshore.scheduler.chain import Chainer
 from longshore.scheduler.fire import Firer

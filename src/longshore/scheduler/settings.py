@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.retention import Retention
 
 __all__ = ["AuditSettings", "Keeping", "SchedulerSettings"]
@@ -33,12 +33,12 @@ class SchedulerSettings:
     def retention(self) -> Retention:
         """As the engine takes it."""
         return Retention(
-            succeeded=quantity.microseconds(self.keep_succeeded),
-            cancelled=quantity.microseconds(self.keep_cancelled),
-            dead=quantity.microseconds(self.keep_dead),
-            idempotency=quantity.microseconds(self.keep_idempotency),
-            outbox=quantity.microseconds(self.keep_outbox),
-            consumer=quantity.microseconds(self.keep_unread),
+            succeeded=units.microseconds(self.keep_succeeded),
+            cancelled=units.microseconds(self.keep_cancelled),
+            dead=units.microseconds(self.keep_dead),
+            idempotency=units.microseconds(self.keep_idempotency),
+            outbox=units.microseconds(self.keep_outbox),
+            consumer=units.microseconds(self.keep_unread),
         )
 
 

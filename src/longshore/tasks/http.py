@@ -23,7 +23,7 @@ import msgspec
 
 from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.redaction import without_secrets
 from longshore.tasks.settings import HttpTaskSettings

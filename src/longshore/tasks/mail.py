@@ -27,7 +27,7 @@ import msgspec
 from longshore.core.account import DEFAULT_TENANT
 from longshore.directives import Dead
 from longshore.errors import ConfigError
-from longshore.running import current_job
+from longshore.job_context import current_job
 from longshore.runtime.clock import SECOND, Clock, SystemClock
 from longshore.tasks.relay import MailRelay
 from longshore.tasks.settings import SmtpSettings

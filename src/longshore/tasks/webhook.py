@@ -26,9 +26,9 @@ from longshore.core import webhook
 from longshore.core.webhook import Endpoint
 from longshore.directives import Cancel, Dead, Retry, Snooze
 from longshore.errors import ConfigError, EngineError, WebhookNotFoundError
+from longshore.job_context import current_job
 from longshore.records import webhooks
-from longshore.running import current_job
-from longshore.runtime.acting import acting
+from longshore.runtime.actor import acting
 from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.http import HttpAnswer, Request, retry_after
 from longshore.tasks.redaction import without_secrets

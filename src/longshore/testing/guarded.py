@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from longshore.core import settle
-from longshore.core.flow import BreakerSettings, Layer
 from longshore.core.job import Claim, Failure, Report, Settlement
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.records import breaker_settings
 from longshore.testing.factories import SECOND
 from longshore.testing.limited import LimitedMachine

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from longshore.app import Longshore
 from longshore.contract import Engine
-from longshore.core.quantity import microseconds
+from longshore.core.units import microseconds
 from longshore.directives import Cancel, Dead, Snooze
 from longshore.runtime.clock import ManualClock
 from longshore.worker.registry import Execution, Handler, Registry

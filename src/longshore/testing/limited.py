@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import Tenant
-from longshore.core.flow import Layer, OnDead, Order, QueueSettings
+from longshore.core.limit_settings import Layer, OnDead, Order, QueueSettings
 from longshore.errors import ConfigError
 from longshore.records import queue_settings, tenants
 from longshore.testing.factories import SECOND

@@ -13,8 +13,8 @@ from opentelemetry.trace import NonRecordingSpan, Span, set_span_in_context
 from longshore.contract import Engine, Session
 from longshore.contract.forwarding import ForwardingEngine, ForwardingSession
 from longshore.core import ids
-from longshore.core.answer import Exchanged, Reference
 from longshore.core.job import Claim, NewJob, Report, Settlement, Submitted
+from longshore.core.responses import Exchanged, Reference
 from longshore.runtime.clock import SECOND, SystemClock
 from longshore.tracing import contexts, spans
 

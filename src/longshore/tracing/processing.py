@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, set_span_in_contex
 from longshore.core import ids, settle
 from longshore.core.job import Claim
 from longshore.directives import Cancel, Snooze
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.tracing import contexts, spans
 
 __all__ = ["traced"]

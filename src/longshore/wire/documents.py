@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from longshore.core.answer import Share
 from longshore.core.backoff import LONGEST_US
 from longshore.core.ids import PATTERN as ID_PATTERN
 from longshore.core.job import Attempt, Held
+from longshore.core.responses import Share
 
 __all__ = [
     "LONGEST_WAIT",

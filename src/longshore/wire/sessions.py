@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from longshore.core import ids, settle
-from longshore.core.answer import Exchanged, Reference, Renewed
 from longshore.core.job import Claim, Failure, Report, Settlement
+from longshore.core.responses import Exchanged, Reference, Renewed
 from longshore.core.state import Verb
 from longshore.wire.documents import (
     ClaimView,

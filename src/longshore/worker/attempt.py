@@ -40,8 +40,8 @@ class Attempt(msgspec.Struct, gc=False, eq=False):
     """A claim and its handler, from start to outcome.
 
     The handler sees the claim, the deadline and the request to stop, through
-    `longshore.running`. A struct because one is made for every job: 67 ns against 198 ns for
-    a class with slots.
+    `longshore.job_context`. A struct because one is made for every job: 67 ns against 198 ns
+    for a class with slots.
     """
 
     claim: Claim

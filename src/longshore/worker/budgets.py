@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
-from longshore.core.answer import Share
-from longshore.core.herd import RetryBudget
+from longshore.core.responses import Share
+from longshore.core.retry_budget import RetryBudget
 from longshore.runtime.clock import Clock
 
 __all__ = ["Budgets", "Fleet"]

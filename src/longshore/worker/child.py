@@ -29,7 +29,7 @@ from longshore import tracing
 from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
-from longshore.running import COMPLETER, CURRENT, REPORTER, Slot
+from longshore.job_context import COMPLETER, CURRENT, REPORTER, Slot
 from longshore.worker import fence, origin, wire
 from longshore.worker.outcome import describe
 from longshore.worker.own_tasks import EXIT_BROKEN, OwnTask, end_process, guarding_loop

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from longshore.errors import ConfigError, LeaseLostError, LongshoreError
-from longshore.running import Slot
+from longshore.job_context import Slot
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.standing import Standing
 

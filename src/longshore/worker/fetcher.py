@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from longshore.core.answer import Exchanged
 from longshore.core.job import Claim
+from longshore.core.responses import Exchanged
 from longshore.errors import LeaseLostError
 from longshore.runtime.clock import SECOND
 from longshore.worker.appetite import Appetite, Request

@@ -9,7 +9,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from longshore.core import ids
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.worker.attempt import Attempt
 from longshore.worker.registry import Hook
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from longshore.core.job import Claim
 from longshore.errors import ConfigError
-from longshore.running import Reporter
+from longshore.job_context import Reporter
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.processes import Processes

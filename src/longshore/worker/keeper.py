@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from longshore.core.backoff import Backoff
 from longshore.runtime.clock import Clock
 from longshore.runtime.flight import FlightRecord, open_memory
-from longshore.runtime.orders import IGNORED, Orders, encode
+from longshore.runtime.keeper_config import IGNORED, Orders, encode
 from longshore.worker.standing import Identity
 from longshore.worker.stats import WorkerStats
 

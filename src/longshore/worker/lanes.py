@@ -7,7 +7,7 @@ from typing import Protocol
 
 from longshore.contract import Reference
 from longshore.core.job import Claim
-from longshore.running import Reporter
+from longshore.job_context import Reporter
 from longshore.worker import wire
 from longshore.worker.attempt import Attempt
 from longshore.worker.buffer import Buffer

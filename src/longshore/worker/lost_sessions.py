@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from longshore.core.flight import outlived
+from longshore.core.crash_record import outlived
 from longshore.core.job import Held, Settlement
 from longshore.errors import LeaseLostError, LongshoreError
-from longshore.runtime.beat import Beat
+from longshore.runtime.ticker import Beat
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.settler import Batch, Settler
 from longshore.worker.slots import Slots

@@ -165,7 +165,7 @@ class Judge:
         return self._placed(attempt, failed)
 
     def _placed(self, attempt: Attempt, settlement: Settlement) -> Settlement:
-        """Where there is room for one more retry of the queue; see `core.herd`."""
+        """Where there is room for one more retry of the queue; see `core.retry_budget`."""
         if settlement.verb is not Verb.RETRY:
             return settlement
         delay = self._budgets.delay(attempt.claim.queue, settlement.delay)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol, TypeVar, cast, runtime_checkable
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 
 __all__ = [
     "EXIT_BROKEN",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from longshore.core import poison, settle
 from longshore.core.job import Claim
 from longshore.errors import PayloadError
-from longshore.running import Reporter
+from longshore.job_context import Reporter
 from longshore.runtime.clock import SECOND
 from longshore.worker import fence, wire
 from longshore.worker.attempt import Attempt, Stop

@@ -9,7 +9,7 @@ import msgspec
 
 from longshore.contract import Reference
 from longshore.core.job import Report, Settlement
-from longshore.running import Slot
+from longshore.job_context import Slot
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.standing import NEVER, Standing
 

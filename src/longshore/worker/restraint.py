@@ -9,8 +9,8 @@ asks only those without a limit, if these have jobs, for work ahead too.
 from collections.abc import Sequence
 from typing import Protocol
 
-from longshore.core.answer import Exchanged, Share
 from longshore.core.job import Claim
+from longshore.core.responses import Exchanged, Share
 from longshore.runtime.clock import SECOND
 from longshore.worker.appetite import Request
 from longshore.worker.standing import NEVER

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.worker.own_tasks import EXIT_BROKEN, charge_crash, end_process
 
 __all__ = ["STOP_SIGNALS", "auditing_all_signals", "refusing_self_signals"]

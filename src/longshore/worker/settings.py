@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from longshore.core import quantity
+from longshore.core import units
 from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError
 from longshore.runtime.process import available_cores
@@ -124,7 +124,7 @@ class WorkerSettings:
             raise ConfigError(f"worker.poll is {self.poll}; it must be over 0 and at most 1 s")
         for name, least in _SHORTEST.items():
             if (value := getattr(self, name)) < least:
-                words = quantity.duration_text(least)
+                words = units.duration_text(least)
                 raise ConfigError(f"worker.{name} is {value}; it must be at least {words}")
 
     @property

@@ -17,7 +17,7 @@ from longshore.contract import Reference
 from longshore.core import settle
 from longshore.core.job import Claim
 from longshore.errors import UnknownTaskError
-from longshore.running import COMPLETER, CURRENT, REPORTER
+from longshore.job_context import COMPLETER, CURRENT, REPORTER
 from longshore.runtime.clock import SECOND
 from longshore.runtime.flight import CELL_BYTES, begin
 from longshore.worker.attempt import Attempt, Stop

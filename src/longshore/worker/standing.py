@@ -21,8 +21,8 @@ from longshore.contract import (
     StandaloneSession,
     TransactionalSession,
 )
-from longshore.core.answer import Share
 from longshore.core.job import Attempt, Held, JobId, Report, Settlement
+from longshore.core.responses import Share
 from longshore.errors import (
     ConfigError,
     EngineBusyError,

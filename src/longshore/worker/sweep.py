@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable
 
 from longshore.contract import Reference
-from longshore.runtime.beat import Beat
 from longshore.runtime.clock import Clock
+from longshore.runtime.ticker import Beat
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.departure import Departure
 from longshore.worker.facts import facts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from time import monotonic
 
-from longshore.running import Slot
+from longshore.job_context import Slot
 from longshore.worker import wire
 
 __all__ = ["Teller"]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import Context
 from queue import SimpleQueue
 
-from longshore.running import CURRENT
+from longshore.job_context import CURRENT
 from longshore.runtime.clock import SECOND, Clock
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.flight import Flight

@@ -11,9 +11,9 @@ from random import Random
 from longshore.contract import JobStore
 from longshore.errors import LongshoreError
 from longshore.observe.engine import metrics_of
-from longshore.runtime.beat import Beat, Tick
 from longshore.runtime.clock import Clock, SystemClock
-from longshore.runtime.outlook import Outlook
+from longshore.runtime.schema_watch import Outlook
+from longshore.runtime.ticker import Beat, Tick
 from longshore.worker.budgets import Budgets
 from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher

@@ -16,7 +16,7 @@ import msgspec
 from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Plan
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.engines.postgres.ordering_key_queries import DepthSource

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from longshore.runtime import statements
+from longshore.runtime import sql_loader
 from longshore_lab.mutants.statements import Mutant
 
 __all__ = ["Overlay"]
@@ -34,12 +34,12 @@ class Overlay:
         self.used: set[str] = set()
         """The statements that ran since this was last emptied."""
         self._mutant: Mutant | None = None
-        self._load = statements.load
+        self._load = sql_loader.load
         self._connects: tuple[Any, Any] = (sqlite3.connect, asyncpg.connect)
 
     def install(self, engine: str) -> None:
         """Change what is loaded from now on, and forget what was loaded of the engine."""
-        statements.load = self.load
+        sql_loader.load = self.load
         sqlite3.connect, asyncpg.connect = self._sqlite, self._postgres
         _forget(engine)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from longshore.runtime.statements import read
+from longshore.runtime.sql_loader import read
 
 __all__ = ["PLANTED", "Planted"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from longshore.runtime.migrate import read_migrations
-from longshore.runtime.statements import read
+from longshore.runtime.sql_loader import read
 from longshore_lab.mutants.conditions import Probe, changes, probed
 from longshore_lab.mutants.planted import PLANTED
 

@@ -23,7 +23,7 @@ from longshore.errors import (
 )
 from longshore.relay.relay import Relay
 from longshore.relay.sink import Sink
-from longshore.runtime.beat import Beat, Tick
+from longshore.runtime.ticker import Beat, Tick
 from longshore.scheduler.promote import Promoter
 from longshore.scheduler.reclaim import Reclaimer
 from longshore.scheduler.service import Scheduler

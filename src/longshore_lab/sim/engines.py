@@ -9,8 +9,8 @@ from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.engine import SqliteEngine
 from longshore.engines.sqlite.ordering_key_queries import DepthSource
 from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.backpressure import Depths
 from longshore.runtime.clock import Clock
-from longshore.runtime.depth import Depths
 from longshore.testing.model import ModelEngine
 
 __all__ = ["ENGINES", "Opener"]

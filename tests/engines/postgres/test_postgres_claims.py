@@ -8,8 +8,8 @@ import pytest
 from calls import until
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, Order, QueueSettings
 from longshore.core.job import JobId, NewJob
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.engines.postgres.connection import Connection
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job

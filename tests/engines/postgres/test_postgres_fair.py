@@ -4,8 +4,8 @@ import asyncio
 from collections import Counter
 
 from longshore.contract import Engine
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.fair_queueing import QUANTUM
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.engines.postgres.connection import Connection
 from longshore.engines.postgres.segments import columns, sent
 from longshore.engines.postgres.sql import SQL

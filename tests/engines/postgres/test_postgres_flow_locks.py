@@ -9,8 +9,8 @@ from calls import until
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim
+from longshore.core.limit_settings import BreakerSettings, Layer, Order, QueueSettings
 from longshore.engines.postgres.connection import Connection
 from longshore.records import breaker_settings, queue_settings
 from longshore.runtime.clock import ManualClock

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.state import Verb
 from longshore.engines import open_engine
 from longshore.engines.postgres.database import Connection

@@ -15,7 +15,7 @@ from calls import until
 from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.job import Claim, JobId, NewJob, Settlement
-from longshore.core.line import PARKED
+from longshore.core.ordering_key import PARKED
 from longshore.core.state import State
 from longshore.engines.postgres.connection import Connection
 from longshore.runtime.clock import ManualClock

@@ -177,7 +177,7 @@ async def test_a_migrator_that_hangs_holds_up_the_others_for_a_bounded_time(
 async def test_an_ended_connection_leaves_a_schema_that_can_be_migrated(
     database: Database, other: Connection
 ) -> None:
-    slow = Migration(2, "0002_slow", "select pg_sleep(59); create table longshore.slow ()")
+    slow = Migration(2, "0002_slow", "select pg_sleep(59); create table longshore.slow_jobs ()")
     migration = asyncio.create_task(migrate(database, migrations=[FIRST, slow]))
     async with asyncio.timeout(10):
         while not await other.fetchval(

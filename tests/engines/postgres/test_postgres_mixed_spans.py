@@ -8,7 +8,7 @@ from longshore.contract import Engine, JobFilter
 from longshore.core import settle
 from longshore.core.event import Name
 from longshore.core.job import Claim, Failure, JobId, NewJob, Settlement
-from longshore.core.rank import strict_rank
+from longshore.core.priority_rank import strict_rank
 from longshore.core.state import State
 from longshore.engines.postgres.connection import Connection
 from longshore.records import pauses

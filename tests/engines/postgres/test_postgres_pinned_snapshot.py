@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.connection import Connection
 from longshore.records import queue_settings

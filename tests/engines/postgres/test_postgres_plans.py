@@ -14,7 +14,7 @@ from plans import Plans, forget_statistics, tell_plans, unbounded
 
 from longshore.core import settle
 from longshore.core.job import Claim, Failure, NewJob, Settlement
-from longshore.core.rank import first_ranks
+from longshore.core.priority_rank import first_ranks
 from longshore.engines.postgres import segments
 from longshore.engines.postgres.array_literals import packed
 from longshore.engines.postgres.connection import Connection

@@ -8,9 +8,9 @@ import pytest
 from calls import until
 
 from longshore.contract.records import ANY, Delete, Kind, Put, Record, Ref
-from longshore.core.breaker import Standing
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import (
+from longshore.core.circuit_breaker import Standing
+from longshore.core.fair_queueing import QUANTUM
+from longshore.core.limit_settings import (
     BreakerFlow,
     BreakerSettings,
     Order,

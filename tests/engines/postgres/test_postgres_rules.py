@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from longshore.core import breaker, flow, line
-from longshore.core.breaker import Standing
-from longshore.core.bucket import Limit, borrow
-from longshore.core.flow import (
+from longshore.core import circuit_breaker, limit_settings, ordering_key
+from longshore.core.circuit_breaker import Standing
+from longshore.core.limit_settings import (
     LONGEST_AGING_US,
     NO_LIMIT,
     Order,
     Phase,
     QueueSettings,
 )
-from longshore.core.rank import EPOCH_US, aging_rank, first_ranks, strict_rank
+from longshore.core.priority_rank import EPOCH_US, aging_rank, first_ranks, strict_rank
+from longshore.core.token_bucket import Limit, borrow
 from longshore.engines.postgres.connection import Connection
 from longshore.testing.factories import HOUR, MINUTE, SECOND
 
@@ -67,7 +67,7 @@ async def test_how_much_a_priority_level_is_worth(db: Connection) -> None:
     )
 
     assert [row["aging"] for row in rows] == [
-        flow.aging_of(one) if one.order is Order.AGING else None for one in cases
+        limit_settings.aging_of(one) if one.order is Order.AGING else None for one in cases
     ]
 
 
@@ -130,8 +130,8 @@ async def test_the_limits_that_settings_come_to(db: Connection) -> None:
     assert [tuple(row) for row in rows] == [
         (
             one.max_running,
-            *_whole(flow.limit_of(one.rate, one.burst)),
-            *_whole(line.bucket_limit(one)),
+            *_whole(limit_settings.limit_of(one.rate, one.burst)),
+            *_whole(ordering_key.bucket_limit(one)),
         )
         for one in cases
     ]
@@ -207,7 +207,7 @@ async def test_claims_beside_each_other_have_room_together(db: Connection) -> No
         is_loose = await db.fetchval("select longshore.is_loose(1, 'q', $1, $2)", most, want)
 
         settings = QueueSettings(max_running=most)
-        room = flow.room(settings, running=rows * jobs, empty_at=None, now=NOW)
+        room = limit_settings.room(settings, running=rows * jobs, empty_at=None, now=NOW)
         assert room < NO_LIMIT
         assert not is_loose or rows * want <= room, (most, rows, jobs, want)
         loose += is_loose
@@ -228,10 +228,10 @@ async def test_which_types_a_breaker_holds_back(db: Connection) -> None:
     for name, it in [("unknown", Standing()), *standings.items()]:
         row: Any = await db.fetchrow("select * from longshore.sift($1, $2)", NOW, [name])
 
-        now = breaker.waking(it, NOW)
+        now = circuit_breaker.waking(it, NOW)
         assert (row["types"] == [name]) is (now.phase is Phase.CLOSED), it
         assert (row["probed"] == [name]) is (now.phase is Phase.HALF_OPEN), it
         # Whoever meets it then notes that it is half-open.
         assert (row["due"] == [name]) is (now is not it), it
-        look = breaker.look_in(it, NOW) if now.phase is Phase.OPEN else None
+        look = circuit_breaker.look_in(it, NOW) if now.phase is Phase.OPEN else None
         assert row["look"] == look, it

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from longshore.contract import Engine, JobFilter, Retention
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.state import Verb
 from longshore.engines.postgres.connection import Connection
 from longshore.records import queue_settings

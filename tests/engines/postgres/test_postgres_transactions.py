@@ -14,8 +14,8 @@ from ways import WAYS, alchemical, awaited, by_asyncpg, sync_engine
 
 from longshore import Longshore
 from longshore.contract import JobFilter, Reference
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import CheckedJob, NewJob, Submitted, Verdict
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.engines.postgres.engine import PostgresEngine
 from longshore.engines.postgres.url import from_url

@@ -8,7 +8,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.state import State
 from longshore.engines.postgres.connection import Connection
 from longshore.errors import LeaseLostError

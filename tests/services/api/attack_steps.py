@@ -9,8 +9,8 @@ from longshore.api.routing import Route
 from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import NewKey, Scope, Tenant
-from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId
+from longshore.core.limit_settings import Layer, OnDead, QueueSettings
 from longshore.core.state import Verb
 from longshore.operations import deliveries
 from longshore.records import (

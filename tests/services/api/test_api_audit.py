@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from api_steps import asking
 
-from longshore import auditing
+from longshore import audit_query
 from longshore.api import audit
 from longshore.api.application import Application
 from longshore.api.service import Service
-from longshore.auditing import Filter
+from longshore.audit_query import Filter
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.core.audit import Entry, Kind
@@ -130,7 +130,7 @@ async def test_a_submitter_cannot_say_it_was_another(engine: Engine):
         refused = await client.post("/v1/jobs", json={"type": "a", "by": "key of another"})
     await Chainer(engine, transitions=True).tick()
 
-    page = await auditing.find(engine, Filter(kind=Kind.TRANSITIONS), limit=10)
+    page = await audit_query.find(engine, Filter(kind=Kind.TRANSITIONS), limit=10)
     assert (answer.status_code, refused.status_code) == (201, 422)
     assert [(one.actor, one.subject) for one in page.items] == [("loopback", job["id"])]
 
@@ -144,7 +144,7 @@ class Submitted(NamedTuple):
 async def submitted(engine: Engine) -> list[Submitted]:
     """What the log says of submits, oldest first."""
     await Chainer(engine).tick()
-    page = await auditing.find(engine, Filter(action="job.submit"), limit=10)
+    page = await audit_query.find(engine, Filter(action="job.submit"), limit=10)
     return [Submitted(one.actor, one.tenant, one.subject) for one in reversed(page.items)]
 
 
@@ -206,5 +206,5 @@ async def test_the_outbox_keeps_events_for_the_log_only_where_they_go_into_it(
 
     names = [one.name for one in await memory.consumers()]
     assert names == (["audit"] if transitions else [])
-    page = await auditing.find(memory, Filter(), limit=10)
+    page = await audit_query.find(memory, Filter(), limit=10)
     assert "queue.pause" in [one.action for one in page.items]

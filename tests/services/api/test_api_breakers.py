@@ -3,7 +3,7 @@
 import httpx
 
 from longshore.contract import Engine
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.records import breaker_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker

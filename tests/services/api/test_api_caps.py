@@ -14,7 +14,7 @@ from longshore.api.service import Service
 from longshore.contract import Engine, JobFilter
 from longshore.core import webhook
 from longshore.core.account import Grant, Scope, Tenant
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.operations import deliveries
 from longshore.records import api_keys, queue_settings, schedules, tenants
 from longshore.testing.factories import a_job

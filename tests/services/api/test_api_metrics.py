@@ -13,7 +13,7 @@ from longshore.api.service import Service
 from longshore.contract import Engine, QueueCounts
 from longshore.core import settle
 from longshore.core.account import Tenant
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.observe.overview import Overview

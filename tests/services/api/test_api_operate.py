@@ -8,8 +8,8 @@ from api_steps import UNKNOWN
 
 from longshore.contract import Engine, JobFilter, Retention
 from longshore.core import ids
-from longshore.core.flow import ENFORCED, Layer, QueueSettings
 from longshore.core.job import JobId
+from longshore.core.limit_settings import ENFORCED, Layer, QueueSettings
 from longshore.core.state import State, Verb
 from longshore.core.view import Pause
 from longshore.records import pauses, queue_settings, schedules

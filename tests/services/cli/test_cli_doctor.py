@@ -11,8 +11,8 @@ from cli_steps import Queue, Shell
 from longshore.contract import Engine, Lapsed, QueueCounts, SessionView
 from longshore.core.account import Tenant
 from longshore.core.event import EventBatch
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import Job
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.core.state import State
 from longshore.core.view import Pause
 from longshore.core.webhook import Endpoint, Secret, secret_text

@@ -7,7 +7,7 @@ from cli_steps import LEASE, Queue, Shell
 
 from longshore.contract import Engine
 from longshore.core import ids
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.core.state import State, Verb
 from longshore.operations import explain as explaining
 from longshore.records import breaker_settings

@@ -13,7 +13,7 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving
 from test_cli_over_http import the_same
 
-from longshore import auditing
+from longshore import audit_query
 from longshore.client import Client
 from longshore.core.audit import Entry, Mark
 from longshore.core.retention import Retention
@@ -123,7 +123,7 @@ class LyingService:
         async def inside() -> str | None:
             transport = httpx.MockTransport(self)
             async with Client("http://localhost", transport=transport) as client:
-                _, fault = await auditing.verify(client)
+                _, fault = await audit_query.verify(client)
                 return None if fault is None else f"{fault.number}: {fault.words}"
 
         return asyncio.run(inside())

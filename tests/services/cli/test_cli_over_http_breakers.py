@@ -7,7 +7,7 @@ from cli_steps import Queue, Shell
 from service_steps import ServiceShell, serving, the_same
 
 from longshore.contract import Engine
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.records import breaker_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import a_worker

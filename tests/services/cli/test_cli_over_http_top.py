@@ -11,7 +11,7 @@ from service_steps import ServiceShell, serving
 from terminal import Terminal
 
 from longshore.contract import Engine
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.records import breaker_settings, pauses
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.manual import a_worker

@@ -5,7 +5,7 @@ import json
 from cli_steps import LEASE, Queue, Shell
 
 from longshore.contract import Engine
-from longshore.core.flow import ENFORCED, Layer, QueueSettings
+from longshore.core.limit_settings import ENFORCED, Layer, QueueSettings
 from longshore.records import queue_settings
 
 NOTHING = dict.fromkeys({*ENFORCED, "aging_seconds"} - {"aging"})

@@ -10,7 +10,7 @@ from service_steps import ServiceShell, serving
 
 from longshore.contract import Engine
 from longshore.core import ids
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.records import breaker_settings, pauses, queue_settings
 from longshore.testing.factories import HOUR, a_job
 from longshore.testing.manual import a_worker

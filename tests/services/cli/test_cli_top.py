@@ -17,7 +17,7 @@ from cli_steps import Queue, Shell
 from terminal import PATIENCE, Terminal
 
 from longshore.cli.top.screen import Screen
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.records import breaker_settings
 from longshore.testing.factories import SECOND, a_job
 

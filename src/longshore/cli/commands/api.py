@@ -17,7 +17,7 @@ import click
 from longshore.cli import api, metrics, service, wiring
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
-from longshore.core import quantity
+from longshore.core import units
 from longshore.worker.signals import leave_with_parent
 from longshore.worker.supervise import Supervisor
 
@@ -99,6 +99,6 @@ def _command(
     words = [sys.executable, "-m", "longshore", "api", "--fd", str(listening.fileno())]
     for name, value in given.items():
         if value is not None:
-            text = quantity.duration_text(value) if isinstance(value, timedelta) else value
+            text = units.duration_text(value) if isinstance(value, timedelta) else value
             words += [f"--{name.replace('_', '-')}", str(text)]
     return [*words, *["--json"] * shared.as_json, *["--debug"] * shared.debug]

@@ -8,14 +8,14 @@ from typing import Any
 import click
 import msgspec
 
-from longshore import auditing
+from longshore import audit_query
 from longshore.cli import render, tables, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, time
 from longshore.cli.render import Document, Table
 from longshore.cli.shared import Group, Shared
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
-from longshore.core.quantity import microseconds
+from longshore.core.units import microseconds
 from longshore.errors import ConfigError
 from longshore.operations.audit import AuditItem, AuditWhich, audit_head
 from longshore.operations.backend import Backend
@@ -107,7 +107,7 @@ def verify(
     kept = microseconds(wiring.settings(shared).audit.keep if keep is None else keep)
 
     async def look(backend: Backend) -> tuple[Verifier, Fault | None]:
-        return await auditing.verify(backend, known=known, keep=kept)
+        return await audit_query.verify(backend, known=known, keep=kept)
 
     _tell(shared, *wiring.run(shared, look))
 
@@ -135,7 +135,7 @@ def export(shared: Shared) -> None:
     async def write(backend: Backend) -> None:
         standing = await backend.audit_standing()
         click.echo(_encode(standing))
-        async for page in auditing.entries(backend, standing):
+        async for page in audit_query.entries(backend, standing):
             for entry in page:
                 click.echo(_encode(entry))
 

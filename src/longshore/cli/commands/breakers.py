@@ -11,7 +11,7 @@ from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import duration, given
 from longshore.cli.render import Table
 from longshore.cli.shared import Group, Shared
-from longshore.core import quantity
+from longshore.core import units
 from longshore.operations.backend import Backend
 from longshore.operations.breakers import BreakerSettingsView, BreakerView
 
@@ -140,5 +140,5 @@ def _table(it: BreakerView) -> Table:
 
 def _text(field: str, value: object) -> str:
     if field.endswith("_seconds") and isinstance(value, int | float):
-        return quantity.duration_text(timedelta(seconds=value))
+        return units.duration_text(timedelta(seconds=value))
     return "-" if value is None else f"{value}"

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from longshore import recurring
+from longshore import schedule_options
 from longshore.cli import coming, payload, render, tables, waits, wiring
 from longshore.cli.broken import warn_of_broken
 from longshore.cli.parameters import duration, time
@@ -95,7 +95,7 @@ def add(
     times, job_options = split(options)
     with wiring.app(shared) as app:
         spec = app.spec(type_name, payload.read(words), **job_options)
-    wanted = replace(recurring.recurring(name, spec, times), is_paused=is_paused)
+    wanted = replace(schedule_options.recurring(name, spec, times), is_paused=is_paused)
 
     async def store(backend: Backend) -> None:
         has_app = wiring.settings(shared).app is not None

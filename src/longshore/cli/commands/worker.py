@@ -17,7 +17,7 @@ from longshore.cli import metrics, service, wiring
 from longshore.cli.exits import Exit
 from longshore.cli.parameters import duration, setting
 from longshore.cli.shared import Command, Shared
-from longshore.core import quantity
+from longshore.core import units
 from longshore.engines import open_store
 from longshore.settings import Settings, service_manager
 from longshore.worker.departure import Ending
@@ -157,6 +157,6 @@ def _command(shared: Shared, options: Mapping[str, object]) -> list[str]:
         if value is True:
             words.append(f"--{name.replace('_', '-')}")
         elif value is not None:
-            text = quantity.duration_text(value) if isinstance(value, timedelta) else value
+            text = units.duration_text(value) if isinstance(value, timedelta) else value
             words += [f"--{name.replace('_', '-')}", str(text)]
     return [*words, *["--json"] * shared.as_json, *["--debug"] * shared.debug]

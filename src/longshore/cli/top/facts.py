@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar, Unpack
 
-from longshore.core.flow import QueueFlow
+from longshore.core.limit_settings import QueueFlow
 from longshore.core.state import State
 from longshore.core.view import QueueCounts
 from longshore.errors import ConfigError

@@ -8,8 +8,8 @@ from longshore.cli import tables
 from longshore.cli.top import words
 from longshore.cli.top.facts import Facts
 from longshore.cli.top.view import Target
-from longshore.core.flow import Phase
 from longshore.core.instant import micros
+from longshore.core.limit_settings import Phase
 from longshore.operations.breakers import BreakerView
 from longshore.operations.job_documents import JobDocument
 from longshore.operations.queues import QueueView

@@ -15,7 +15,7 @@ from longshore.engines.postgres.held_claims import Row
 from longshore.engines.postgres.outbox import PostgresOutbox
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
-from longshore.runtime.acting import actor
+from longshore.runtime.actor import actor
 from longshore.runtime.decoding import RecordName, decode_each
 
 __all__ = ["PostgresAudit", "cut"]

@@ -13,7 +13,7 @@ import msgspec
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
 from longshore.engines.postgres import segments
 from longshore.errors import ConfigError
-from longshore.runtime.depth import Depth, Depths
+from longshore.runtime.backpressure import Depth, Depths
 
 __all__ = ["Call", "Dialogue", "OtherStoreError", "submission"]
 

@@ -29,7 +29,7 @@ from longshore.errors import (
     EngineUnavailableError,
     LongshoreError,
 )
-from longshore.runtime.depth import Depths
+from longshore.runtime.backpressure import Depths
 
 __all__ = ["Callers"]
 

@@ -6,10 +6,10 @@ from functools import partial
 
 import msgspec
 
-from longshore.core import breaker, event
-from longshore.core.breaker import Outcome, Standing
-from longshore.core.flow import BreakerSettings, Phase
+from longshore.core import circuit_breaker, event
+from longshore.core.circuit_breaker import Outcome, Standing
 from longshore.core.job import Settlement
+from longshore.core.limit_settings import BreakerSettings, Phase
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.exchange_result import Meta
 from longshore.engines.postgres.held_claims import Row
@@ -45,7 +45,7 @@ class Hearing:
         """Mark what these settlements say, as far as anyone wants to know."""
         self._heard = {}
         if self._types and settlements:
-            self._heard = breaker.verdicts(plan.settled(settlements), self._types)
+            self._heard = circuit_breaker.verdicts(plan.settled(settlements), self._types)
 
     def note(self, meta: Meta) -> None:
         """They are applied."""
@@ -85,14 +85,14 @@ async def observe(
     changes: list[event.Group] = []
     for row in await connection.fetch(SQL.breakers_hold, list(said)):
         read = partial(msgspec.json.decode, row["settings"], type=BreakerSettings)
-        held = breaker.rules(decode_or(BreakerSettings(), read, _name(row)))
+        held = circuit_breaker.rules(decode_or(BreakerSettings(), read, _name(row)))
         if held is None:
             continue
         before = _standing(row)
-        after, passed = breaker.observe(before, held, said[row["type"]], now)
+        after, passed = circuit_breaker.observe(before, held, said[row["type"]], now)
         if after != before:
             await _move(connection, row["type"], after)
-        changes += breaker.told(row["type"], passed)
+        changes += circuit_breaker.told(row["type"], passed)
     await _announce(connection, now, changes)
 
 
@@ -101,12 +101,12 @@ async def reset(type_name: str, clock: int | None, connection: Connection) -> No
     now: int = await connection.fetchval(SQL.clock, clock)
     for row in await connection.fetch(SQL.breakers_hold, [type_name]):
         before = _standing(row)
-        after = breaker.reset(before, now)
+        after = circuit_breaker.reset(before, now)
         if before == after:
             continue
         await _move(connection, type_name, after)
         if before.phase is not Phase.CLOSED:
-            await _announce(connection, now, breaker.told(type_name, [after]))
+            await _announce(connection, now, circuit_breaker.told(type_name, [after]))
 
 
 async def standings(database: Database | Connection) -> dict[str, Standing]:

@@ -43,8 +43,8 @@ from longshore.errors import (
     LongshoreError,
     SchemaError,
 )
-from longshore.runtime.acting import actor
-from longshore.runtime.depth import Depths, told_apart
+from longshore.runtime.actor import actor
+from longshore.runtime.backpressure import Depths, told_apart
 
 __all__ = ["PostgresEngine"]
 

@@ -6,7 +6,7 @@ pages of the table.
 
 from collections.abc import Collection, Sequence
 
-from longshore.core.rank import first_ranks
+from longshore.core.priority_rank import first_ranks
 from longshore.core.state import State
 from longshore.core.view import QueueCounts
 from longshore.engines.postgres.database import Database, Record

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from longshore.contract import Fleet, JobFilter, Losses, Page, SessionView
-from longshore.core import audit_record, breaker, event, ids
+from longshore.core import audit_record, circuit_breaker, event, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import State, allows, check_change
@@ -18,7 +18,7 @@ from longshore.engines.postgres.database import Connection, Database, Record
 from longshore.engines.postgres.job_locks import Part, Span, parts, secure, take
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import JobNotFoundError
-from longshore.runtime.acting import signed
+from longshore.runtime.actor import signed
 from longshore.runtime.cursor import read_cursor, write_cursor
 
 __all__ = [
@@ -284,7 +284,7 @@ async def _row(database: Database, job_id: JobId, tenant: str | None) -> Record:
 
 async def _parked(database: Database | Connection, jobs: list[Job]) -> list[Job]:
     if any(job.state is State.READY for job in jobs):
-        return breaker.parked(jobs, await standings(database))
+        return circuit_breaker.parked(jobs, await standings(database))
     return jobs
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from longshore.core import audit_record
 from longshore.core.job import JobId, NewJob
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 from longshore.engines.postgres import idempotency, ordering_keys
 from longshore.engines.postgres.database import Database
 from longshore.engines.postgres.sql import SQL
-from longshore.runtime.acting import signed
-from longshore.runtime.depth import Depth
+from longshore.runtime.actor import signed
+from longshore.runtime.backpressure import Depth
 
 __all__ = ["DepthSource", "PostgresFlow"]
 

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import msgspec
 
-from longshore.core import line
+from longshore.core import ordering_key
 from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId
-from longshore.core.line import Line
+from longshore.core.ordering_key import Line
 from longshore.core.state import State
 from longshore.engines.postgres.audit_records import record_order
 from longshore.engines.postgres.database import Connection, Database, Record
@@ -41,8 +41,8 @@ async def release(
     """Let a blocked line go on; whether it was."""
 
     async def body(connection: Connection) -> bool:
-        line = (queue, tenant, key, database.now())
-        was_blocked: bool = await connection.fetchval(SQL.release_line, *line)
+        ordering_key = (queue, tenant, key, database.now())
+        was_blocked: bool = await connection.fetchval(SQL.release_line, *ordering_key)
         if was_blocked:
             await record_order(connection, database.now(), order)
         return was_blocked
@@ -82,7 +82,7 @@ def leaving(jobs: Iterable[Record]) -> str | None:
         }
         for job in jobs
         if job["ordering_key"] is not None
-        and line.is_inside(
+        and ordering_key.is_inside(
             State(job["state"]),
             delivery=job["delivery"],
             is_parked=job["home"] == "parked",

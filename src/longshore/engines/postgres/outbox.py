@@ -16,7 +16,7 @@ from longshore.engines.postgres.held_claims import Row
 from longshore.engines.postgres.records import store
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import CursorLostError
-from longshore.runtime.acting import signed
+from longshore.runtime.actor import signed
 from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["PostgresOutbox"]

@@ -11,9 +11,15 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from longshore.contract.records import Delete, Kind, Put, Record
-from longshore.core import breaker, flow, line
+from longshore.core import circuit_breaker, limit_settings, ordering_key
 from longshore.core.account import Tenant
-from longshore.core.flow import BreakerFlow, BreakerSettings, Order, QueueFlow, QueueSettings
+from longshore.core.limit_settings import (
+    BreakerFlow,
+    BreakerSettings,
+    Order,
+    QueueFlow,
+    QueueSettings,
+)
 from longshore.core.view import Pause
 from longshore.engines.postgres import circuit_breakers, ordering_keys
 from longshore.engines.postgres.database import Connection, Database
@@ -73,20 +79,28 @@ class _QueueHook:
     async def apply(self, connection: Connection, it: Change) -> Effect | None:
         before = QueueFlow(it.name)
         if it.before is not None:
-            read = partial(flow.read_queue, it.name, it.before.body)
+            read = partial(limit_settings.read_queue, it.name, it.before.body)
             before = decode_or(before, read, RecordName("queue", it.name))
-        after = QueueFlow(it.name) if it.body is None else flow.read_queue(it.name, it.body)
+        after = (
+            QueueFlow(it.name)
+            if it.body is None
+            else limit_settings.read_queue(it.name, it.body)
+        )
         await obey_queue(connection, after)
         if it.resets:
             await connection.execute(SQL.flow_reset, it.name)
-        if line.may_open(before.effective, after.effective):
+        if ordering_key.may_open(before.effective, after.effective):
             return partial(ordering_keys.look_at, queue=it.name)
         return None
 
 
 class _BreakerHook:
     async def apply(self, connection: Connection, it: Change) -> Effect | None:
-        whole = BreakerFlow(it.name) if it.body is None else flow.read_breaker(it.name, it.body)
+        whole = (
+            BreakerFlow(it.name)
+            if it.body is None
+            else limit_settings.read_breaker(it.name, it.body)
+        )
         await obey_breaker(connection, whole)
         if it.resets:
             await circuit_breakers.reset(it.name, it.now, connection)
@@ -141,7 +155,7 @@ async def obey_queue(connection: Connection, whole: QueueFlow) -> None:
 async def obey_breaker(connection: Connection, whole: BreakerFlow) -> None:
     """Let claims obey these settings of a circuit breaker from the commit on."""
     settings: BreakerSettings = whole.effective
-    held = breaker.rules(settings)
+    held = circuit_breaker.rules(settings)
     if held is None:
         await connection.execute(SQL.breaker_delete, whole.type)
     else:

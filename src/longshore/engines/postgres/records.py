@@ -38,16 +38,16 @@ from longshore.contract.records import (
     stands,
     turn,
 )
-from longshore.core.flow import QueueState
 from longshore.core.job import JobId
+from longshore.core.limit_settings import QueueState
 from longshore.engines.postgres.audit_records import record_order
 from longshore.engines.postgres.database import Connection, Database
 from longshore.engines.postgres.held_claims import Row
 from longshore.engines.postgres.record_hooks import HOOKS, Change, Effect
 from longshore.engines.postgres.sql import SQL
 from longshore.errors import EngineBusyError, TenantInUseError, TenantNotFoundError
+from longshore.runtime.backpressure import Depths
 from longshore.runtime.cursor import RecordPlace, read_record_cursor, write_record_cursor
-from longshore.runtime.depth import Depths
 
 __all__ = ["PostgresRecords", "record_of", "store"]
 

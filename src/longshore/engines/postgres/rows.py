@@ -2,9 +2,9 @@
 
 import msgspec
 
-from longshore.core.answer import Reference, Renewed, Share
 from longshore.core.job import Attempt, Job, Progress
-from longshore.core.line import PARKED
+from longshore.core.ordering_key import PARKED
+from longshore.core.responses import Reference, Renewed, Share
 from longshore.core.state import State
 from longshore.engines.postgres.database import Record
 from longshore.runtime.decoding import decoded_failure, decoded_tags

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from longshore.contract import Exchanged, Reference, Renewed, Wakeup
-from longshore.core import breaker
+from longshore.core import circuit_breaker
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Report, Settlement
 from longshore.core.state import State, Verb, after
@@ -99,7 +99,7 @@ class AttachedSession:
             plan.report(progress, tells=tells)
             plan.settle(settlements)
             types = await configured(connection)
-            said = breaker.verdicts(plan.settled(settlements), types) if types else {}
+            said = circuit_breaker.verdicts(plan.settled(settlements), types) if types else {}
             plan.finish()
             answer = await self._send(connection, number, (book, plan), max(want, 0), wanted)
             if answer is not None and types:

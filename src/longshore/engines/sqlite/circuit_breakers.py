@@ -6,10 +6,10 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from longshore.core import breaker
-from longshore.core.breaker import Outcome, Rules, Standing
-from longshore.core.flow import BreakerSettings
+from longshore.core import circuit_breaker
+from longshore.core.circuit_breaker import Outcome, Rules, Standing
 from longshore.core.job import Settlement
+from longshore.core.limit_settings import BreakerSettings
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.decoding import RecordName, decode_or
@@ -35,15 +35,15 @@ class Gate:
             if held is None or type_name not in types:
                 continue
             standing = _observed(transaction, type_name, standing, held, ())
-            if standing.phase is breaker.Phase.CLOSED:
+            if standing.phase is circuit_breaker.Phase.CLOSED:
                 continue
             (running,) = db.execute(SQL.running_of_type, {"type": type_name}).fetchone()
-            room = breaker.room(standing, held, running=running, now=now)
+            room = circuit_breaker.room(standing, held, running=running, now=now)
             self.shut.add(type_name)
             if room:
                 self.probes[type_name] = room
             else:
-                look = breaker.look_in(standing, now)
+                look = circuit_breaker.look_in(standing, now)
                 self.look_in = look if self.look_in is None else min(look, self.look_in)
 
 
@@ -52,7 +52,7 @@ def observe(transaction: Transaction, settled: Iterable[tuple[str, str, Settleme
     rows = _rows(transaction)
     if not rows:
         return
-    said = breaker.verdicts(settled, {row[0] for row in rows})
+    said = circuit_breaker.verdicts(settled, {row[0] for row in rows})
     for type_name, settings, stored in rows:
         held = _rules(type_name, settings)
         if held is not None and type_name in said:
@@ -63,7 +63,7 @@ def observe(transaction: Transaction, settled: Iterable[tuple[str, str, Settleme
 def reset(type_name: str, transaction: Transaction) -> None:
     """Close a breaker, and forget what it has counted."""
     before = standings(transaction.db).get(type_name, Standing())
-    after = breaker.reset(before, transaction.now)
+    after = circuit_breaker.reset(before, transaction.now)
     if before == after:
         return
     is_news = before.phase is not after.phase
@@ -89,7 +89,7 @@ def _observed(
     held: Rules,
     outcomes: Sequence[Outcome],
 ) -> Standing:
-    after, changes = breaker.observe(before, held, outcomes, transaction.now)
+    after, changes = circuit_breaker.observe(before, held, outcomes, transaction.now)
     if after != before:
         _move(transaction, type_name, after, changes)
     return after
@@ -100,7 +100,7 @@ def _move(
 ) -> None:
     scope = {"type": type_name, "standing": _json.encode(after).decode()}
     transaction.db.execute(SQL.breaker_move, scope)
-    transaction.groups += breaker.told(type_name, changes)
+    transaction.groups += circuit_breaker.told(type_name, changes)
     # Those who wait have to learn when to look again, too.
     transaction.wakes |= bool(changes)
 
@@ -110,7 +110,7 @@ def _rules(type_name: str, settings: str) -> Rules | None:
     """The rules of a type's breaker; None, too, where they cannot be decoded."""
     read = partial(msgspec.json.decode, settings, type=BreakerSettings)
     name = RecordName("breaker", type_name)
-    return breaker.rules(decode_or(BreakerSettings(), read, name))
+    return circuit_breaker.rules(decode_or(BreakerSettings(), read, name))
 
 
 def _standing(type_name: str, stored: str) -> Standing:

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from longshore.core import bucket
-from longshore.core.bucket import Borrowed, Limit
+from longshore.core import token_bucket
+from longshore.core.token_bucket import Borrowed, Limit
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
@@ -25,7 +25,7 @@ class SqliteCounters:
 def _borrow(name: str, limit: Limit, want: int, transaction: Transaction) -> Borrowed:
     db, now = transaction.db, transaction.now
     row = db.execute(SQL.bucket_get, {"name": name}).fetchone()
-    empty_at, answer = bucket.borrow(row[0] if row else None, limit, want=want, now=now)
+    empty_at, answer = token_bucket.borrow(row[0] if row else None, limit, want=want, now=now)
     scope = {"name": name, "empty_at": empty_at, "full_at": limit.full_at(empty_at)}
     db.execute(SQL.bucket_put, scope)
     return answer

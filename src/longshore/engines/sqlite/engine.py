@@ -49,9 +49,9 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import ConfigError, EngineUnavailableError, LeaseLostError
-from longshore.runtime.acting import actor, signed
+from longshore.runtime.actor import actor, signed
+from longshore.runtime.backpressure import Depths, told_apart
 from longshore.runtime.decoding import RecordName, decode_one
-from longshore.runtime.depth import Depths, told_apart
 
 __all__ = ["SqliteEngine"]
 

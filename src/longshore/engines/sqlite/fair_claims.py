@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import msgspec
 
-from longshore.core.fair import Turns
+from longshore.core.fair_queueing import Turns
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from longshore.core.rank import first_ranks
+from longshore.core.priority_rank import first_ranks
 from longshore.core.state import State
 from longshore.core.view import QueueCounts
 from longshore.engines.sqlite.sql import SQL

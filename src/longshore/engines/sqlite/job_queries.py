@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from longshore.contract import Fleet, JobChange, JobFilter, Page, SessionView
-from longshore.core import audit_record, breaker, ids
+from longshore.core import audit_record, circuit_breaker, ids
 from longshore.core.event import Group, Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import State, check_change
@@ -46,7 +46,9 @@ _IN = {
 
 def get(db: sqlite3.Connection, job_id: JobId, tenant: str | None) -> Job:
     """The job, or JobNotFoundError."""
-    return breaker.parked([_numbered(db, job_id, tenant)[1]], circuit_breakers.standings(db))[0]
+    return circuit_breaker.parked(
+        [_numbered(db, job_id, tenant)[1]], circuit_breakers.standings(db)
+    )[0]
 
 
 def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | None) -> Page:
@@ -56,7 +58,9 @@ def find(db: sqlite3.Connection, which: JobFilter, limit: int, cursor: str | Non
     found = db.execute(SQL.job_columns + _IN[which.state] + SQL.job_find, scope).fetchall()
     shown = found[:limit]
     more = write_cursor(shown[-1][0], which) if len(found) > limit and shown else None
-    jobs = breaker.parked([rows.job(row) for row in shown], circuit_breakers.standings(db))
+    jobs = circuit_breaker.parked(
+        [rows.job(row) for row in shown], circuit_breakers.standings(db)
+    )
     return Page(jobs, more)
 
 

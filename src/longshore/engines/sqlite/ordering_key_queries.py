@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 from longshore.core import audit_record
 from longshore.core.audit_record import AuditRecord
 from longshore.core.job import JobId, NewJob
-from longshore.core.line import Line, LineName
+from longshore.core.ordering_key import Line, LineName
 from longshore.engines.sqlite import ordering_keys, submission
 from longshore.engines.sqlite.audit_records import record_order
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
-from longshore.runtime.acting import signed
-from longshore.runtime.depth import Depth, Depths
+from longshore.runtime.actor import signed
+from longshore.runtime.backpressure import Depth, Depths
 
 __all__ = ["DepthSource", "SqliteFlow", "admit"]
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from longshore.core import line
-from longshore.core.flow import QueueSettings
+from longshore.core import ordering_key
 from longshore.core.job import Job, JobId, Settlement
-from longshore.core.line import Line, LineName
+from longshore.core.limit_settings import QueueSettings
+from longshore.core.ordering_key import Line, LineName
 from longshore.core.state import TERMINAL, State, after
 from longshore.engines.sqlite import fair_claims
 from longshore.engines.sqlite.queue_limits import said
@@ -120,7 +120,9 @@ def leave_waiting(transaction: Transaction, jobs: Iterable[Job]) -> None:
         (LineName(job.queue, job.tenant, job.ordering_key), job.id.hex(), State.CANCELLED)
         for job in jobs
         if job.ordering_key is not None
-        and line.is_inside(job.state, delivery=job.delivery, is_parked=job.parked is not None)
+        and ordering_key.is_inside(
+            job.state, delivery=job.delivery, is_parked=job.parked is not None
+        )
     ]
     if leaving:
         _Lines(transaction, [name for name, _, _ in leaving]).leave(leaving)
@@ -178,7 +180,7 @@ class _Lines:
         for number, inside, tail, last, dead, has_parked in _standings.decode(body):
             it = _Standing(inside, tail, last, dead, bool(has_parked))
             self._lines[unique[number]] = it
-        self._paced = {name for name in unique if line.bucket_limit(self._said(name))}
+        self._paced = {name for name in unique if ordering_key.bucket_limit(self._said(name))}
         for name in self._paced:
             row = self._db.execute(SQL.bucket_get, {"name": name.bucket}).fetchone()
             self._lines[name].empty_at = row[0] if row else None
@@ -211,7 +213,7 @@ class _Lines:
         for name, job_id, state in jobs:
             it = self._lines[name]
             it.inside = max(it.inside - 1, 0)
-            if line.blocks(self._said(name), state):
+            if ordering_key.blocks(self._said(name), state):
                 it.dead = [*it.dead, job_id.upper()]
         self._move_up()
 
@@ -285,7 +287,7 @@ class _Lines:
     def _borrow(self) -> None:
         """Store the buckets of lines that let jobs in."""
         for name in self._paced:
-            limit = line.bucket_limit(self._said(name))
+            limit = ordering_key.bucket_limit(self._said(name))
             empty_at = self._empty_at(name)
             if limit is not None and empty_at is not None and self._lines[name].entered:
                 full_at = limit.full_at(empty_at)
@@ -298,7 +300,7 @@ class _Lines:
             it = self._lines[name]
             (has_parked,) = self._db.execute(SQL.parked_any, name._asdict()).fetchone()
             if has_parked:
-                it.opens_at = line.opens_at(
+                it.opens_at = ordering_key.opens_at(
                     self._said(name),
                     inside=it.inside,
                     is_blocked=bool(it.dead),
@@ -311,7 +313,7 @@ class _Lines:
 
         Those who are let in already borrow together with them, so room is as it was before.
         """
-        room = line.room(
+        room = ordering_key.room(
             self._said(name),
             inside=it.inside - it.entered,
             is_blocked=bool(it.dead),
@@ -323,7 +325,7 @@ class _Lines:
     def _empty_at(self, name: LineName) -> int | None:
         """What is to be stored of a line's bucket, with what those took who were let in."""
         it, now = self._lines[name], self._transaction.now
-        return line.took(self._said(name), it.empty_at, jobs=it.entered, now=now)
+        return ordering_key.took(self._said(name), it.empty_at, jobs=it.entered, now=now)
 
     def _said(self, name: LineName) -> QueueSettings:
         return self._settings.get(name.queue, QueueSettings())

@@ -16,7 +16,7 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import CursorLostError
-from longshore.runtime.acting import signed
+from longshore.runtime.actor import signed
 from longshore.runtime.decoding import decoded_groups
 
 __all__ = ["SqliteOutbox", "advance", "is_muted"]

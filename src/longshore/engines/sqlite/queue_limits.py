@@ -6,8 +6,8 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from longshore.core import flow
-from longshore.core.flow import Order, QueueSettings
+from longshore.core import limit_settings
+from longshore.core.limit_settings import Order, QueueSettings
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.runtime.decoding import RecordName, decode_or
@@ -39,8 +39,10 @@ class Limits:
         """How many jobs of the queue may be taken."""
         it = self._queues.get(queue)
         if it is None:
-            return flow.NO_LIMIT
-        return flow.room(it.settings, running=it.running, empty_at=it.empty_at, now=self._now)
+            return limit_settings.NO_LIMIT
+        return limit_settings.room(
+            it.settings, running=it.running, empty_at=it.empty_at, now=self._now
+        )
 
     def fair_at(self, queue: str) -> int | None:
         """How far a queue is whose tenants take turns; None for any other."""
@@ -53,14 +55,14 @@ class Limits:
         if it is None or not jobs:
             return
         it.running += jobs
-        it.empty_at = flow.took(it.settings, it.empty_at, jobs=jobs, now=self._now)
+        it.empty_at = limit_settings.took(it.settings, it.empty_at, jobs=jobs, now=self._now)
         scope = {"queue": queue, "jobs": jobs, "empty_at": it.empty_at}
         self._db.execute(SQL.flow_took, scope)
 
     def hold_back(self, queue: str) -> None:
         """More of the queue would have been taken."""
         it = self._queues[queue]
-        look = flow.look_in(it.settings, it.empty_at, now=self._now)
+        look = limit_settings.look_in(it.settings, it.empty_at, now=self._now)
         self.look_in = look if self.look_in is None else min(look, self.look_in)
 
     @property

@@ -11,16 +11,16 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from longshore.contract.records import Delete, Kind, Put
-from longshore.core import breaker, flow, line
+from longshore.core import circuit_breaker, limit_settings, ordering_key
 from longshore.core.account import Tenant
-from longshore.core.flow import BreakerFlow, Order, QueueFlow, QueueSettings
+from longshore.core.limit_settings import BreakerFlow, Order, QueueFlow, QueueSettings
 from longshore.core.view import Pause
 from longshore.engines.sqlite import circuit_breakers, ordering_keys
 from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
+from longshore.runtime.backpressure import Depths
 from longshore.runtime.decoding import RecordName, decode_or
-from longshore.runtime.depth import Depths
 
 __all__ = [
     "HOOKS",
@@ -65,13 +65,13 @@ class Hook(Protocol):
 
 class _QueueHook:
     async def prepare(self, writer: Writer, put: Put) -> None:
-        if flow.read_queue(put.ref.name, put.body).effective.order is Order.FAIR:
+        if limit_settings.read_queue(put.ref.name, put.body).effective.order is Order.FAIR:
             await sort_lanes(writer, put.ref.name)
 
     def apply(self, transaction: Transaction, change: Put | Delete) -> Effect:
         if isinstance(change, Delete):
             return put_queue(transaction, QueueFlow(change.ref.name))
-        whole = flow.read_queue(change.ref.name, change.body)
+        whole = limit_settings.read_queue(change.ref.name, change.body)
         return put_queue(transaction, whole, resets=change.resets)
 
 
@@ -83,7 +83,7 @@ class _BreakerHook:
         if isinstance(change, Delete):
             put_breaker(transaction, BreakerFlow(change.ref.name))
             return
-        put_breaker(transaction, flow.read_breaker(change.ref.name, change.body))
+        put_breaker(transaction, limit_settings.read_breaker(change.ref.name, change.body))
         if change.resets:
             circuit_breakers.reset(change.ref.name, transaction)
 
@@ -136,7 +136,7 @@ def put_queue(transaction: Transaction, whole: QueueFlow, *, resets: bool = Fals
     elif before is None or before.order is not Order.FAIR:
         db.execute(SQL.lane_sort, {"queue": name})
     transaction.wakes = True
-    may_open = before is None or line.may_open(before, now)
+    may_open = before is None or ordering_key.may_open(before, now)
     return partial(_follow_queue, name, may_open)
 
 
@@ -186,7 +186,7 @@ def _held(transaction: Transaction, queue: str) -> QueueSettings | None:
 
 def put_breaker(transaction: Transaction, whole: BreakerFlow) -> None:
     """Let these settings hold for a type's circuit breaker, or none; its standing stays."""
-    holds = breaker.rules(whole.effective) is not None
+    holds = circuit_breaker.rules(whole.effective) is not None
     scope = {"type": whole.type, "settings": _encode(whole.effective).decode()}
     transaction.db.execute(SQL.breaker_put if holds else SQL.breaker_delete, scope)
     transaction.wakes = True

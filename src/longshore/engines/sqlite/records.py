@@ -33,8 +33,8 @@ from longshore.contract.records import (
     stands,
     turn,
 )
-from longshore.core.flow import QueueState
 from longshore.core.job import JobId
+from longshore.core.limit_settings import QueueState
 from longshore.engines.sqlite.audit_records import record_order
 from longshore.engines.sqlite.connection import Store
 from longshore.engines.sqlite.record_hooks import HOOKS, Effect
@@ -42,8 +42,8 @@ from longshore.engines.sqlite.sql import SQL
 from longshore.engines.sqlite.transaction import Transaction
 from longshore.engines.sqlite.writer import Writer
 from longshore.errors import TenantInUseError, TenantNotFoundError
+from longshore.runtime.backpressure import Depths
 from longshore.runtime.cursor import RecordPlace, read_record_cursor, write_record_cursor
-from longshore.runtime.depth import Depths
 
 __all__ = ["SqliteRecords", "record_of", "store"]
 

@@ -11,10 +11,10 @@ import msgspec
 
 from longshore.contract import Completion, Exchanged, Reference, Renewed, Wakeup
 from longshore.core import event, settle
-from longshore.core.answer import Share
 from longshore.core.event import Group, Name
 from longshore.core.exchange import queues_to_claim
 from longshore.core.job import Claim, Report, Settlement
+from longshore.core.responses import Share
 from longshore.core.state import Verb
 from longshore.engines.sqlite import settlement
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from longshore.core import flow
+from longshore.core import limit_settings
 from longshore.core.event import Group, Name
 from longshore.core.job import JobId, NewJob, Submitted, Verdict
-from longshore.core.rank import strict_rank
+from longshore.core.priority_rank import strict_rank
 from longshore.core.submission import first_run_at
 from longshore.engines.sqlite import ordering_keys
 from longshore.engines.sqlite.bulk import ABSENT, BulkStatement, blob
@@ -36,7 +36,7 @@ _holder_rows = msgspec.json.Decoder(list[tuple[int, str]])
 _unhex = bytes.fromhex
 _json = msgspec.json.Encoder()
 _ACCEPTED = Verdict.ACCEPTED
-_Orders = dict[str, flow.QueueSettings]
+_Orders = dict[str, limit_settings.QueueSettings]
 """What holds for queues that have an order of their own."""
 _Arrival = tuple[int, _Orders]
 """When jobs arrive, and at what."""
@@ -268,7 +268,9 @@ def _attributes(job: NewJob, arrived: _Arrival, now: int) -> tuple[object, ...]:
     due = run_at if run_at > now else None
     if orders and job.queue in orders:
         begin = arrival if due is None else due
-        rank = flow.rank(orders[job.queue], job.priority, begin, punctual=due is not None)
+        rank = limit_settings.rank(
+            orders[job.queue], job.priority, begin, punctual=due is not None
+        )
     elif due is not None:
         rank = strict_rank(job.priority, due, punctual=True)
     else:

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.records import pauses, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

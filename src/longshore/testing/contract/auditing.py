@@ -10,7 +10,7 @@ from longshore.core.account import DEFAULT_TENANT, NewKey, Scope, Tenant
 from longshore.core.audit import PRUNE, Entry, Kind, Verifier
 from longshore.core.audit_record import Tally
 from longshore.core.event import Name, decode
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.errors import (
     CursorLostError,
     KeyNotFoundError,
@@ -26,7 +26,7 @@ from longshore.records import (
     tenants,
     webhooks,
 )
-from longshore.runtime.acting import acting
+from longshore.runtime.actor import acting
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.arranging import all_events
 from longshore.testing.contract.webhooks import an_endpoint

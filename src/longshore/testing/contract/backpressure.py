@@ -1,8 +1,8 @@
 import pytest
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, QueueSettings
 from longshore.core.job import Verdict
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.core.schedule import Firing, Shot
 from longshore.errors import QueueFullError
 from longshore.records import queue_settings, schedules

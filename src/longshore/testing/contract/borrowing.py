@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from longshore.contract import Engine, Retention
-from longshore.core.bucket import Borrowed
+from longshore.core.token_bucket import Borrowed
 from longshore.errors import ConfigError
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

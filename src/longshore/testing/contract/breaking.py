@@ -3,7 +3,7 @@ import asyncio
 from longshore.contract import Engine
 from longshore.core import settle
 from longshore.core.event import Name
-from longshore.core.flow import BreakerSettings, Layer, Phase
+from longshore.core.limit_settings import BreakerSettings, Layer, Phase
 from longshore.core.state import State
 from longshore.records import breaker_settings
 from longshore.runtime.clock import ManualClock

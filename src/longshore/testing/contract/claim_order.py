@@ -6,9 +6,9 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.fair_queueing import QUANTUM
 from longshore.core.job import JobId, NewJob
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job

@@ -7,7 +7,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import BreakerSettings, Layer
+from longshore.core.limit_settings import BreakerSettings, Layer
 from longshore.core.state import State
 from longshore.errors import ExchangeOrderError
 from longshore.records import breaker_settings, schedules

@@ -5,7 +5,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.contract.records import Kind, Put, Ref
-from longshore.core.flow import (
+from longshore.core.limit_settings import (
     BreakerFlow,
     BreakerSettings,
     Layer,

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
+from longshore.core.fair_queueing import QUANTUM
 from longshore.core.job import Claim, UniqueUntil, Verdict
+from longshore.core.limit_settings import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.schedule import Firing, Schedule, Shot
 from longshore.core.state import State
 from longshore.records import breaker_settings, queue_settings, schedules

@@ -5,9 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from longshore.contract import Engine, Retention
-from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import JobId, NewJob
-from longshore.core.line import PARKED
+from longshore.core.limit_settings import Layer, OnDead, QueueSettings
+from longshore.core.ordering_key import PARKED
 from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

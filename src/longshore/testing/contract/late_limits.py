@@ -7,7 +7,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.records import queue_settings
 from longshore.testing.factories import a_job
 from longshore.testing.manual import ManualWorker, a_worker, heard

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.contract.requirements import requires

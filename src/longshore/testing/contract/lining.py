@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import Claim, JobId, NewJob
-from longshore.core.line import PARKED
+from longshore.core.limit_settings import Layer, OnDead, QueueSettings
+from longshore.core.ordering_key import PARKED
 from longshore.core.state import State
 from longshore.records import queue_settings
 from longshore.runtime.clock import ManualClock

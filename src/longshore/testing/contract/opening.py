@@ -3,8 +3,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from longshore.contract import Engine
-from longshore.core.flow import Layer, OnDead, QueueSettings
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import Layer, OnDead, QueueSettings
 from longshore.records import queue_settings
 from longshore.testing.contract.requirements import requires
 from longshore.testing.factories import a_job

@@ -2,7 +2,7 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import Layer, Order, QueueSettings
+from longshore.core.limit_settings import Layer, Order, QueueSettings
 from longshore.core.state import State
 from longshore.core.view import Pause
 from longshore.errors import ConfigError

@@ -2,8 +2,8 @@
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.flow import BreakerSettings, Layer, QueueSettings
 from longshore.core.job import NewJob
+from longshore.core.limit_settings import BreakerSettings, Layer, QueueSettings
 from longshore.records import breaker_settings, queue_settings
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import SECOND, a_job

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from longshore.contract import Engine, Exchanged, PromptSession
-from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
 from longshore.core.job import Claim, NewJob
+from longshore.core.limit_settings import BreakerSettings, Layer, Order, QueueSettings
 from longshore.errors import LeaseLostError, QueueNotOpenedError
 from longshore.records import breaker_settings, pauses, queue_settings
 from longshore.runtime.clock import ManualClock

@@ -2,8 +2,8 @@ import pytest
 
 from longshore.contract import Engine
 from longshore.core import settle
-from longshore.core.answer import Share
-from longshore.core.flow import Layer, QueueSettings
+from longshore.core.limit_settings import Layer, QueueSettings
+from longshore.core.responses import Share
 from longshore.core.state import State
 from longshore.errors import LeaseLostError
 from longshore.records import queue_settings

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from longshore.contract import Engine
 from longshore.core.account import Tenant
-from longshore.core.fair import QUANTUM
-from longshore.core.flow import BreakerSettings, Layer, Order, QueueSettings
+from longshore.core.fair_queueing import QUANTUM
 from longshore.core.job import Claim
+from longshore.core.limit_settings import BreakerSettings, Layer, Order, QueueSettings
 from longshore.records import breaker_settings, pauses, queue_settings, tenants
 from longshore.runtime.clock import ManualClock
 from longshore.testing.factories import HOUR, MINUTE, SECOND, a_job

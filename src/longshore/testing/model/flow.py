@@ -1,8 +1,8 @@
 """The model's ordering keys, as people see them."""
 
 from longshore.core import audit_record
-from longshore.core.line import Line, LineName
-from longshore.runtime.acting import signed
+from longshore.core.ordering_key import Line, LineName
+from longshore.runtime.actor import signed
 from longshore.testing.model.store import Store
 
 __all__ = ["ModelFlow"]

@@ -11,7 +11,7 @@ from longshore.contract import (
     QueueCounts,
     SessionView,
 )
-from longshore.core import audit_record, breaker
+from longshore.core import audit_record, circuit_breaker
 from longshore.core.event import Name
 from longshore.core.job import Attempt, Job, JobId
 from longshore.core.state import State, check_change
@@ -21,7 +21,7 @@ from longshore.errors import (
     IllegalTransitionError,
     JobNotFoundError,
 )
-from longshore.runtime.acting import actor, signed
+from longshore.runtime.actor import actor, signed
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store
 
@@ -36,7 +36,9 @@ class ModelInspector:
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """See `longshore.contract.Inspector`."""
         self._store.now()
-        return breaker.parked([self._store.row(job_id, tenant).job], self._store.standings)[0]
+        return circuit_breaker.parked(
+            [self._store.row(job_id, tenant).job], self._store.standings
+        )[0]
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
         """See `longshore.contract.Inspector`."""
@@ -52,7 +54,7 @@ class ModelInspector:
         ]
         page = found[:limit]
         is_last = len(page) == len(found)
-        jobs = breaker.parked([row.job for row in page], self._store.standings)
+        jobs = circuit_breaker.parked([row.job for row in page], self._store.standings)
         return Page(jobs, None if is_last else f"{page[-1].handle} {which}")
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
@@ -123,7 +125,9 @@ class ModelInspector:
         self._store.commit()
         jobs = {row.job.id: row.job for row in rows}
         found = [jobs[job_id] for job_id in job_ids if job_id in jobs]
-        return found if change == "purge" else breaker.parked(found, self._store.standings)
+        return (
+            found if change == "purge" else circuit_breaker.parked(found, self._store.standings)
+        )
 
     async def quiet(self, token: int) -> None:
         """See `longshore.contract.Inspector`."""

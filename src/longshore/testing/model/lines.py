@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from longshore.core.flow import QueueSettings
 from longshore.core.job import Job, JobId
-from longshore.core.line import (
+from longshore.core.limit_settings import QueueSettings
+from longshore.core.ordering_key import (
     PARKED,
     Line,
     LineName,

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from longshore.core import audit
 from longshore.core.audit import Entry, Mark, Pending, Standing
-from longshore.runtime.acting import actor
+from longshore.runtime.actor import actor
 
 __all__ = ["Log"]
 

@@ -7,7 +7,7 @@ from longshore.core import audit_record
 from longshore.core.consumer import Consumer, Cursor
 from longshore.core.event import EventBatch, Span
 from longshore.errors import CursorLostError
-from longshore.runtime.acting import signed
+from longshore.runtime.actor import signed
 from longshore.testing.model.store import Reading, Store
 
 __all__ = ["ModelOutbox"]

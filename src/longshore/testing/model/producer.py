@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from longshore.core.event import Name
-from longshore.core.flow import rank
 from longshore.core.job import Job, JobId, NewJob, Submitted, UniqueUntil, Verdict
+from longshore.core.limit_settings import rank
 from longshore.core.state import State
 from longshore.core.submission import check
 from longshore.errors import QueueFullError

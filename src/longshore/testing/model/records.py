@@ -23,11 +23,11 @@ from longshore.contract.records import (
     Ref,
     Written,
 )
-from longshore.core import flow
+from longshore.core import limit_settings
 from longshore.core.account import Tenant
-from longshore.core.flow import Order as QueueOrder
-from longshore.core.flow import QueueFlow, QueueState
-from longshore.core.line import may_open
+from longshore.core.limit_settings import Order as QueueOrder
+from longshore.core.limit_settings import QueueFlow, QueueState
+from longshore.core.ordering_key import may_open
 from longshore.core.view import Pause
 from longshore.errors import TenantInUseError, TenantNotFoundError
 from longshore.runtime.cursor import RecordPlace, read_record_cursor, write_record_cursor
@@ -198,7 +198,7 @@ class ModelRecords:
             self._obey_queue(name, body)
         elif kind is Kind.BREAKER:
             if body is not None:
-                store.breaker_flows[name] = flow.read_breaker(name, body)
+                store.breaker_flows[name] = limit_settings.read_breaker(name, body)
             else:
                 store.breaker_flows.pop(name, None)
             if name not in store.breakers():
@@ -222,7 +222,7 @@ class ModelRecords:
     def _obey_queue(self, name: str, body: bytes | None) -> None:
         store = self._store
         before = store.effective(name)
-        whole = QueueFlow(name) if body is None else flow.read_queue(name, body)
+        whole = QueueFlow(name) if body is None else limit_settings.read_queue(name, body)
         if whole == QueueFlow(name):
             store.flows.pop(name, None)
             store.queue_buckets.pop(name, None)

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from longshore.contract import Exchanged, Reference, Renewed, Wakeup
-from longshore.core import breaker, event
-from longshore.core.answer import Share
+from longshore.core import circuit_breaker, event
 from longshore.core.event import Name
 from longshore.core.exchange import queues_to_claim
-from longshore.core.flow import Order
 from longshore.core.job import Progress, Report, Settlement
+from longshore.core.limit_settings import Order
+from longshore.core.responses import Share
 from longshore.core.state import State, Verb, after
 from longshore.errors import ExchangeOrderError, LeaseLostError
 from longshore.testing.model.row import Row
@@ -157,7 +157,7 @@ class ModelSession:
             if row is None:
                 lease.refused.append(reference)
             else:
-                said = breaker.verdicts(
+                said = circuit_breaker.verdicts(
                     [(row.job.type, row.job.tenant, settlement)], {row.job.type}
                 )
                 self._store.settle(row, settlement)
@@ -187,7 +187,7 @@ class ModelSession:
                 continue
             types.remove(type_name)
             if not room:
-                looks.append(breaker.look_in(store.standings[type_name], store.now()))
+                looks.append(circuit_breaker.look_in(store.standings[type_name], store.now()))
             else:
                 self._claim_of({type_name}, number, queues, min(want, room))
                 if any(row.number == number for row in self._held()):

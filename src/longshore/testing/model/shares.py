@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from longshore.core.fair import Turns
+from longshore.core.fair_queueing import Turns
 
 __all__ = ["Shares"]
 

@@ -8,11 +8,12 @@ from functools import cached_property
 
 from longshore.contract import Losses, Reference
 from longshore.contract.records import Kind, Record, Ref
-from longshore.core import breaker, event, ids
+from longshore.core import circuit_breaker, event, ids
 from longshore.core.audit import Pending
 from longshore.core.audit_record import AuditRecord
 from longshore.core.event import EventBatch, Group, Name
-from longshore.core.flow import (
+from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement
+from longshore.core.limit_settings import (
     BreakerFlow,
     Phase,
     QueueFlow,
@@ -21,7 +22,6 @@ from longshore.core.flow import (
     room,
     took,
 )
-from longshore.core.job import Attempt, Claim, Held, Job, JobId, Settlement
 from longshore.core.settle import heeding, outcome
 from longshore.core.state import TERMINAL, State, Verb, after
 from longshore.errors import EngineUnavailableError, JobNotFoundError
@@ -112,7 +112,7 @@ class Store:
         self.queue_buckets: dict[str, int | None] = {}
         self.flows: dict[str, QueueFlow] = {}
         self.breaker_flows: dict[str, BreakerFlow] = {}
-        self.standings: dict[str, breaker.Standing] = {}
+        self.standings: dict[str, circuit_breaker.Standing] = {}
         self.shares = Shares(self.weights)
         self.fired: set[tuple[str, str, int]] = set()
         self.lines = Lines(self.rows, self.effective, self.buckets, clock.now)
@@ -243,33 +243,35 @@ class Store:
         empty_at = self.queue_buckets.get(queue)
         return look_in(self.effective(queue), empty_at, now=self.now())
 
-    def breakers(self) -> dict[str, breaker.Rules]:
+    def breakers(self) -> dict[str, circuit_breaker.Rules]:
         """What holds for types that have a breaker."""
-        held = {name: breaker.rules(it.effective) for name, it in self.breaker_flows.items()}
+        held = {
+            name: circuit_breaker.rules(it.effective) for name, it in self.breaker_flows.items()
+        }
         return {name: rules for name, rules in held.items() if rules is not None}
 
-    def observe(self, type_name: str, outcomes: Sequence[breaker.Outcome] = ()) -> None:
+    def observe(self, type_name: str, outcomes: Sequence[circuit_breaker.Outcome] = ()) -> None:
         """So attempts of a type ended, as far as its breaker is concerned."""
         held = self.breakers().get(type_name)
         if held is not None:
-            standing = self.standings.get(type_name, breaker.Standing())
-            after, changes = breaker.observe(standing, held, outcomes, self.now())
+            standing = self.standings.get(type_name, circuit_breaker.Standing())
+            after, changes = circuit_breaker.observe(standing, held, outcomes, self.now())
             self.standings[type_name] = after
-            self._groups += breaker.told(type_name, changes)
+            self._groups += circuit_breaker.told(type_name, changes)
 
     def probes(self, type_name: str) -> int | None:
         """How many jobs of a type with a breaker may be claimed; None: any number."""
         self.observe(type_name)
         running = sum(row.token > 0 and row.job.type == type_name for row in self.rows.values())
         held, standing = self.breakers()[type_name], self.standings[type_name]
-        return breaker.room(standing, held, running=running, now=self.now())
+        return circuit_breaker.room(standing, held, running=running, now=self.now())
 
     def reset(self, type_name: str) -> None:
         """Close a breaker."""
-        before = self.standings.get(type_name, breaker.Standing())
-        self.standings[type_name] = breaker.reset(before, self.now())
+        before = self.standings.get(type_name, circuit_breaker.Standing())
+        self.standings[type_name] = circuit_breaker.reset(before, self.now())
         if before.phase is not Phase.CLOSED:
-            self._groups += breaker.told(type_name, [self.standings[type_name]])
+            self._groups += circuit_breaker.told(type_name, [self.standings[type_name]])
 
     def emit(self, name: Name, job: Job, **details: object) -> None:
         """Note a transition of a job."""

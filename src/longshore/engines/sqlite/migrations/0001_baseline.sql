@@ -290,7 +290,7 @@ create table longshore_pause (
 
 -- What holds for a queue, from both layers of its settings: the one thing that a claim reads.
 -- `running` is kept while there is a `max_running`; `empty_at` is the queue's bucket, in
--- nanoseconds (core.bucket); `vtime` is how far a fair queue is (core.fair).
+-- nanoseconds (core.token_bucket); `vtime` is how far a fair queue is (core.fair_queueing).
 create table longshore_flow (
     queue    text    primary key,
     settings text    not null,
@@ -299,8 +299,8 @@ create table longshore_flow (
     vtime    integer not null default 0
 ) strict, without rowid;
 
--- The tenants of a fair queue that are ahead of it, and how far each is: core.fair says what it
--- means.
+-- The tenants of a fair queue that are ahead of it, and how far each is: core.fair_queueing says
+-- what it means.
 create table longshore_fair (
     queue  text    not null,
     tenant text    not null,
@@ -314,16 +314,16 @@ create table longshore_weight (
     weight integer not null
 ) strict, without rowid;
 
--- The circuit breakers of types whose jobs may fail too often: what holds, from both layers of the
--- settings, and how the breaker stands (core.breaker), both as JSON. A claim reads all of them;
--- there are none where nothing is set.
+-- The circuit breakers of types whose jobs may fail too often: what holds, from both layers of
+-- the settings, and how the breaker stands (core.circuit_breaker), both as JSON. A claim reads
+-- all of them; there are none where nothing is set.
 create table longshore_breaker (
     type     text primary key,
     settings text not null,
     standing text not null default '{}'
 ) strict, without rowid;
 
--- Token buckets that processes share. `empty_at` is in nanoseconds: core.bucket says what it
+-- Token buckets that processes share. `empty_at` is in nanoseconds: core.token_bucket says what it
 -- means. A bucket that is full is like one that is not there.
 create table longshore_bucket (
     name     text    primary key,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from longshore.runtime.statements import load
+from longshore.runtime.sql_loader import load
 
 __all__ = ["SQL", "repeated"]
 

@@ -8,10 +8,11 @@ create table longshore.pause (
 );
 
 -- What holds for a queue, from both layers of its settings: the one thing that a claim reads. It
--- is changed by those who claim alone from the queue (flow_key). `empty_at` is the queue's bucket,
--- in nanoseconds (core.bucket); `is_full`: somebody was refused because too many run; `vtime` is
--- how far a fair queue is (core.fair); `sorted_by` is the transaction that made the queue fair,
--- until all that were under way with it have ended: they may have put jobs into no lane.
+-- is changed by those who claim alone from the queue (flow_key). `empty_at` is the queue's
+-- bucket, in nanoseconds (core.token_bucket); `is_full`: somebody was refused because too many
+-- run; `vtime` is how far a fair queue is (core.fair_queueing); `sorted_by` is the transaction
+-- that made the queue fair, until all that were under way with it have ended: they may have put
+-- jobs into no lane.
 create table longshore.flow (
     queue     text collate "C" primary key,
     settings  jsonb   not null,
@@ -30,7 +31,7 @@ create table longshore.running (
     primary key (queue, token)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- Token buckets that processes share. `empty_at` is in nanoseconds: core.bucket says what it
+-- Token buckets that processes share. `empty_at` is in nanoseconds: core.token_bucket says what it
 -- means. A bucket that is full is like one that is not there.
 create table longshore.bucket (
     name     text collate "C" primary key,
@@ -77,7 +78,7 @@ end
 $$;
 
 -- How many nanoseconds a bucket takes to be given p_tokens, at p_rate per thousand seconds; the
--- same as in core.bucket.
+-- same as in core.token_bucket.
 create function longshore.filling(p_rate bigint, p_tokens bigint) returns bigint
 language sql immutable
 begin atomic
@@ -85,7 +86,7 @@ begin atomic
 end;
 
 -- Since when a bucket has been filling, in nanoseconds: the time at which it was empty, or would
--- have been if it is full; the same as in core.bucket.
+-- have been if it is full; the same as in core.token_bucket.
 create function longshore.filled_since(
     p_empty_at bigint, p_rate bigint, p_burst bigint, p_now bigint
 ) returns bigint language sql immutable

@@ -1,7 +1,7 @@
 -- Circuit breakers of types whose jobs fail too often.
 
 -- What holds for the breaker of a type, from both layers of its settings, and how it stands
--- (core.breaker), both as JSON; what claims need of it is in columns. There is no row where
+-- (core.circuit_breaker), both as JSON; what claims need of it is in columns. There is no row where
 -- nothing is set.
 create table longshore.breaker (
     type     text collate "C" primary key,

@@ -13,8 +13,8 @@ begin
 end
 $$;
 
--- The rank of a job in a queue with the order `aging`, the same as in core.rank: p_since is its
--- arrival, counted from the epoch of ranks. Null if p_aging is.
+-- The rank of a job in a queue with the order `aging`, the same as in core.priority_rank: p_since
+-- is its arrival, counted from the epoch of ranks. Null if p_aging is.
 create function longshore.aged(p_priority bigint, p_since bigint, p_aging bigint) returns bigint
 language sql immutable strict
 begin atomic

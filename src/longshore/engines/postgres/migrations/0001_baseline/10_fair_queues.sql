@@ -1,7 +1,7 @@
 -- Fair queues, whose tenants take turns. Decision 0034 has the reasons.
 
--- The tenants of a fair queue that are ahead of it, and how far each is: core.fair says what it
--- means. Changed by those who claim alone from the queue.
+-- The tenants of a fair queue that are ahead of it, and how far each is: core.fair_queueing says
+-- what it means. Changed by those who claim alone from the queue.
 create table longshore.fair (
     queue  text collate "C" not null,
     tenant text collate "C" not null,
@@ -237,8 +237,8 @@ end
 $$;
 
 -- Hand up to p_want jobs of a fair queue to an exchange, behind hold_flow: tenants take turns, as
--- core.fair says. Returns how many, in how many spans, which weigh how much, and one that someone
--- else was just taking.
+-- core.fair_queueing says. Returns how many, in how many spans, which weigh how much, and one
+-- that someone else was just taking.
 create function longshore.claim_turns(
     p_token bigint, p_number bigint, p_part integer, p_queue text, p_types text[],
     p_want integer, p_bytes float8,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Protocol
 
-from longshore.core import ids, occasion, progress
+from longshore.core import ids, progress, schedule_tags
 from longshore.core.job import Claim
 from longshore.errors import ConfigError, LongshoreError
 
@@ -148,7 +148,7 @@ class RunningJob:
     @property
     def schedule(self) -> str | None:
         """The name of the schedule that fired it; None if none did."""
-        return occasion.schedule_of(self._claim.tags)
+        return schedule_tags.schedule_of(self._claim.tags)
 
     @property
     def due(self) -> datetime | None:
@@ -157,7 +157,7 @@ class RunningJob:
         The same over all attempts, however late they are: a report on yesterday asks this what
         yesterday is.
         """
-        return occasion.due_of(self._claim.tags)
+        return schedule_tags.due_of(self._claim.tags)
 
     @property
     def trace(self) -> str | None:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core import settle
-from longshore.core.answer import Reference
 from longshore.core.job import Held, Settlement
 from longshore.core.poison import death_beside
+from longshore.core.responses import Reference
 
 __all__ = ["Trace", "aftermath", "outlived"]
 

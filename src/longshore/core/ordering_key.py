@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from longshore.core.bucket import Limit, borrow
-from longshore.core.flow import OnDead, QueueSettings, limit_of
 from longshore.core.job import JobId
+from longshore.core.limit_settings import OnDead, QueueSettings, limit_of
 from longshore.core.state import State
+from longshore.core.token_bucket import Limit, borrow
 
 __all__ = [
     "PARKED",

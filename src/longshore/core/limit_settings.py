@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 
 from longshore.core.backoff import LONGEST_US
-from longshore.core.bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit, borrow
-from longshore.core.rank import aging_rank, strict_rank
+from longshore.core.priority_rank import aging_rank, strict_rank
 from longshore.core.submission import fault_of_name
+from longshore.core.token_bucket import HIGHEST_RATE, LARGEST_BURST, LOWEST_RATE, Limit, borrow
 from longshore.errors import ConfigError
 
 __all__ = [

@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from longshore.core.event import Group, Name
-from longshore.core.flow import LARGEST, BreakerSettings, Phase
 from longshore.core.job import Job, Settlement
+from longshore.core.limit_settings import LARGEST, BreakerSettings, Phase
 from longshore.core.state import State, Verb
 
 __all__ = [
