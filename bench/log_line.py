@@ -11,7 +11,7 @@ from time import process_time
 from longshore.core import settle
 from longshore.runtime import logs
 from longshore.testing.factories import a_claim
-from longshore.worker.facts import Successes
+from longshore.worker.log_fields import Successes
 
 
 def main() -> None:

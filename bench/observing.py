@@ -24,7 +24,7 @@ from typing import Any
 
 from longshore import Longshore, open_engine
 from longshore.runtime import logs
-from longshore.worker.meter import Meter
+from longshore.worker.job_metrics import Meter
 from longshore_lab.bounds import Bound, conclude
 from longshore_lab.servers import PostgresServer
 

@@ -27,9 +27,9 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Plan, Profile
+from longshore.bench.shared_counters import Board
 from longshore.engines import open_engine
 from longshore.runtime.process import loop_factory
 from longshore.task import Spec
@@ -197,7 +197,7 @@ def started(
     environment = {**os.environ, "LONGSHORE_ENGINE_URL": url}  # noqa: TID251  # for the processes
     for name in ("SUCCEEDED", "CANCELLED", "DEAD", "IDEMPOTENCY", "OUTBOX"):
         environment[f"LONGSHORE_SCHEDULER_KEEP_{name}"] = keep
-    actor = ["longshore.bench.actors", "worker"]
+    actor = ["longshore.bench.processes", "worker"]
     commands = [
         *([*actor, str(number), str(folder)] for number in workers),
         ["longshore", "scheduler", "--metrics-port", "0"],

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import asyncpg
 
-from longshore.bench.board import Board
+from longshore.bench.shared_counters import Board
 from longshore.contract import Engine, Session
 from longshore.core.job import NewJob
 from longshore.core.settle import succeeded

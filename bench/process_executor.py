@@ -31,8 +31,8 @@ from longshore.core.capabilities import Traits
 from longshore.core.job import Claim, Settlement
 from longshore.runtime.clock import SystemClock
 from longshore.testing.factories import a_claim
-from longshore.worker import wire
-from longshore.worker.origin import find_origin
+from longshore.worker import child_protocol
+from longshore.worker.app_locator import find_origin
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.starter import Starter
@@ -256,7 +256,7 @@ async def _ready(starter: Starter) -> float:
     loop = asyncio.get_running_loop()
     ready, gone = loop.create_future(), loop.create_future()
     origin = find_origin(app, ["__main__"])
-    start = starter.of(wire.Setup(origin, ("noop",), tuple(sys.path)))
+    start = starter.of(child_protocol.Setup(origin, ("noop",), tuple(sys.path)))
     begin = time.perf_counter()
     child = start(
         loop,

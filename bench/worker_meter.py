@@ -17,8 +17,8 @@ from longshore.core.responses import Share
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics
 from longshore.runtime.clock import SECOND, Clock, SystemClock
-from longshore.worker.budgets import Budgets
-from longshore.worker.meter import Meter
+from longshore.worker.job_metrics import Meter
+from longshore.worker.retry_budgets import Budgets
 
 
 def main() -> None:

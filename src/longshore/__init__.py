@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from longshore.operations.job_documents import Job
     from longshore.options import Options
     from longshore.settings import Settings
-    from longshore.streaming.telling import JobEvent
+    from longshore.streaming.events import JobEvent
     from longshore.task import Task
 
 __all__ = [
@@ -119,7 +119,7 @@ _HOMES = {
     "Cancel": "directives",
     "Dead": "directives",
     "Job": "operations.job_documents",
-    "JobEvent": "streaming.telling",
+    "JobEvent": "streaming.events",
     "JobHandle": "handle",
     "JobId": "core.job",
     "Longshore": "app",
@@ -130,7 +130,7 @@ _HOMES = {
     "Snooze": "directives",
     "State": "core.state",
     "Task": "task",
-    "current_job": "running",
+    "current_job": "job_context",
     "open_engine": "engines",
 }
 

@@ -36,7 +36,7 @@ from longshore.errors import (
 )
 from longshore.handle import JobHandle
 from longshore.observe.metrics import Metrics
-from longshore.open_engine import Opened, open_here
+from longshore.open_store import Opened, open_here
 from longshore.operations.backend import Backend
 from longshore.operations.declarations import Declarations
 from longshore.options import Duration, Options, Template, microseconds
@@ -51,8 +51,8 @@ from longshore.sync import Sync
 from longshore.task import Register, Spec, Task, declare, named
 from longshore.tasks.builtin import SYSTEM_QUEUES, SYSTEM_TYPES, builtins_of
 from longshore.wire.address import is_service, keyed
+from longshore.worker.app_locator import LogStyle, Origin, check_may_open, find_origin
 from longshore.worker.keeper import KeeperOffer
-from longshore.worker.origin import LogStyle, Origin, check_may_open, find_origin
 from longshore.worker.registry import Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.worker import Worker

@@ -20,7 +20,7 @@ from longshore.errors import (
 )
 from longshore.operations.backend import Backend
 from longshore.operations.job_documents import Job, ProgressView
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 
 __all__ = ["Connected", "JobHandle"]
 

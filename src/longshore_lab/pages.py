@@ -9,7 +9,7 @@ import click
 
 from longshore import errors, settings
 from longshore.api.problems import CATALOGUE
-from longshore.cli import exits
+from longshore.cli import exit_status
 from longshore.cli.main import main as command_line
 from longshore.contract import Traits
 from longshore.core.event import Name
@@ -101,7 +101,7 @@ def commands() -> str:
 
 def exit_codes() -> str:
     """What the command line says by its exit code."""
-    rows = [[str(int(code)), meaning] for code, meaning in exits.MEANINGS.items()]
+    rows = [[str(int(code)), meaning] for code, meaning in exit_status.MEANINGS.items()]
     return table(["code", "meaning"], rows)
 
 
@@ -167,9 +167,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
 }
 
 
-def _exit(kind: type[errors.LongshoreError]) -> exits.Exit:
+def _exit(kind: type[errors.LongshoreError]) -> exit_status.Exit:
     # The code depends on the class alone; not every error can be made without arguments.
-    return exits.exit_code(kind.__new__(kind))
+    return exit_status.exit_code(kind.__new__(kind))
 
 
 def _helps(

@@ -4,11 +4,11 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from longshore.api.field_docs import structs
 from longshore.api.openapi import document, schema_name
 from longshore.api.problems import CATALOGUE
-from longshore.api.remarks import structs
+from longshore.api.routes import ROUTES
 from longshore.api.routing import Nothing, Route
-from longshore.api.table import ROUTES
 from longshore_lab.reading import line, table
 
 __all__ = ["routes"]

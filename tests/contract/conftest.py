@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from longshore.api.application import Application
+from longshore.api.context import Service
 from longshore.api.security import Admission
-from longshore.api.service import Service
 from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore

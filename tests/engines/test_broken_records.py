@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.client import Client
 from longshore.contract import Engine, JobFilter
 from longshore.contract.records import Kind, Put, Ref

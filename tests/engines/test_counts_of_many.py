@@ -17,7 +17,7 @@ from longshore.testing.manual import a_worker
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    module = f"longshore.engines.{request.param}.counting"
+    module = f"longshore.engines.{request.param}.job_counts"
     monkeypatch.setattr(f"{module}._BOUND", 20)
     monkeypatch.setattr(f"{module}._LEAST", 5)
     if request.param == "postgres":

@@ -262,7 +262,7 @@ async def test_a_new_job_can_be_taken_before_it_is_on_disk_but_is_not_promised_b
     sync = Log.sync
 
     def synced(log: Log, db: sqlite3.Connection) -> None:
-        sync(wal_checkpoint, db)
+        sync(log, db)
         happened.append("on disk")
 
     def told(_: bytes) -> None:

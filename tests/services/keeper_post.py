@@ -11,7 +11,7 @@ from typing import Any, cast
 from longshore.core.job import Claim, Job
 from longshore.core.state import State
 from longshore.engines import open_engine
-from longshore.keeper.ward import Ward
+from longshore.keeper.process import Ward
 from longshore.keeper.watch import Charge, TimedKeeper, Watch
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.flight import CELL_BYTES, FlightRecord, begin, open_memory

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from longshore.core.job import Claim
 from longshore.job_context import CURRENT, REPORTER
 from longshore.runtime.clock import ManualClock
-from longshore.tasks.guard import Resolver
 from longshore.tasks.http import HttpTask
 from longshore.tasks.settings import HttpTaskSettings
+from longshore.tasks.ssrf import Resolver
 
 # Good for receiver.example, relay.example and localhost; nothing else trusts the authority.
 TLS = Path(__file__).parent / "tls"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from longshore import EngineUnavailableError, JobNotFoundError, Longshore, WaitTimeoutError
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer, listen
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.client import Client, SyncClient
 from longshore.contract import Engine

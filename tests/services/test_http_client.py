@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.client import Client, Submission, SyncClient
 from longshore.client.retrying import Retrying
 from longshore.contract import Engine, JobFilter

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from longshore.api.application import Application
+from longshore.api.context import Service
 from longshore.api.jobs import BatchItem, BatchResult
 from longshore.api.problems import Problem, problem, too_many
-from longshore.api.service import Service
 from longshore.client import Client, Outcome, Submission, SyncClient
 from longshore.client.batching import Batch
 from longshore.client.retrying import Retrying

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from longshore import Longshore
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.cli.main import main
 from longshore.contract import Engine, JobFilter, TransactionalProducer
 from longshore.core.job import NewJob

@@ -268,7 +268,7 @@ async def test_body_and_json_together_end_the_job_dead():
 
 async def test_without_httpx_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    monkeypatch.delitem(sys.modules, "longshore.tasks.outbound", raising=False)
+    monkeypatch.delitem(sys.modules, "longshore.tasks.http_transport", raising=False)
 
     with pytest.raises(ConfigError, match=r"longshore\[http\]"):
         await a_task().call("GET", "http://receiver.example/")

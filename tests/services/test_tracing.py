@@ -17,8 +17,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceFl
 
 from longshore import Dead, JobFailedError, Longshore, Snooze, current_job
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer, listen
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.settings import load
 from longshore.tracing.provider import LinkedSampler

@@ -33,8 +33,8 @@ from longshore.records import webhooks
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.ids import IdSource
 from longshore.scheduler.notify import CONSUMER, Notifier
-from longshore.tasks.guard import Guard
 from longshore.tasks.settings import WebhookSettings
+from longshore.tasks.ssrf import Guard
 from longshore.tasks.webhook import WebhookTask
 from longshore.testing.factories import SECOND, a_claim, a_job
 from longshore.testing.flaky import FlakyEngine

@@ -14,7 +14,7 @@ from longshore.directives import Snooze
 from longshore.errors import LongshoreError
 from longshore.testing.factories import MINUTE, SECOND
 from longshore.testing.harness import eventually
-from longshore.worker.departure import Ending
+from longshore.worker.shutdown import Ending
 
 
 @pytest.fixture

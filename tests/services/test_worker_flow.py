@@ -18,9 +18,9 @@ from longshore.job_context import current_job
 from longshore.records import queue_settings
 from longshore.testing.factories import SECOND, a_job
 from longshore.testing.harness import eventually
-from longshore.worker.departure import Ending
 from longshore.worker.order import QueueOrder
 from longshore.worker.pace import Pace
+from longshore.worker.shutdown import Ending
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from longshore.job_context import current_job
 from longshore.runtime.clock import SystemClock
 from longshore.testing.harness import eventually
 from longshore.worker.attempt import Stop
+from longshore.worker.lease import NEVER
 from longshore.worker.slots import Slots
-from longshore.worker.standing import NEVER
 from longshore.worker.threads import Threads
 
 MARK: ContextVar[str] = ContextVar("mark", default="nothing")

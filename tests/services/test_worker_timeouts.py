@@ -14,7 +14,7 @@ from longshore.job_context import current_job
 from longshore.testing.factories import SECOND
 from longshore.testing.harness import eventually
 from longshore.worker.attempt import Stop
-from longshore.worker.departure import Ending
+from longshore.worker.shutdown import Ending
 
 
 @pytest.fixture

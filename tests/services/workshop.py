@@ -16,9 +16,9 @@ from longshore.errors import PayloadError
 from longshore.runtime.clock import Clock, ManualClock
 from longshore.testing.factories import a_job, an_unchecked_job
 from longshore.testing.flaky import FlakyEngine
-from longshore.worker.departure import Ending
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import WorkerSettings
+from longshore.worker.shutdown import Ending
 from longshore.worker.worker import Worker
 
 __all__ = ["DEADLINE", "Workshop", "ended", "open_workshop", "within"]

@@ -4,8 +4,8 @@ import asyncio
 import socket
 import sys
 
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer
 from longshore.cli.wiring import recovery
 from longshore.engines import open_engine
 

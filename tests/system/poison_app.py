@@ -202,7 +202,7 @@ def worker() -> int:
     """The worker's process, whatever is done to hide it: of a child, its parent's parent."""
     parent = Path(f"/proc/{os.getppid()}")
     words = (parent / "cmdline").read_bytes().split(b"\0")
-    if not {b"longshore.worker.standin", b"longshore.worker.template"} & set(words):
+    if not {b"longshore.worker.child_reaper", b"longshore.worker.fork_server"} & set(words):
         return os.getpid()
     return int((parent / "stat").read_text().rpartition(")")[2].split()[1])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from longshore.cli import victims
+from longshore.cli import chaos_targets
 from longshore.contract import SessionView
 from longshore.errors import NotFoundError
 
@@ -38,7 +38,7 @@ def test_only_a_process_of_this_machine_that_is_older_than_its_session_may_be_hi
     ended = subprocess.Popen(["true"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
     try:
-        found, reasons = victims.on_this_machine(
+        found, reasons = chaos_targets.on_this_machine(
             [
                 a_session(f"{here}:{sleeper.pid}"),
                 a_session(f"{here}:{sleeper.pid}", opened_at=1_000_000),
@@ -66,7 +66,7 @@ def test_only_a_process_of_this_machine_that_is_older_than_its_session_may_be_hi
 
 def test_nobody_to_hit_is_said_with_the_reasons():
     with pytest.raises(NotFoundError, match="mail-worker: has a name of its own"):
-        victims.chosen(*victims.on_this_machine([a_session("mail-worker")]), None)
+        chaos_targets.chosen(*chaos_targets.on_this_machine([a_session("mail-worker")]), None)
 
 
 COMMAND = [sys.executable, "-m", "longshore", "--url", "sqlite:///jobs.db"]

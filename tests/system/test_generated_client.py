@@ -14,7 +14,7 @@ from api_service import PATIENCE, api, listens, operator_key
 
 from longshore.api.encoding import encode
 from longshore.api.openapi import document
-from longshore.api.table import ROUTES
+from longshore.api.routes import ROUTES
 from longshore.core.state import Verb
 from longshore.engines import open_engine
 from longshore.testing.factories import a_job, a_settlement

@@ -188,7 +188,7 @@ async def test_no_process_survives_a_worker_that_was_killed_while_children_were_
         worker = yard.worker("--lease", "1s")
 
         def is_forking() -> bool:
-            forks = [one for one in yard.survivors().values() if "worker.template" in one]
+            forks = [one for one in yard.survivors().values() if "worker.fork_server" in one]
             return len(forks) > 1
 
         await eventually(is_forking, within=PATIENCE, every=0.002)

@@ -14,7 +14,7 @@ from longshore.core.poison import unreported, victims
 from longshore.core.state import State
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
-from longshore.worker import fence
+from longshore.worker import seccomp_guard
 
 pytestmark = [
     pytest.mark.slow,
@@ -148,7 +148,7 @@ async def test_a_job_that_kills_its_parent_dies_alone_and_no_worker_does(
     assert {(one.state, one.crashes) for one in healthy} == {(State.SUCCEEDED, 0)}
 
 
-@pytest.mark.skipif(not fence.is_possible(), reason="the kernel has no fence")
+@pytest.mark.skipif(not seccomp_guard.is_possible(), reason="the kernel has no fence")
 @pytest.mark.parametrize(
     ("url", "name"),
     [

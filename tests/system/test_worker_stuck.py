@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from keeper_yard import PATIENCE, Hand, Yard, open_yard
 
-from longshore.cli.exits import Exit
+from longshore.cli.exit_status import Exit
 from longshore.core.state import State
 from longshore.testing.harness import eventually
 

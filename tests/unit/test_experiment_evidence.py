@@ -79,8 +79,8 @@ def test_a_plot_of_hardly_anything_can_be_drawn(points: list[tuple[float, float]
 @pytest.mark.parametrize(
     ("command", "role"),
     [
-        ("python -m longshore.bench.actors producer 0 /tmp/x", "producer"),
-        ("python -m longshore.bench.actors worker 1 /tmp/x", "worker"),
+        ("python -m longshore.bench.processes producer 0 /tmp/x", "producer"),
+        ("python -m longshore.bench.processes worker 1 /tmp/x", "worker"),
         ("python -m longshore_lab.actor worker worker-1 {}", "worker"),
         ("python -X dev -m longshore_lab.experiments.crew worker m:f {}", "worker"),
         ("python -m longshore.keeper 3", "worker"),

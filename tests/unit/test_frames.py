@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from longshore.worker.frames import describe_frames
+from longshore.worker.traceback_text import describe_frames
 
 
 def _caught(action) -> BaseException:

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from longshore.errors import ConfigError
-from longshore.tasks.guard import BlockedTargetError, Guard, is_public, reached
+from longshore.tasks.ssrf import BlockedTargetError, Guard, is_public, reached
 
 INWARD = [
     "0.0.0.0",

@@ -48,7 +48,7 @@ def born() -> dict[str, object]:
     return {
         "pid": os.getpid(),
         "imported_in": IMPORTED_IN,
-        "is_forked": "longshore.worker.template" in parent,
+        "is_forked": "longshore.worker.fork_server" in parent,
         "word": os.environ.get("WORD"),
         "folder": str(Path.cwd()),
     }

@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
-from longshore.worker import fence
+from longshore.worker import seccomp_guard
 
-pytestmark = pytest.mark.skipif(not fence.is_possible(), reason="the kernel does not do this")
+pytestmark = pytest.mark.skipif(
+    not seccomp_guard.is_possible(), reason="the kernel does not do this"
+)
 
 FENCED = """
 import os, signal, subprocess, sys, threading
@@ -92,4 +94,4 @@ def test_a_fenced_process_cannot_open_its_worker():
 
 
 def test_the_targets_of_a_worker_are_itself_its_group_and_everyone():
-    assert fence.targets() == (os.getpid(), -os.getpgrp(), -1)
+    assert seccomp_guard.targets() == (os.getpid(), -os.getpgrp(), -1)

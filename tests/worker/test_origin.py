@@ -6,7 +6,7 @@ import types
 import pytest
 
 from longshore import ConfigError, Longshore
-from longshore.worker.origin import find_origin
+from longshore.worker.app_locator import find_origin
 
 
 def a_module(name: str, monkeypatch: pytest.MonkeyPatch, **names: object) -> None:

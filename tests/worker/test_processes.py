@@ -14,7 +14,7 @@ from crew_steps import PATIENCE, is_alive, working
 
 from longshore.core.state import State
 from longshore.testing.harness import eventually
-from longshore.worker.departure import Ending
+from longshore.worker.shutdown import Ending
 
 pytestmark = pytest.mark.slow
 

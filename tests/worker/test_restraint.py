@@ -9,8 +9,8 @@ import pytest
 from longshore.core.responses import Exchanged, Share
 from longshore.testing.factories import a_claim
 from longshore.worker.appetite import Request
+from longshore.worker.lease import NEVER
 from longshore.worker.restraint import Restraint
-from longshore.worker.standing import NEVER
 
 ALL = ("mail", "default")
 

@@ -10,7 +10,7 @@ import pytest
 from longshore.errors import ConfigError
 from longshore.settings import service_manager
 from longshore.worker.health import Condition, Health
-from longshore.worker.signs import ReadyFile, ServiceManager
+from longshore.worker.readiness import ReadyFile, ServiceManager
 
 READY = Health(Condition.READY)
 STUCK = Health(Condition.STUCK, "the engine does not answer")

@@ -12,11 +12,11 @@ from crew_steps import Pool, is_alive, working
 
 from longshore.core.state import State
 from longshore.testing.harness import eventually
-from longshore.worker import template
+from longshore.worker import fork_server
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not template.is_possible(), reason="this system has no siblings"),
+    pytest.mark.skipif(not fork_server.is_possible(), reason="this system has no siblings"),
 ]
 
 

@@ -10,21 +10,21 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from longshore.api import decoding, openapi
+from longshore.api import json_gate, openapi
 from longshore.api.body_budget import BodyBudget, Reservation
+from longshore.api.context import Service
 from longshore.api.cors import Cors
-from longshore.api.decoding import Decoder
 from longshore.api.encoding import encode
-from longshore.api.limiting import Quotas
-from longshore.api.patience import Patience
-from longshore.api.pouring import Stream, pour
+from longshore.api.json_gate import Decoder
 from longshore.api.problems import ProblemError, RawHeaders, invalid, of_error, problem
 from longshore.api.proxies import Proxies
+from longshore.api.quotas import Quotas
+from longshore.api.routes import ROUTES
 from longshore.api.routing import JSON, Answer, Call, Caller, Match, Nothing, Route, Router
 from longshore.api.security import Admission, Request
-from longshore.api.service import Service
 from longshore.api.settings import RESERVED
-from longshore.api.table import ROUTES
+from longshore.api.sse import Stream, pour
+from longshore.api.timeouts import Patience
 from longshore.errors import LongshoreError
 from longshore.runtime.actor import ACTOR
 from longshore.runtime.ticker import FAULTS_OF_STORE
@@ -333,12 +333,12 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
 
 def _parameters(match: Match) -> Any:
     kind = match.route.parameters
-    return kind() if kind is Nothing else decoding.read_parameters(match.parameters, kind)
+    return kind() if kind is Nothing else json_gate.read_parameters(match.parameters, kind)
 
 
 def _query(route: Route[Any, Any, Any], text: bytes) -> Any:
     kind = route.query
-    return kind() if kind is Nothing and not text else decoding.query(text, kind)
+    return kind() if kind is Nothing and not text else json_gate.query(text, kind)
 
 
 def _check_media(headers: Mapping[bytes, bytes]) -> None:

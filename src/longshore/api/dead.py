@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from longshore.api import jobs, orders
+from longshore.api import bulk, jobs
+from longshore.api.bulk import Asked, Chosen, Outcome
 from longshore.api.encoding import encode
 from longshore.api.jobs import JobPath, Listed
-from longshore.api.orders import Asked, Chosen, Outcome
 from longshore.api.routing import Answer, Call, Nothing, Route
 from longshore.core import ids
 from longshore.core.account import Scope
@@ -88,7 +88,7 @@ async def replay_many(call: Call[Nothing, Nothing, ReplayJobsBody]) -> Answer:
     With a `rate` they come back slowly: the answer is sent after at most 20 seconds, sooner
     when the service is about to stop, and tells by `is_complete` whether to ask again.
     """
-    done, told = await orders.carry_out(call, "replay", call.body, call.body.filter)
+    done, told = await bulk.carry_out(call, "replay", call.body, call.body.filter)
     return Answer(200, encode(ReplayResult(replayed=done, **told)))
 
 
@@ -98,7 +98,7 @@ async def purge_many(call: Call[Nothing, Nothing, PurgeJobsBody]) -> Answer:
     A `job.purged` event keeps what each was. The answer is sent after at most 20 seconds, and
     tells by `is_complete` whether to ask again.
     """
-    done, told = await orders.carry_out(call, "purge", call.body, call.body.filter)
+    done, told = await bulk.carry_out(call, "purge", call.body, call.body.filter)
     return Answer(200, encode(PurgeResult(purged=done, **told)))
 
 

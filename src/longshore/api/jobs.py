@@ -7,16 +7,16 @@ import msgspec
 from msgspec import Meta
 
 from longshore import paging
-from longshore.api import caps, submitting
-from longshore.api.decoding import Decoder, refuse_second
+from longshore.api import caps, job_document
+from longshore.api.bulk import Chosen
+from longshore.api.context import Service
 from longshore.api.encoding import encode
+from longshore.api.job_document import JobBody
+from longshore.api.json_gate import Decoder, refuse_second
 from longshore.api.listing import PageQuery, page
-from longshore.api.orders import Chosen
 from longshore.api.problems import Problem, ProblemError, of_error, problem, too_many
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
-from longshore.api.service import Service
 from longshore.api.slices import in_slices
-from longshore.api.submitting import JobBody
 from longshore.contract import JobFilter
 from longshore.core import ids, poison
 from longshore.core.account import Scope
@@ -111,14 +111,14 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
     for 24 hours unless the service is set otherwise. A 200 with `Longshore-Duplicate: unique`
     tells of the live job that holds the unique key.
     """
-    key = submitting.idempotency_key(call.headers)
+    key = job_document.idempotency_key(call.headers)
     refuse_keyless(call.caller, key or call.body.idempotency_key)
-    job = submitting.new_job(
+    job = job_document.new_job(
         call.service,
         call.caller.home,
         call.body,
         key=key,
-        trace=submitting.trace_of(call.headers),
+        trace=job_document.trace_of(call.headers),
     )
     caps.check_job(call.caller.account, job)
     await call.service.queue_names.check(call.caller.account, job.queue)
@@ -251,8 +251,8 @@ def _read(call: Call[Nothing, BatchQuery, BatchBody], raw: msgspec.Raw) -> NewJo
     try:
         body = _item.read(bytes(raw), most_nodes=most)
         refuse_keyless(call.caller, body.idempotency_key)
-        trace = submitting.trace_of(call.headers)
-        job = submitting.new_job(call.service, call.caller.home, body, trace=trace)
+        trace = job_document.trace_of(call.headers)
+        job = job_document.new_job(call.service, call.caller.home, body, trace=trace)
         caps.check_job(call.caller.account, job)
     except ProblemError as error:
         return error.problem
@@ -373,7 +373,7 @@ ROUTES: tuple[Route[Any, Any, Any], ...] = (
         ),
         headers={
             "Idempotency-Key": Header(
-                "Makes sending the request again harmless.", submitting.KEY_PATTERN
+                "Makes sending the request again harmless.", job_document.KEY_PATTERN
             ),
             "traceparent": Header("W3C trace context; stored with the job."),
         },

@@ -8,10 +8,10 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from longshore.api.pouring import MEDIA as STREAM
+from longshore.api.field_docs import remarks, structs
 from longshore.api.problems import CATALOGUE, Problem
-from longshore.api.remarks import remarks, structs
 from longshore.api.routing import Header, Nothing, Route
+from longshore.api.sse import MEDIA as STREAM
 from longshore.api.tags import TAGS, tag_of
 
 __all__ = ["document", "schema_name"]

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from longshore.api.pouring import Stream
+from longshore.api.context import Service
 from longshore.api.problems import ProblemError, RawHeaders, invalid, problem
-from longshore.api.service import Service
+from longshore.api.sse import Stream
 from longshore.core.account import DEFAULT_TENANT, ApiKey, Scope, Tenant
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from longshore.api.limiting import Guesses
 from longshore.api.problems import ProblemError, invalid, problem
+from longshore.api.quotas import Guesses
 from longshore.api.routing import Caller, Route
 from longshore.contract import Records
 from longshore.core import account, submission

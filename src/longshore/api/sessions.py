@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api.desk import stopped
 from longshore.api.encoding import encode
 from longshore.api.problems import ProblemError, of_error, problem
 from longshore.api.routing import Answer, Call, Caller, Nothing, Route
+from longshore.api.session_cache import stopped
 from longshore.contract import Exchanged, Session
 from longshore.core import ids
 from longshore.core.account import Scope

@@ -5,18 +5,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from longshore.api.pouring import MEDIA, Stream
+from longshore.api.context import Service
 from longshore.api.problems import ProblemError, invalid, problem
 from longshore.api.routing import Answer, Call, Caller, Header, Nothing, Route
-from longshore.api.service import Service
+from longshore.api.sse import MEDIA, Stream
 from longshore.core import ids, sse
 from longshore.core.account import Scope
 from longshore.core.event import Name as EventName
 from longshore.core.sse import Cursor
 from longshore.core.state import TERMINAL
 from longshore.operations.fields import JobIdText, Name
+from longshore.streaming.events import JobEvent, Wish, snapshot
 from longshore.streaming.hub import PAGE, Listener, TooManyListenersError
-from longshore.streaming.telling import JobEvent, Wish, snapshot
 
 __all__ = ["ROUTES"]
 

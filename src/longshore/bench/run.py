@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.machine import Hours
 from longshore.bench.plan import Mode, Plan
 from longshore.bench.server import server_of
+from longshore.bench.shared_counters import Board
 from longshore.bench.tally import Tallied, tallied
 from longshore.core.state import State
 from longshore.core.view import JobFilter
@@ -160,7 +160,7 @@ class _Stage:
                 process.wait()
 
     def _start(self, role: str, number: int) -> "subprocess.Popen[bytes]":
-        actor = [sys.executable, "-m", "longshore.bench.actors", role, str(number)]
+        actor = [sys.executable, "-m", "longshore.bench.processes", role, str(number)]
         # A file, for nobody reads along: a pipe would be full after seven thousand dead jobs,
         # and the worker would stand still until the end.
         with (self._folder / f"errors.{number}").open("wb") as errors:

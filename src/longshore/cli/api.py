@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.app import Longshore
 from longshore.cli import wiring
 from longshore.core.units import microseconds
@@ -17,10 +17,10 @@ from longshore.settings import Settings
 from longshore.worker.signals import drained_by_signals
 
 try:
-    from longshore.api import serving
+    from longshore.api import http_server
 except ModuleNotFoundError:
     # The extra is not installed, which only those have to hear who ask for the service.
-    serving = None
+    http_server = None
 
 __all__ = ["address", "beside", "listen", "listen_if_possible", "refuse_keyless", "serve"]
 
@@ -29,11 +29,11 @@ log = logging.getLogger("longshore.cli")
 
 def listen(settings: Settings) -> socket.socket:
     """A socket that listens where the settings say, or ConfigError."""
-    if serving is None:
+    if http_server is None:
         raise ConfigError(
             'the HTTP service needs an extra: pip install "longshore[api]"; then try again'
         )
-    return serving.listen(settings.api)
+    return http_server.listen(settings.api)
 
 
 def listen_if_possible(settings: Settings, *, is_wanted: bool) -> socket.socket | None:
@@ -41,7 +41,7 @@ def listen_if_possible(settings: Settings, *, is_wanted: bool) -> socket.socket 
 
     A port that was asked for by name must be had.
     """
-    if serving is None and not is_wanted:
+    if http_server is None and not is_wanted:
         return None
     try:
         return listen(settings)
@@ -60,10 +60,10 @@ def address(listening: socket.socket) -> str:
 
 async def refuse_keyless(app: Longshore, settings: Settings) -> None:
     """ConfigError where others could reach a service that asks nobody for a key."""
-    assert serving is not None
-    if not serving.is_loopback(settings.api.host):
+    assert http_server is not None
+    if not http_server.is_loopback(settings.api.host):
         async with app:
-            await serving.refuse_keyless(app.engine, settings.api.host)
+            await http_server.refuse_keyless(app.engine, settings.api.host)
 
 
 async def serve(
@@ -76,7 +76,7 @@ async def serve(
 
     It promotes and reclaims too: workers that have nothing but their sessions cannot.
     """
-    assert serving is not None
+    assert http_server is not None
     is_renewed = False
 
     def renew() -> None:
@@ -86,9 +86,9 @@ async def serve(
 
     async with app:
         wiring.refuse_private(app.store)
-        server = serving.ApiServer(
+        server = http_server.ApiServer(
             _service(app, settings),
-            is_local=serving.is_loopback(settings.api.host),
+            is_local=http_server.is_loopback(settings.api.host),
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
         with drained_by_signals(server):
@@ -102,10 +102,10 @@ async def beside(
     app: Longshore, settings: Settings, listening: socket.socket | None
 ) -> AsyncGenerator[None]:
     """Serve beside a worker in the same process, inside the block; without a socket nothing."""
-    if serving is None or listening is None:
+    if http_server is None or listening is None:
         yield
         return
-    server = serving.ApiServer(_service(app, settings), is_local=True)
+    server = http_server.ApiServer(_service(app, settings), is_local=True)
     task = asyncio.create_task(server.run(listening))
     try:
         yield

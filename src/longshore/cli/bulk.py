@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from longshore.cli import listing, render, wiring
+from longshore.cli.global_options import Shared
 from longshore.cli.parameters import filtered, job_ids, rate
-from longshore.cli.shared import Shared
 from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId

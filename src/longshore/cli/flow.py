@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import click
 
-from longshore.cli import layers
+from longshore.cli import setting_layers
 from longshore.cli.parameters import duration
 from longshore.cli.render import Table
 from longshore.core import units
@@ -39,7 +39,7 @@ def _seconds(text: str) -> float:
     return duration(text).total_seconds()
 
 
-_OPTIONS: layers.Fields = {
+_OPTIONS: setting_layers.Fields = {
     "order": (_order, "ORDER", "Who goes first: strict, aging or fair."),
     "aging_seconds": (
         _seconds,
@@ -60,15 +60,15 @@ _OPTIONS: layers.Fields = {
 """What each field that is enforced is asked for as."""
 
 
-options = layers.options(_OPTIONS)
-flags = layers.flags(_OPTIONS)
+options = setting_layers.options(_OPTIONS)
+flags = setting_layers.flags(_OPTIONS)
 
 
 def table(it: QueueView) -> Table:
     """Every setting of a queue, and where it comes from."""
     return Table(
-        columns=layers.COLUMNS,
-        rows=layers.rows(it, _OPTIONS, _text),
+        columns=setting_layers.COLUMNS,
+        rows=setting_layers.rows(it, _OPTIONS, _text),
         empty="nothing can be set",
     )
 

@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from longshore.cli import render, tables, wiring
+from longshore.cli.global_options import Shared
 from longshore.cli.render import Table
-from longshore.cli.shared import Shared
 from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId

@@ -4,7 +4,7 @@ import sys
 
 from longshore.runtime import logs
 from longshore.settings import LogFormat, LogSettings
-from longshore.worker.origin import LogStyle
+from longshore.worker.app_locator import LogStyle
 
 __all__ = ["configure", "is_json", "style"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from longshore.cli import exits, shared
+from longshore.cli import exit_status, global_options
 from longshore.errors import LongshoreError
 
 __all__ = ["main"]
@@ -47,7 +47,7 @@ COMMANDS = {
 }
 
 
-class Root(shared.Group):
+class Root(global_options.Group):
     """The root: imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -76,16 +76,16 @@ class Root(shared.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a LongshoreError becomes one line, unless --debug asks for more."""
-        asked = ctx.ensure_object(shared.Shared)
+        asked = ctx.ensure_object(global_options.Shared)
         try:
             return super().invoke(ctx)
         except LongshoreError as error:
             if asked.debug:
                 raise
-            click.echo(exits.line(error, as_json=asked.as_json), err=True)
-            ctx.exit(exits.exit_code(error))
+            click.echo(exit_status.line(error, as_json=asked.as_json), err=True)
+            ctx.exit(exit_status.exit_code(error))
         except KeyboardInterrupt:
-            ctx.exit(exits.Exit.INTERRUPTED)
+            ctx.exit(exit_status.Exit.INTERRUPTED)
 
 
 def _leave_colours(ctx: click.Context, _: click.Parameter, value: str) -> None:
@@ -94,7 +94,7 @@ def _leave_colours(ctx: click.Context, _: click.Parameter, value: str) -> None:
 
 @click.command(
     cls=Root,
-    params=shared.options(),
+    params=global_options.options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='Completion in bash: eval "$(_LONGSHORE_COMPLETE=bash_source longshore)"',
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from longshore.app import Longshore
-from longshore.cli import api, logs, metrics, sinking, wiring
+from longshore.cli import api, event_sinks, logs, metrics, wiring
 from longshore.cli.tail import Tail
 from longshore.core import units
 from longshore.relay.service import RelayService
@@ -15,11 +15,11 @@ from longshore.runtime.process import loop_factory, settle_in
 from longshore.runtime.ticker import Tick
 from longshore.scheduler.service import Scheduler
 from longshore.settings import Settings
-from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.keeper import KeeperOffer
 from longshore.worker.lookout import Lookout
 from longshore.worker.self_signals import refusing_self_signals
+from longshore.worker.shutdown import Ending
 from longshore.worker.signals import drained_by_signals, run_to_end
 from longshore.worker.worker import Worker
 
@@ -92,7 +92,7 @@ async def relay(
     """Ship events until a signal."""
     async with app:
         wiring.refuse_private(app.store)
-        found = sinking.service(app, settings, sinks)
+        found = event_sinks.service(app, settings, sinks)
         async with metrics.told(app, port):
             with drained_by_signals(_Prompt(found)):
                 await found.run()
@@ -125,7 +125,7 @@ async def work_and_schedule(
         await app.declare()
         async with (
             scheduler.running(),
-            sinking.beside(app, settings),
+            event_sinks.beside(app, settings),
             api.beside(app, settings, listening),
         ):
             with drained_by_signals(worker), refusing_self_signals():

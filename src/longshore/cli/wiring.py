@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from longshore import tracing
 from longshore.app import Longshore
 from longshore.cli import logs
+from longshore.cli.global_options import Shared
 from longshore.cli.loading import load_app
-from longshore.cli.shared import Shared
 from longshore.contract import Engine, JobStore
 from longshore.engines import open_engine
 from longshore.errors import ConfigError

@@ -8,19 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longshore.client.awaiting import Client
-    from longshore.client.blocking import SyncClient
+    from longshore.client.async_client import Client
     from longshore.client.documents import Outcome, Submission
+    from longshore.client.sync_client import SyncClient
     from longshore.operations.job_documents import JobDocument
 
 __all__ = ["Client", "JobDocument", "Outcome", "Submission", "SyncClient"]
 
 _HOMES = {
-    "Client": "longshore.client.awaiting",
+    "Client": "longshore.client.async_client",
     "JobDocument": "longshore.operations.job_documents",
     "Outcome": "longshore.client.documents",
     "Submission": "longshore.client.documents",
-    "SyncClient": "longshore.client.blocking",
+    "SyncClient": "longshore.client.sync_client",
 }
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from longshore.client import asks, retrying
-from longshore.client.asks import Ask
+from longshore.client import requests, retrying
 from longshore.client.documents import Outcome, Submission
+from longshore.client.requests import Ask
 from longshore.errors import LongshoreError
 from longshore.operations.job_documents import BatchItem
 from longshore.wire.problems import error_of_problem
@@ -33,7 +33,7 @@ class Batch:
         """The service has said something about its jobs."""
         for place, job in enumerate(jobs):
             try:
-                self._written[place] = asks.written(job)
+                self._written[place] = requests.written(job)
             except LongshoreError as error:
                 self._outcomes[place] = Outcome(None, is_new=False, error=error)
 
@@ -48,7 +48,7 @@ class Batch:
         self._sent = (places or list(self._written))[: self._most]
         if not self._sent:
             return None
-        return asks.submit_many([self._written[place] for place in self._sent])
+        return requests.submit_many([self._written[place] for place in self._sent])
 
     def shrink(self, most: int | None) -> bool:
         """Send so many in one request from now on; whether that is fewer than before."""

@@ -32,7 +32,7 @@ from longshore.wire.documents import (
 )
 
 if TYPE_CHECKING:
-    from longshore.client.awaiting import Client
+    from longshore.client.async_client import Client
 
 __all__ = ["RemoteStore", "open_service"]
 
@@ -164,7 +164,7 @@ def open_service(url: str) -> RemoteStore:
     base, key, plain_http = read_address(url)
 
     def make_client() -> "Client":
-        from longshore.client.awaiting import Client  # its documents take a while to load
+        from longshore.client.async_client import Client  # its documents take a while to load
 
         return Client(base, key=key or None, plain_http=plain_http)
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, TypeGuard, TypeVar
 import httpx
 import msgspec
 
-from longshore.client.asks import Ask
+from longshore.client.requests import Ask
 from longshore.errors import (
     ConfigError,
     EngineError,

@@ -122,7 +122,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The same of one tenant's jobs."""
     retry_rate: float | None = None
     """Retries that come back per second, in the whole fleet; None: as many as normally succeed,
-    see `core.herd`."""
+    see `core.retry_budget`."""
     on_dead: OnDead | None = None
 
 

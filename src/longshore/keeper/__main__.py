@@ -14,7 +14,7 @@ from pathlib import Path
 
 from longshore.engines import open_store
 from longshore.errors import EngineError
-from longshore.keeper.ward import Ward
+from longshore.keeper.process import Ward
 from longshore.keeper.watch import Charge, Watch
 from longshore.observe.engine import observed
 from longshore.observe.metrics import Metrics

@@ -19,7 +19,7 @@ from longshore.errors import (
     LeaseLostError,
     LongshoreError,
 )
-from longshore.keeper.ward import Ward
+from longshore.keeper.process import Ward
 from longshore.runtime.clock import SECOND, Clock
 from longshore.runtime.deadline import Deadline
 from longshore.runtime.flight import Entry, FlightRecord

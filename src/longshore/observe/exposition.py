@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from longshore.observe.cells import Totals
-from longshore.observe.families import Family, Histogram
+from longshore.observe.metric_types import Family, Histogram
+from longshore.observe.shared_cells import Totals
 
 __all__ = ["MEDIA", "PREFIX", "Reading", "text"]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from longshore.observe import exposition
-from longshore.observe.cells import Cells, Totals, gathered
 from longshore.observe.exposition import Reading
-from longshore.observe.families import Counter, Family, Gauge, Histogram, Labels
+from longshore.observe.metric_types import Counter, Family, Gauge, Histogram, Labels
+from longshore.observe.shared_cells import Cells, Totals, gathered
 
 __all__ = ["Metrics"]
 

@@ -13,7 +13,7 @@ from longshore.core.limit_settings import BreakerFlow, Phase, QueueFlow
 from longshore.core.view import Fleet
 from longshore.errors import LongshoreError
 from longshore.observe.exposition import Reading
-from longshore.observe.families import OTHER
+from longshore.observe.metric_types import OTHER
 from longshore.records import breaker_settings, queue_settings
 
 __all__ = ["Overview", "Source", "View", "gauges", "preferred"]

@@ -19,8 +19,8 @@ from longshore.errors import ConfigError, JobNotFoundError
 from longshore.operations.fields import UNREADABLE
 from longshore.records import webhooks
 from longshore.runtime.ids import IdSource
-from longshore.tasks.guard import BlockedTargetError, Guard, lookup_briefly
 from longshore.tasks.settings import WebhookSettings
+from longshore.tasks.ssrf import BlockedTargetError, Guard, lookup_briefly
 
 __all__ = [
     "Delivery",

@@ -11,7 +11,7 @@ from longshore.core.sse import Cursor
 from longshore.errors import ConfigError, EventsExpiredError, WaitTimeoutError
 from longshore.operations.local import EngineOperations
 from longshore.options import Duration, microseconds
-from longshore.streaming.telling import JobEvent, Told, Wish
+from longshore.streaming.events import JobEvent, Told, Wish
 
 __all__ = ["EventOperations", "Heard"]
 

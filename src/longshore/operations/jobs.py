@@ -22,8 +22,8 @@ from longshore.operations.fields import moment
 from longshore.operations.job_documents import AttemptView, JobDocument, attempt_view, read_job
 from longshore.operations.local import EngineOperations
 from longshore.options import Duration, microseconds
+from longshore.streaming.events import JobEvent
 from longshore.streaming.following import follow
-from longshore.streaming.telling import JobEvent
 
 __all__ = [
     "Explanation",

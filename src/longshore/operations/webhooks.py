@@ -17,7 +17,7 @@ from longshore.operations.deliveries import Delivery
 from longshore.operations.fields import Name, Seconds, instant, moment
 from longshore.operations.local import EngineOperations
 from longshore.records import webhooks
-from longshore.tasks.guard import Guard
+from longshore.tasks.ssrf import Guard
 
 __all__ = [
     "BY_HAND",

@@ -12,8 +12,8 @@ from longshore.records import schedules
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.ticker import FAULTS_OF_STORE
+from longshore.scheduler.jitter import late
 from longshore.scheduler.reclaim import TimedSteward
-from longshore.scheduler.spread import late
 
 __all__ = ["Firer"]
 

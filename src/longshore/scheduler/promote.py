@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from longshore.contract import Steward
-from longshore.scheduler.spread import early, late
+from longshore.scheduler.jitter import early, late
 
 __all__ = ["Promoter"]
 

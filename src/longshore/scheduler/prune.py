@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from longshore.contract import Retention, Steward
-from longshore.scheduler.spread import early
+from longshore.scheduler.jitter import early
 
 __all__ = ["Batch", "Pruner"]
 

@@ -9,7 +9,7 @@ from longshore.contract import Keeper, Lapsed, Steward
 from longshore.core import poison
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ticker import FAULTS_OF_STORE
-from longshore.scheduler.spread import early
+from longshore.scheduler.jitter import early
 
 __all__ = ["Reclaimer", "TimedSteward"]
 

@@ -13,8 +13,8 @@ from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.runtime.schema_watch import Outlook
 from longshore.runtime.ticker import Beat
+from longshore.scheduler.audit_chain import Chainer
 from longshore.scheduler.breakers import BreakerWatch
-from longshore.scheduler.chain import Chainer
 from longshore.scheduler.fire import Firer
 from longshore.scheduler.notify import Notifier
 from longshore.scheduler.promote import Promoter

@@ -9,8 +9,8 @@ from longshore.contract.outbox import Outbox
 from longshore.core.job import Job, JobId
 from longshore.core.sse import Cursor
 from longshore.errors import WaitTimeoutError
+from longshore.streaming.events import JobEvent, Wish, snapshot
 from longshore.streaming.hub import Hub, Listener
-from longshore.streaming.telling import JobEvent, Wish, snapshot
 
 __all__ = ["Store", "follow"]
 

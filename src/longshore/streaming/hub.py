@@ -20,7 +20,7 @@ from longshore.core.event import EventBatch, Group, Span
 from longshore.core.job import JobId
 from longshore.core.sse import Cursor
 from longshore.errors import EventsExpiredError, LongshoreError
-from longshore.streaming.telling import Told, Wish
+from longshore.streaming.events import Told, Wish
 
 __all__ = ["PAGE", "Hub", "Listener", "TooManyListenersError"]
 

@@ -24,12 +24,12 @@ import msgspec
 from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
 from longshore.job_context import current_job
-from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.redaction import without_secrets
 from longshore.tasks.settings import HttpTaskSettings
+from longshore.tasks.ssrf import Guard, Resolver, lookup
 
 if TYPE_CHECKING:
-    from longshore.tasks.outbound import Outbound
+    from longshore.tasks.http_transport import Outbound
 
 __all__ = ["HttpAnswer", "HttpTask", "Method", "Request", "judge", "retry_after"]
 
@@ -137,7 +137,7 @@ class HttpTask:
         if self._outbound is not None:
             return self._outbound
         try:
-            module = importlib.import_module("longshore.tasks.outbound")
+            module = importlib.import_module("longshore.tasks.http_transport")
         except ModuleNotFoundError as exc:
             raise ConfigError(
                 "http.call needs httpx; install longshore[http] where the worker runs"

@@ -29,8 +29,8 @@ from longshore.directives import Dead
 from longshore.errors import ConfigError
 from longshore.job_context import current_job
 from longshore.runtime.clock import SECOND, Clock, SystemClock
-from longshore.tasks.relay import MailRelay
 from longshore.tasks.settings import SmtpSettings
+from longshore.tasks.smtp import MailRelay
 
 __all__ = ["AllowedSenders", "EmailReceipt", "EmailTask", "address"]
 

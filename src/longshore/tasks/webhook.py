@@ -29,13 +29,13 @@ from longshore.errors import ConfigError, EngineError, WebhookNotFoundError
 from longshore.job_context import current_job
 from longshore.records import webhooks
 from longshore.runtime.actor import acting
-from longshore.tasks.guard import Guard, Resolver, lookup
 from longshore.tasks.http import HttpAnswer, Request, retry_after
 from longshore.tasks.redaction import without_secrets
 from longshore.tasks.settings import HttpTaskSettings, WebhookSettings
+from longshore.tasks.ssrf import Guard, Resolver, lookup
 
 if TYPE_CHECKING:
-    from longshore.tasks.outbound import Outbound
+    from longshore.tasks.http_transport import Outbound
 
 __all__ = ["WebhookTask"]
 
@@ -176,7 +176,7 @@ class WebhookTask:
         """Loads httpx when the first delivery needs it: the extra is optional."""
         if self._outbound is None:
             try:
-                module = importlib.import_module("longshore.tasks.outbound")
+                module = importlib.import_module("longshore.tasks.http_transport")
             except ModuleNotFoundError as exc:
                 raise ConfigError(
                     "webhooks need httpx; install longshore[http] where the worker runs"

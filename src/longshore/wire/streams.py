@@ -8,7 +8,7 @@ import msgspec
 
 from longshore.core.sse import Decoder
 from longshore.errors import WaitTimeoutError
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 
 __all__ = ["CONNECT_S", "Trail"]
 

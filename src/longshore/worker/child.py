@@ -1,6 +1,6 @@
 """A child process: imports the worker's tasks and runs one job after another, alone.
 
-Forked by `worker.standin`, which is its parent in its worker's place. The handler has the
+Forked by `worker.child_reaper`, which is its parent in its worker's place. The handler has the
 main thread, so that a signal can interrupt it: SIGTERM is how the worker tells it to stop, and
 raises CancelledError in it, once. Whatever the handler then does, the worker kills this
 process afterwards.
@@ -30,13 +30,13 @@ from longshore.core.job import Claim
 from longshore.core.settle import failure
 from longshore.errors import ConfigError, LongshoreError
 from longshore.job_context import COMPLETER, CURRENT, REPORTER, Slot
-from longshore.worker import fence, origin, wire
+from longshore.worker import app_locator, child_protocol, seccomp_guard
+from longshore.worker.child_progress import Teller
 from longshore.worker.outcome import describe
 from longshore.worker.own_tasks import EXIT_BROKEN, OwnTask, end_process, guarding_loop
+from longshore.worker.process_tree import rss_bytes
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.self_signals import auditing_all_signals, refusing_self_signals
-from longshore.worker.telling import Teller
-from longshore.worker.tree import rss_bytes
 
 __all__ = ["Child", "main"]
 
@@ -55,7 +55,7 @@ class _Running:
 
     __slots__ = ("cancel_requested", "claim", "deadline", "is_untold")
 
-    def __init__(self, order: wire.Order) -> None:
+    def __init__(self, order: child_protocol.Order) -> None:
         self.claim: Claim | None = order.claim
         left = float("inf") if order.seconds is None else order.seconds
         self.deadline = monotonic() + left
@@ -117,12 +117,12 @@ class Child:
         self._is_fit = True
         self._pid = os.getpid()
 
-    def run(self, order: wire.Order) -> wire.FromChild:
+    def run(self, order: child_protocol.Order) -> child_protocol.FromChild:
         """Carry it out and tell how it went, which is returned too."""
         if order.fence:
             # Without it the job runs all the same: it may well be innocent.
             with suppress(OSError):
-                fence.put_up(order.fence)
+                seccomp_guard.put_up(order.fence)
         self._running = running = _Running(order)
         self._teller.begin(order.now)
         try:
@@ -169,25 +169,25 @@ class Child:
         if self._runner is not None:
             self._runner.close()
 
-    def _outcome(self, handler: Handler, claim: Claim) -> wire.FromChild:
+    def _outcome(self, handler: Handler, claim: Claim) -> child_protocol.FromChild:
         try:
             arguments = handler.decode(claim.payload)
         except Exception as error:
-            return wire.Undecodable(message=_bounded(error))
+            return child_protocol.Undecodable(message=_bounded(error))
         self._transactions.was_asked = False
         try:
             result, raised = self._call(handler, arguments)
         except _NotOpenError:
-            return wire.Unfit(is_for_good=False, **self._facts())
+            return child_protocol.Unfit(is_for_good=False, **self._facts())
         if raised is not None:
             if self._transactions.was_asked and handler.execution is not Execution.PROCESS:
-                return wire.Unfit(is_for_good=True, **self._facts())
+                return child_protocol.Unfit(is_for_good=True, **self._facts())
             return self._raised(raised)
         try:
             kept = None if result is None else handler.encode_result(result)
         except Exception as error:
-            return wire.Unstorable(message=_bounded(error), **self._facts())
-        return wire.Returned(result=kept, **self._facts())
+            return child_protocol.Unstorable(message=_bounded(error), **self._facts())
+        return child_protocol.Returned(result=kept, **self._facts())
 
     def _call(self, handler: Handler, arguments: Any) -> _Ended:
         context = self._context.copy()
@@ -241,13 +241,13 @@ class Child:
             finally:
                 self._task = None
 
-    def _raised(self, error: BaseException) -> wire.Raised:
+    def _raised(self, error: BaseException) -> child_protocol.Raised:
         try:
-            wish = wire.wish_of(error, _bounded(error))
-            return wire.Raised(failure=describe(error), wish=wish, **self._facts())
+            wish = child_protocol.wish_of(error, _bounded(error))
+            return child_protocol.Raised(failure=describe(error), wish=wish, **self._facts())
         except MemoryError:
             why = failure("MemoryError", "no memory is left to tell more")
-            return wire.Raised(failure=why, is_last=True)
+            return child_protocol.Raised(failure=why, is_last=True)
 
     def _facts(self) -> dict[str, Any]:
         held = rss_bytes() if self._is_weighed else 0
@@ -269,16 +269,16 @@ def main(fd: int, line: int) -> None:
     orders = _Orders(connection)
     with auditing_all_signals(), ExitStack() as stack:
         try:
-            setup = cast("wire.Setup", orders.next())
+            setup = cast("child_protocol.Setup", orders.next())
             handlers, app = _handlers(setup, stack)
             child = Child(handlers, connection, is_weighed=setup.is_weighed, app=app)
         # SystemExit too: whatever keeps the tasks from being imported is told to the worker.
         except BaseException as error:
-            connection.sendall(wire.encode(_refusal(error)))
+            connection.sendall(child_protocol.encode(_refusal(error)))
             return
         signal.signal(signal.SIGTERM, child.interrupt)
         stack.enter_context(refusing_self_signals())
-        connection.sendall(wire.encode(wire.Ready(os.getpid())))
+        connection.sendall(child_protocol.encode(child_protocol.Ready(os.getpid())))
         _serve(child, orders)
 
 
@@ -287,34 +287,34 @@ class _Orders:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._frames = wire.Frames()
+        self._frames = child_protocol.Frames()
         self._bodies: list[bytes] = []
 
-    def next(self) -> wire.ToChild | None:
+    def next(self) -> child_protocol.ToChild | None:
         """The next one, whole."""
         while not self._bodies:
             chunk = self._connection.recv(_CHUNK)
             if not chunk:
                 return None
             self._bodies += self._frames.feed(chunk)
-        return wire.decode_order(self._bodies.pop(0))
+        return child_protocol.decode_order(self._bodies.pop(0))
 
 
 def _serve(child: Child, orders: _Orders) -> None:
     while (order := orders.next()) is not None:
-        report = child.run(cast("wire.Order", order))
-        if cast("wire.Report", report).is_last:
+        report = child.run(cast("child_protocol.Order", order))
+        if cast("child_protocol.Report", report).is_last:
             break
     child.close()
 
 
 def _handlers(
-    setup: wire.Setup, stack: ExitStack
+    setup: child_protocol.Setup, stack: ExitStack
 ) -> tuple[Callable[[str], Handler], AbstractAsyncContextManager[Any] | None]:
     """What runs each type, all of them found, or ConfigError. The app is moved for good."""
     app = None
     sys.path[:] = setup.search_path
-    found: Any = origin.load(setup.origin)
+    found: Any = app_locator.load(setup.origin)
     if isinstance(found, Registry):
         handlers = {name: found.get(name) for name in setup.types}
     else:
@@ -335,11 +335,11 @@ def _handlers(
     return known.__getitem__, app
 
 
-def _refusal(error: BaseException) -> wire.Refused:
+def _refusal(error: BaseException) -> child_protocol.Refused:
     why = describe(error)
     is_plain = isinstance(error, ConfigError)
     words = why.message if is_plain else f"{why.kind}: {why.message}"
-    return wire.Refused(words, why.traceback)
+    return child_protocol.Refused(words, why.traceback)
 
 
 def _volunteer() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from longshore.errors import ConfigError, LeaseLostError, LongshoreError
 from longshore.job_context import Slot
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.standing import Standing
+from longshore.worker.lease import Standing
 
 __all__ = ["Completer"]
 

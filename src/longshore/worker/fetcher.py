@@ -9,8 +9,8 @@ from longshore.errors import LeaseLostError
 from longshore.runtime.clock import SECOND
 from longshore.worker.appetite import Appetite, Request
 from longshore.worker.attempt import Stop
-from longshore.worker.departure import Departure, Ending
 from longshore.worker.guard import Guard
+from longshore.worker.lease import NEVER
 from longshore.worker.lost_sessions import LostSessions
 from longshore.worker.order import QueueOrder
 from longshore.worker.own_tasks import own_task
@@ -18,9 +18,9 @@ from longshore.worker.pace import Pace
 from longshore.worker.restraint import Restraint
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
+from longshore.worker.shutdown import Departure, Ending
 from longshore.worker.slots import Slots
-from longshore.worker.standing import NEVER
-from longshore.worker.sweep import Sweep
+from longshore.worker.timeouts import Sweep
 
 __all__ = ["Fetcher"]
 

@@ -15,11 +15,11 @@ from longshore.core import poison, settle
 from longshore.core.job import Claim
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Stop
-from longshore.worker.facts import facts
+from longshore.worker.lease import NEVER, Standing
+from longshore.worker.log_fields import facts
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
-from longshore.worker.standing import NEVER, Standing
 
 __all__ = ["Guard"]
 

@@ -2,7 +2,7 @@
 
 from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
 from longshore.runtime.deadline import Deadline
-from longshore.worker.standing import Standing
+from longshore.worker.lease import Standing
 
 __all__ = ["Hunger"]
 

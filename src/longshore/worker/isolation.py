@@ -14,7 +14,7 @@ from typing import Protocol
 from longshore.core.job import Claim
 from longshore.errors import ConfigError
 from longshore.job_context import Reporter
-from longshore.worker import wire
+from longshore.worker import child_protocol
 from longshore.worker.attempt import Attempt
 from longshore.worker.processes import Processes
 from longshore.worker.registry import Registry
@@ -30,7 +30,7 @@ class MakePool(Protocol):
 
     def __call__(
         self,
-        setup: wire.Setup,
+        setup: child_protocol.Setup,
         limits: ChildLimits,
         *,
         on_ended: Callable[[list[Attempt]], None],
@@ -143,7 +143,7 @@ class Isolation:
             self._break(kind, error)
             return None
         pool = self._make(
-            wire.Setup.here(origin, kind.types, self._limits),
+            child_protocol.Setup.here(origin, kind.types, self._limits),
             self._limits,
             on_ended=partial(self._ended, kind),
             on_unfit=self._unfit.add,

@@ -14,7 +14,7 @@ from longshore.core.backoff import Backoff
 from longshore.runtime.clock import Clock
 from longshore.runtime.flight import FlightRecord, open_memory
 from longshore.runtime.keeper_config import IGNORED, Orders, encode
-from longshore.worker.standing import Identity
+from longshore.worker.lease import Identity
 from longshore.worker.stats import WorkerStats
 
 __all__ = ["KeeperOffer", "KeeperProcess"]

@@ -16,11 +16,11 @@ from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
 from longshore.errors import UnknownTaskError
 from longshore.runtime.clock import SECOND
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.budgets import Budgets
-from longshore.worker.facts import facts
-from longshore.worker.frames import describe_frames
-from longshore.worker.standing import Standing
-from longshore.worker.wire import ForeignError
+from longshore.worker.child_protocol import ForeignError
+from longshore.worker.lease import Standing
+from longshore.worker.log_fields import facts
+from longshore.worker.retry_budgets import Budgets
+from longshore.worker.traceback_text import describe_frames
 
 __all__ = ["Judge", "describe"]
 

@@ -14,17 +14,17 @@ from longshore.core.job import Claim
 from longshore.errors import PayloadError
 from longshore.job_context import Reporter
 from longshore.runtime.clock import SECOND
-from longshore.worker import fence, wire
+from longshore.worker import child_protocol, seccomp_guard
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.crew import Crew
-from longshore.worker.flight import Flight
+from longshore.worker.flight_recorder import Flight
+from longshore.worker.lease import NEVER
 from longshore.worker.outcome import Judge
 from longshore.worker.pace import Pace
+from longshore.worker.process_pool import Crew
+from longshore.worker.process_tree import rss_bytes
 from longshore.worker.settings import ChildLimits
 from longshore.worker.spawned import Spawned
-from longshore.worker.standing import NEVER
 from longshore.worker.starter import Start
-from longshore.worker.tree import rss_bytes
 
 __all__ = ["Processes"]
 
@@ -179,35 +179,35 @@ class Processes:
         # One that has taken a worker along from inside a child must not do so again; where
         # nothing keeps it from that, its worker's death speaks against it as if it ran there.
         is_feared = poison.is_feared(attempt.claim, attempt.handler.max_crashes)
-        is_fenced = is_feared and fence.is_possible()
+        is_fenced = is_feared and seccomp_guard.is_possible()
         self._flight.begin(attempt, in_child=is_fenced or not is_feared)
         seat.child = child
         seat.deliveries += 1
         self._seats[child] = seat
-        beyond = fence.targets() if is_fenced else ()
-        child.send(wire.Order(attempt.claim, seconds, self._reporter.now(), beyond))
+        beyond = seccomp_guard.targets() if is_fenced else ()
+        child.send(child_protocol.Order(attempt.claim, seconds, self._reporter.now(), beyond))
         if self._watching is None and self._memory_limit(seat) is not None:
             self._watching = self._loop.call_later(_WATCH, self._watch)
 
-    def _progressed(self, child: Spawned, said: wire.Progress) -> None:
+    def _progressed(self, child: Spawned, said: child_protocol.Progress) -> None:
         seat = self._seats.get(child)
         if seat is not None:
             self._reporter.report(seat.attempt, said.fraction, said.message)
 
-    def _reported(self, child: Spawned, report: wire.Report) -> None:
+    def _reported(self, child: Spawned, report: child_protocol.Report) -> None:
         seat = self._seats.pop(child)
         attempt, judge = seat.attempt, self._judge
         attempt.finished = self._clock.monotonic()
-        if isinstance(report, wire.Returned):
+        if isinstance(report, child_protocol.Returned):
             attempt.result = report.result
             attempt.settlement = judge.returned(attempt)
-        elif isinstance(report, wire.Raised):
+        elif isinstance(report, child_protocol.Raised):
             attempt.settlement = judge.raised(attempt, report.error())
-        elif isinstance(report, wire.Undecodable):
+        elif isinstance(report, child_protocol.Undecodable):
             attempt.settlement = judge.undecodable(attempt, PayloadError(report.message))
-        elif isinstance(report, wire.Unstorable):
+        elif isinstance(report, child_protocol.Unstorable):
             attempt.settlement = judge.unstorable(attempt, report.message)
-        elif isinstance(report, wire.Unfit):
+        elif isinstance(report, child_protocol.Unfit):
             attempt.settlement = judge.misplaced(attempt)
             if report.is_for_good:
                 self._on_unfit(attempt.claim.type)
@@ -237,7 +237,7 @@ class Processes:
         elif attempt.stop:
             grace = self._limits.grace
             why = settle.failure("killed", f"it did not stop within {grace:g} s")
-            attempt.settlement = judge.raised(attempt, wire.ForeignError(why))
+            attempt.settlement = judge.raised(attempt, child_protocol.ForeignError(why))
         else:
             attempt.settlement = judge.crashed(attempt, child.epitaph)
         self._end(seat)

@@ -11,7 +11,7 @@ from longshore.contract import Reference
 from longshore.core.job import Report, Settlement
 from longshore.job_context import Slot
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.standing import NEVER, Standing
+from longshore.worker.lease import NEVER, Standing
 
 __all__ = ["Bulletin"]
 

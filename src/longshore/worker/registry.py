@@ -8,7 +8,7 @@ from typing import Any
 from longshore.core.backoff import Backoff
 from longshore.core.poison import MAX_CRASHES
 from longshore.errors import ConfigError
-from longshore.worker.origin import Origin
+from longshore.worker.app_locator import Origin
 
 __all__ = ["Execution", "Handler", "Hook", "Registry"]
 

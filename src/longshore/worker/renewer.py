@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from longshore.errors import EngineBusyError, EngineUnavailableError, LeaseLostError
 from longshore.worker.attempt import Stop
+from longshore.worker.lease import Standing
 from longshore.worker.settler import Settler
 from longshore.worker.slots import Slots
-from longshore.worker.standing import Standing
 
 __all__ = ["Renewer"]
 

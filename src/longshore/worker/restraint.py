@@ -13,7 +13,7 @@ from longshore.core.job import Claim
 from longshore.core.responses import Exchanged, Share
 from longshore.runtime.clock import SECOND
 from longshore.worker.appetite import Request
-from longshore.worker.standing import NEVER
+from longshore.worker.lease import NEVER
 
 __all__ = ["Neighbours", "Restraint"]
 

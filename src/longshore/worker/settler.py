@@ -11,12 +11,12 @@ from longshore.core import settle
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.bell import Bell
-from longshore.worker.facts import Successes
-from longshore.worker.flight import Flight
+from longshore.worker.flight_recorder import Flight
 from longshore.worker.hooks import Hooks
-from longshore.worker.meter import Meter
-from longshore.worker.standing import Standing
+from longshore.worker.job_metrics import Meter
+from longshore.worker.lease import Standing
+from longshore.worker.log_fields import Successes
+from longshore.worker.wakeup import Bell
 
 __all__ = ["Batch", "Settler"]
 

@@ -23,15 +23,15 @@ from longshore.runtime.flight import CELL_BYTES, begin
 from longshore.worker.attempt import Attempt, Stop
 from longshore.worker.buffer import Buffer
 from longshore.worker.completer import Completer
-from longshore.worker.flight import Flight
-from longshore.worker.lanes import Lanes
+from longshore.worker.executors import Lanes
+from longshore.worker.flight_recorder import Flight
+from longshore.worker.lease import NEVER, Standing
 from longshore.worker.outcome import Judge
 from longshore.worker.own_tasks import own_task
 from longshore.worker.progress import Bulletin
 from longshore.worker.registry import Handler, Registry
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
-from longshore.worker.standing import NEVER, Standing
 
 __all__ = ["Slots"]
 

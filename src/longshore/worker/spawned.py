@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
-from longshore.worker import wire
+from longshore.worker import child_protocol
 from longshore.worker.own_tasks import EXIT_BROKEN
-from longshore.worker.tree import kill_tree
+from longshore.worker.process_tree import kill_tree
 
 __all__ = ["Process", "Spawned"]
 
@@ -60,14 +60,14 @@ class Spawned:
         loop: asyncio.AbstractEventLoop,
         start: Callable[[int, int], Process],
         *,
-        on_message: Callable[["Spawned", wire.FromChild], None],
+        on_message: Callable[["Spawned", child_protocol.FromChild], None],
         on_gone: Callable[["Spawned"], None],
     ) -> None:
         """`start` gets its socket and lifeline. OSError if the system gives no process."""
         self._loop = loop
         self._on_message = on_message
         self._on_gone = on_gone
-        self._frames = wire.Frames()
+        self._frames = child_protocol.Frames()
         self._unsent = bytearray()
         self._is_writing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -93,9 +93,9 @@ class Spawned:
         loop.add_reader(self._socket, self._read)
         self._watch()
 
-    def send(self, message: wire.ToChild) -> None:
+    def send(self, message: child_protocol.ToChild) -> None:
         """Have it sent, now or as fast as the child reads."""
-        self._unsent += wire.encode(message)
+        self._unsent += child_protocol.encode(message)
         self._write()
 
     def terminate(self) -> None:
@@ -180,7 +180,7 @@ class Spawned:
             return False
         try:
             for body in self._frames.feed(chunk):
-                self._on_message(self, wire.decode_report(body))
+                self._on_message(self, child_protocol.decode_report(body))
         except (ValueError, msgspec.DecodeError):
             # Someone else has written into the socket; nothing it says can be trusted now.
             self._loop.remove_reader(self._socket)

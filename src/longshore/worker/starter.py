@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from longshore.worker import template, wire
+from longshore.worker import child_protocol, fork_server
 from longshore.worker.spawned import Process, Spawned
 
 __all__ = ["Start", "Starter"]
@@ -25,7 +25,7 @@ class Start(Protocol):
         self,
         loop: asyncio.AbstractEventLoop,
         *,
-        on_message: Callable[[Spawned, wire.FromChild], None],
+        on_message: Callable[[Spawned, child_protocol.FromChild], None],
         on_gone: Callable[[Spawned], None],
     ) -> Spawned:
         """A child that was told its setup, and is not ready yet. OSError if there is none."""
@@ -43,15 +43,15 @@ class Starter:
         """`most` children may be there at once."""
         self._fresh_ones_left = most
         self._template: _Template | None = None
-        self._is_possible = template.is_possible()
+        self._is_possible = fork_server.is_possible()
 
-    def of(self, setup: wire.Setup) -> Start:
+    def of(self, setup: child_protocol.Setup) -> Start:
         """What starts children with this setup."""
 
         def start(
             loop: asyncio.AbstractEventLoop,
             *,
-            on_message: Callable[[Spawned, wire.FromChild], None],
+            on_message: Callable[[Spawned, child_protocol.FromChild], None],
             on_gone: Callable[[Spawned], None],
         ) -> Spawned:
             child = Spawned(loop, self._start, on_message=on_message, on_gone=on_gone)
@@ -70,7 +70,7 @@ class Starter:
         pid = self._fork(connection, line) if self._is_possible else None
         if pid is not None:
             return _Forked(pid)
-        module, words = "longshore.worker.standin", (connection, line, os.getpid())
+        module, words = "longshore.worker.child_reaper", (connection, line, os.getpid())
         return _interpreter(module, words, pass_fds=(connection, line))
 
     def _fork(self, connection: int, line: int) -> int | None:
@@ -114,7 +114,7 @@ class _Template:
         self._surroundings = _surroundings()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            module, words = "longshore.worker.template", (theirs.fileno(), os.getpid())
+            module, words = "longshore.worker.fork_server", (theirs.fileno(), os.getpid())
             try:
                 self._process = _interpreter(module, words, pass_fds=(theirs.fileno(),))
             except OSError:
@@ -139,10 +139,10 @@ class _Template:
             # It has left, for want of work.
             raise _NoTemplateError(is_for_now=True) from error
         self._socket.settimeout(_PATIENCE)
-        answer = self._socket.recv(template.ANSWER.size)
+        answer = self._socket.recv(fork_server.ANSWER.size)
         if not answer:
             raise ConnectionError("the template of child processes ended")
-        (pid,) = template.ANSWER.unpack(answer)
+        (pid,) = fork_server.ANSWER.unpack(answer)
         if not pid:
             raise _NoTemplateError(is_for_now=False)
         return pid
@@ -156,7 +156,7 @@ class _Template:
     def _becomes_ready(self) -> bool:
         self._socket.settimeout(0)
         try:
-            said = self._socket.recv(len(template.READY))
+            said = self._socket.recv(len(fork_server.READY))
         except BlockingIOError:
             return False
         except OSError:

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from longshore.job_context import CURRENT
 from longshore.runtime.clock import SECOND, Clock
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.flight import Flight
+from longshore.worker.flight_recorder import Flight
 from longshore.worker.outcome import Judge
 
 __all__ = ["Threads"]

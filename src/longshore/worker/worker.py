@@ -14,26 +14,26 @@ from longshore.observe.engine import metrics_of
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.schema_watch import Outlook
 from longshore.runtime.ticker import Beat, Tick
-from longshore.worker.budgets import Budgets
-from longshore.worker.departure import Departure, Ending
 from longshore.worker.fetcher import Fetcher
-from longshore.worker.flight import Flight
+from longshore.worker.flight_recorder import Flight
 from longshore.worker.guard import Guard
 from longshore.worker.hunger import Hunger
+from longshore.worker.job_metrics import Meter
 from longshore.worker.keeper import KeeperOffer, KeeperProcess
+from longshore.worker.lease import Identity, Standing
 from longshore.worker.lookout import Lookout
-from longshore.worker.meter import Meter
 from longshore.worker.order import QueueOrder
 from longshore.worker.outcome import Judge
 from longshore.worker.own_tasks import guarding_loop, own_task
 from longshore.worker.registry import Registry
 from longshore.worker.renewer import Renewer
+from longshore.worker.retry_budgets import Budgets
 from longshore.worker.settings import WorkerSettings
 from longshore.worker.settler import Settler
+from longshore.worker.shutdown import Departure, Ending
 from longshore.worker.slots import Slots
-from longshore.worker.standing import Identity, Standing
 from longshore.worker.stats import WorkerStats
-from longshore.worker.sweep import Sweep
+from longshore.worker.timeouts import Sweep
 
 __all__ = ["Worker"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.bench.board import Board
+from longshore.bench.shared_counters import Board
 from longshore.contract import Engine, Session
 from longshore.core.job import NewJob, Settlement
 from longshore.core.settle import succeeded

@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 import asyncpg
 import msgspec
 
-from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Plan
+from longshore.bench.shared_counters import Board
 from longshore.core.limit_settings import Layer, QueueSettings
 from longshore.engines import open_engine
 from longshore.engines.postgres.engine import PostgresEngine
@@ -117,7 +117,7 @@ async def _once(call: Callable[[], Awaitable[T]]) -> tuple[float, T]:
 
 def started(folder: str) -> "list[subprocess.Popen[bytes]]":
     """Two workers."""
-    command = [sys.executable, "-m", "longshore.bench.actors", "worker"]
+    command = [sys.executable, "-m", "longshore.bench.processes", "worker"]
     return [subprocess.Popen([*command, str(one), folder]) for one in (1, 2)]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer, listen
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.contract import Engine
 

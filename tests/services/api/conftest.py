@@ -8,7 +8,7 @@ import pytest
 from api_steps import asking
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.contract import Engine
 from longshore.engines import open_engine
 

@@ -10,7 +10,7 @@ from api_steps import asking
 from longshore import audit_query
 from longshore.api import audit
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.audit_query import Filter
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope, Tenant
@@ -19,7 +19,7 @@ from longshore.errors import EngineError
 from longshore.records import api_keys, pauses, tenants
 from longshore.runtime.clock import ManualClock
 from longshore.runtime.keys import MintedKey, mint
-from longshore.scheduler.chain import Chainer
+from longshore.scheduler.audit_chain import Chainer
 from longshore.testing.factories import MINUTE
 from longshore.testing.flaky import FlakyEngine
 

@@ -10,7 +10,7 @@ from api_steps import asking
 from msgspec.structs import replace
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.contract import Engine, JobFilter
 from longshore.core import webhook
 from longshore.core.account import Grant, Scope, Tenant

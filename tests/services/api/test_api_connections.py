@@ -9,9 +9,9 @@ import pytest
 from api_steps import asking, exchange, served
 
 from longshore.api.application import Application
+from longshore.api.context import Service
+from longshore.api.http_server import is_loopback, listen, refuse_keyless
 from longshore.api.proxies import Proxies
-from longshore.api.service import Service
-from longshore.api.serving import is_loopback, listen, refuse_keyless
 from longshore.api.settings import ApiSettings
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope

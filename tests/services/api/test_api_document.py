@@ -8,10 +8,10 @@ from api_steps import asking
 from hypothesis import HealthCheck, Phase, given, settings
 
 from longshore.api.application import Application
+from longshore.api.context import Service
 from longshore.api.encoding import encode
 from longshore.api.openapi import document
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine
 from longshore.core.account import NewKey, Scope
 from longshore.records import api_keys

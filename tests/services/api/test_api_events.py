@@ -17,7 +17,7 @@ from longshore.errors import (
 )
 from longshore.operations.backend import Backend, EngineBackend
 from longshore.records import tenants
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 from longshore.testing.factories import a_job
 
 

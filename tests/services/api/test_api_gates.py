@@ -11,10 +11,10 @@ import pytest
 from api_steps import asking
 
 from longshore.api.application import Application
+from longshore.api.context import Service
 from longshore.api.problems import CATALOGUE
-from longshore.api.service import Service
+from longshore.api.routes import ROUTES
 from longshore.api.settings import ApiSettings
-from longshore.api.table import ROUTES
 from longshore.contract import Engine
 from longshore.engines import open_engine
 from longshore.testing.flaky import FlakyEngine

@@ -10,10 +10,10 @@ from api_steps import UNKNOWN, asking, shown
 from msgspec.structs import replace
 
 from longshore.api.application import Application
-from longshore.api.limiting import Quotas
+from longshore.api.context import Service
 from longshore.api.problems import ProblemError
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.quotas import Quotas
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine, JobFilter
 from longshore.contract.forwarding import ForwardingEngine
 from longshore.contract.records import Found, Ref

@@ -14,13 +14,13 @@ import pytest
 from api_steps import asking, exchange, served
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.api.settings import RESERVED, ApiSettings
 from longshore.contract import Engine, JobFilter, Page
 from longshore.core.account import NewKey, Scope, Tenant
 from longshore.records import api_keys, schedules, tenants
 from longshore.runtime.keys import MintedKey, mint
-from longshore.streaming.telling import Wish
+from longshore.streaming.events import Wish
 from longshore.testing.factories import a_job, a_schedule
 from longshore.testing.harness import eventually
 

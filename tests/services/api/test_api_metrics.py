@@ -9,7 +9,7 @@ from api_steps import asking
 from prometheus_client.parser import text_string_to_metric_families
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.contract import Engine, QueueCounts
 from longshore.core import settle
 from longshore.core.account import Tenant

@@ -9,7 +9,7 @@ import pytest
 
 from longshore.api.encoding import encode
 from longshore.api.openapi import document
-from longshore.api.table import ROUTES, routes_of
+from longshore.api.routes import ROUTES, routes_of
 from longshore.api.tags import TAGS, tag_of
 from longshore.wire import documents as wire
 

@@ -432,8 +432,8 @@ async def test_queues_are_estimated_only_for_whoever_asks_for_it(
     client: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"longshore.engines.{name}.counting._BOUND", 20)
-        monkeypatch.setattr(f"longshore.engines.{name}.counting._LEAST", 5)
+        monkeypatch.setattr(f"longshore.engines.{name}.job_counts._BOUND", 20)
+        monkeypatch.setattr(f"longshore.engines.{name}.job_counts._LEAST", 5)
     for _ in range(60):
         await engine.submit([a_job()])
 

@@ -10,7 +10,7 @@ import pytest
 from api_steps import UNKNOWN
 
 from longshore.api.listing import cursor_behind
-from longshore.api.table import ROUTES
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Grant, Scope, Tenant

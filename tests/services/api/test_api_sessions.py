@@ -8,8 +8,8 @@ import pytest
 from api_steps import UNKNOWN, asking
 
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.context import Service
+from longshore.api.routes import ROUTES
 from longshore.client import Client
 from longshore.client.connection import ServiceConnection
 from longshore.client.remote_store import RemoteStore

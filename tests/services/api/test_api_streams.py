@@ -14,8 +14,8 @@ import pytest
 from api_steps import UNKNOWN, asking, served, shown
 
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer, listen
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.contract import Engine, Retention
 from longshore.core import ids
@@ -23,7 +23,7 @@ from longshore.core.account import Tenant
 from longshore.core.sse import Cursor, Decoder, Message
 from longshore.records import tenants
 from longshore.streaming import hub
-from longshore.streaming.telling import Told, Wish
+from longshore.streaming.events import Told, Wish
 from longshore.testing.factories import a_job
 from longshore.testing.harness import eventually
 from longshore.testing.manual import a_worker

@@ -15,7 +15,7 @@ import pytest
 from api_steps import asking
 
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
 from longshore.api.settings import ApiSettings
 from longshore.contract import Engine, JobFilter
 from longshore.core import ids

@@ -4,9 +4,9 @@ import httpx
 from api_steps import asking, shown
 
 from longshore.api.application import Application
+from longshore.api.context import Service
 from longshore.api.openapi import document
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine, JobFilter
 from longshore.core.account import Tenant
 from longshore.operations import deliveries

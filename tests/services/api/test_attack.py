@@ -17,8 +17,8 @@ from api_steps import UNKNOWN, asking
 from attack_steps import NAME, SECRET, Victim, a_key, bearing, paths_of, picture, plant
 
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.context import Service
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine, JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope

@@ -11,8 +11,8 @@ from api_steps import asking
 from attack_steps import SECRET, a_key, bearing, plant
 
 from longshore.api.application import Application
-from longshore.api.service import Service
-from longshore.api.table import ROUTES
+from longshore.api.context import Service
+from longshore.api.routes import ROUTES
 from longshore.contract import Engine
 from longshore.core import ids
 from longshore.core.account import Scope

@@ -11,8 +11,8 @@ from typing import Any
 from cli_steps import Shell
 from click.testing import Result
 
-from longshore.api.service import Service
-from longshore.api.serving import ApiServer, listen
+from longshore.api.context import Service
+from longshore.api.http_server import ApiServer, listen
 from longshore.api.settings import ApiSettings
 from longshore.engines import open_engine
 

@@ -2,11 +2,11 @@
 
 from cli_steps import Queue, Shell
 
-from longshore.cli import happenings
+from longshore.cli import events
 from longshore.contract import Engine
 from longshore.core import cloudevent
 from longshore.core.event import Event, Name
-from longshore.streaming.telling import Told
+from longshore.streaming.events import Told
 from longshore.testing.factories import an_id
 
 
@@ -58,13 +58,13 @@ def test_a_record_of_kafka_is_shown_as_the_event_that_it_is():
     ]
     body = cloudevent.data(event)
 
-    told = happenings.of_record(headers, body)
+    told = events.of_record(headers, body)
     foreign = [
-        happenings.of_record([], body),
-        happenings.of_record(None, None),
-        happenings.of_record(headers, b"[]"),
-        happenings.of_record(headers, b"no JSON"),
-        happenings.of_record([*headers, ("odd", b"\xff")], body),
+        events.of_record([], body),
+        events.of_record(None, None),
+        events.of_record(headers, b"[]"),
+        events.of_record(headers, b"no JSON"),
+        events.of_record([*headers, ("odd", b"\xff")], body),
     ]
 
     assert told == Told.of(event).event

@@ -10,7 +10,7 @@ import pytest
 from cli_steps import Queue, Shell
 
 from longshore import errors
-from longshore.cli import exits
+from longshore.cli import exit_status
 from longshore.cli.main import COMMANDS
 from longshore.testing.factories import a_job
 from longshore.worker.lookout import EXIT_STUCK
@@ -179,18 +179,18 @@ def test_every_error_class_has_an_exit_code():
 
     assert len(classes) > 15
     for kind in classes:
-        code = exits.exit_code(kind.__new__(kind))
-        assert code not in (exits.Exit.DONE, exits.Exit.INTERRUPTED)
+        code = exit_status.exit_code(kind.__new__(kind))
+        assert code not in (exit_status.Exit.DONE, exit_status.Exit.INTERRUPTED)
 
 
 def test_a_worn_out_worker_leaves_with_the_code_its_supervisor_waits_for():
-    assert exits.Exit.WORN_OUT == EXIT_WORN_OUT
-    assert exits.Exit.USAGE == EXIT_CONFIG
-    assert exits.Exit.STUCK == EXIT_STUCK
+    assert exit_status.Exit.WORN_OUT == EXIT_WORN_OUT
+    assert exit_status.Exit.USAGE == EXIT_CONFIG
+    assert exit_status.Exit.STUCK == EXIT_STUCK
 
 
 def test_every_exit_code_is_explained():
-    assert set(exits.MEANINGS) == set(exits.Exit)
+    assert set(exit_status.MEANINGS) == set(exit_status.Exit)
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "jobs list", "dead replay", "schedules add"])

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from longshore.cli import api, metrics, service, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import duration, setting
-from longshore.cli.shared import Command, Shared
 from longshore.core import units
 from longshore.worker.signals import leave_with_parent
 from longshore.worker.supervise import Supervisor

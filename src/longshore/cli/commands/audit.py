@@ -10,10 +10,10 @@ import msgspec
 
 from longshore import audit_query
 from longshore.cli import render, tables, wiring
-from longshore.cli.exits import Exit
+from longshore.cli.exit_status import Exit
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration, time
 from longshore.cli.render import Document, Table
-from longshore.cli.shared import Group, Shared
 from longshore.core.audit import Entry, Fault, Kind, Mark, Standing, Verifier, read_mark
 from longshore.core.units import microseconds
 from longshore.errors import ConfigError

@@ -15,7 +15,7 @@ import msgspec
 
 from longshore.bench.plan import Mode, Plan, Profile
 from longshore.bench.run import Figures, run
-from longshore.cli.shared import Command, Shared
+from longshore.cli.global_options import Command, Shared
 from longshore.wire.address import refuse_service
 
 _MIX_CONCURRENCY = 4_000

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from longshore.cli import layers, render, tables, wiring
+from longshore.cli import render, setting_layers, tables, wiring
 from longshore.cli.broken import warn_of_broken
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration, given
 from longshore.cli.render import Table
-from longshore.cli.shared import Group, Shared
 from longshore.core import units
 from longshore.operations.backend import Backend
 from longshore.operations.breakers import BreakerSettingsView, BreakerView
@@ -20,7 +20,7 @@ def _seconds(text: str) -> float:
     return duration(text).total_seconds()
 
 
-_OPTIONS: layers.Fields = {
+_OPTIONS: setting_layers.Fields = {
     "failures": (int, "JOBS", "Failures in a row that open it."),
     "ratio": (float, "SHARE", "The share of failures that opens it, 0 to 1."),
     "window_seconds": (_seconds, "TIME", "The time over which the ratio is taken."),
@@ -61,7 +61,7 @@ def show(shared: Shared, type_name: str) -> None:
 
 @command.command("set")
 @click.argument("type_name", metavar="TYPE")
-@layers.options(_OPTIONS)
+@setting_layers.options(_OPTIONS)
 @click.pass_obj
 def set_breaker(shared: Shared, type_name: str, **settings: Any) -> None:
     """Override settings of a type's breaker, whatever code declares."""
@@ -77,13 +77,13 @@ def set_breaker(shared: Shared, type_name: str, **settings: Any) -> None:
 
 @command.command()
 @click.argument("type_name", metavar="TYPE")
-@layers.flags(_OPTIONS)
+@setting_layers.flags(_OPTIONS)
 @click.pass_obj
 def unset(
     shared: Shared, type_name: str, *, is_all: bool, is_declared: bool, **settings: bool
 ) -> None:
     """Take overrides away: what code declares holds again."""
-    changes = layers.removals(settings, is_all=is_all, is_declared=is_declared)
+    changes = setting_layers.removals(settings, is_all=is_all, is_declared=is_declared)
 
     async def store(backend: Backend) -> BreakerView:
         return await backend.set_breaker(type_name, changes, forgets_declared=is_declared)
@@ -134,8 +134,8 @@ def _opens(settings: BreakerSettingsView) -> str:
 
 def _table(it: BreakerView) -> Table:
     phase = ("phase", it.phase.value.replace("_", "-"), "", "")
-    rows = [phase, *layers.rows(it, _OPTIONS, _text)]
-    return Table(columns=layers.COLUMNS, rows=rows, empty="")
+    rows = [phase, *setting_layers.rows(it, _OPTIONS, _text)]
+    return Table(columns=setting_layers.COLUMNS, rows=rows, empty="")
 
 
 def _text(field: str, value: object) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from longshore.cli import render, victims, waits, wiring
+from longshore.cli import chaos_targets, render, waits, wiring
+from longshore.cli.chaos_targets import Victim
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration
-from longshore.cli.shared import Group, Shared
-from longshore.cli.victims import Victim
 from longshore.contract import Engine
 from longshore.core import codec, ids
 from longshore.core.job import NewJob
@@ -93,7 +93,7 @@ def stop(
         try:
             await asyncio.sleep(pause.total_seconds())
         finally:
-            victims.hit(victim, signal.SIGCONT, since=aim.since)
+            chaos_targets.hit(victim, signal.SIGCONT, since=aim.since)
             _tell(shared, "SIGCONT", victim, is_meant)
 
     wiring.ask_store(shared, _WHAT, freeze)
@@ -218,14 +218,14 @@ class _Aim:
         found, reasons = await _victims(engine)
         if self._worker is None:
             self._random.shuffle(found)
-        victim = victims.chosen(found, reasons, self._worker)
+        victim = chaos_targets.chosen(found, reasons, self._worker)
         sessions = {one.token: one.opened_at for one in (await engine.sessions()).sessions}
         self.since = sessions.get(victim.session, 0)
         return victim
 
 
 async def _victims(engine: Engine) -> tuple[list[Victim], list[str]]:
-    found, reasons = victims.on_this_machine((await engine.sessions()).sessions)
+    found, reasons = chaos_targets.on_this_machine((await engine.sessions()).sessions)
     return sorted(found, key=lambda one: one.pid), reasons
 
 
@@ -234,7 +234,7 @@ async def _strike(
 ) -> Victim:
     victim = await aim.take(engine)
     if is_meant:
-        victims.hit(victim, number, since=aim.since)
+        chaos_targets.hit(victim, number, since=aim.since)
     _tell(shared, number.name, victim, is_meant)
     return victim
 

@@ -5,8 +5,8 @@ import msgspec
 
 from longshore.cli import listing, tables
 from longshore.cli.bulk import Care, Selection, carefully, give, selecting
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import filtered, one_job_id
-from longshore.cli.shared import Group, Shared
 from longshore.contract import JobFilter
 from longshore.core.job import JobId
 from longshore.core.state import State

@@ -8,12 +8,12 @@ import click
 
 from longshore.app import Longshore
 from longshore.cli import api, render, service, wiring
-from longshore.cli.exits import Exit
+from longshore.cli.exit_status import Exit
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import setting
-from longshore.cli.shared import Command, Shared
 from longshore.engines import open_store
 from longshore.settings import Settings
-from longshore.worker.departure import Ending
+from longshore.worker.shutdown import Ending
 from longshore.worker.signals import begin_again, leave
 
 _IN_MEMORY = "://:memory:"

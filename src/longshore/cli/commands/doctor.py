@@ -5,8 +5,8 @@ import asyncio
 import click
 
 from longshore.cli import render, wiring
-from longshore.cli.exits import Exit
-from longshore.cli.shared import Command, Shared
+from longshore.cli.exit_status import Exit
+from longshore.cli.global_options import Command, Shared
 from longshore.core.instant import micros
 from longshore.errors import ConfigError, LongshoreError
 from longshore.operations import doctor

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from longshore.cli import happenings, render, wiring
+from longshore.cli import events, render, wiring
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import setting
-from longshore.cli.shared import Group, Shared
 from longshore.core import ids
 from longshore.core.event import Name
 from longshore.core.state import State
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend
 from longshore.operations.events import Heard
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 
 
 @click.group("events", cls=Group)
@@ -57,7 +57,7 @@ def tail(shared: Shared, limit: int | None, **options: Any) -> None:
             raise ConfigError("which Kafka? name it with --servers or kafka.servers")
         if not is_endless:
             raise ConfigError("--no-follow reads the outbox; a topic of Kafka has no end")
-        found = happenings.of_kafka(settings.kafka, from_start=from_start)
+        found = events.of_kafka(settings.kafka, from_start=from_start)
         asyncio.run(_show(shared, found, which, limit))
         return
 
@@ -78,7 +78,7 @@ async def _show(
     count = 0
     async with aclosing(found):
         async for one in found:
-            if happenings.fits(one, which):
+            if events.fits(one, which):
                 _print(one, as_json=shared.as_json)
                 count += 1
                 if count == limit:
@@ -89,7 +89,7 @@ def _which(**options: Any) -> Heard:
     """The events that are meant."""
     which = Heard()
     name, state = options["event"], options["state"]
-    names = happenings.names_of(Name(name) if name else None, State(state) if state else None)
+    names = events.names_of(Name(name) if name else None, State(state) if state else None)
     if names:
         which["names"] = names
     if options["queue"]:
@@ -105,4 +105,4 @@ def _print(one: JobEvent, *, as_json: bool) -> None:
     if as_json:
         render.document(one)
     else:
-        click.echo(render.plain(happenings.line(one)))
+        click.echo(render.plain(events.line(one)))

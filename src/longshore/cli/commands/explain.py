@@ -3,8 +3,8 @@
 import click
 
 from longshore.cli import render, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import one_job_id
-from longshore.cli.shared import Command, Shared
 from longshore.core import ids
 from longshore.core.job import JobId
 

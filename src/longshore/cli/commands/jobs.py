@@ -5,10 +5,10 @@ from datetime import timedelta
 import click
 import msgspec
 
-from longshore.cli import listing, render, tables, waiting, wiring
+from longshore.cli import listing, render, tables, wait_for_job, wiring
 from longshore.cli.bulk import Care, Selection, carefully, give, selecting
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration, filtered, job_ids, one_job_id
-from longshore.cli.shared import Group, Shared
 from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.job import JobId
@@ -108,9 +108,9 @@ def wait(shared: Shared, job_ids: list[JobId], timeout: timedelta | None) -> Non
     """
     named = [ids.text(one) for one in job_ids]
     finished = listing.change(
-        shared, lambda backend: waiting.finished(backend, named, within=timeout)
+        shared, lambda backend: wait_for_job.finished(backend, named, within=timeout)
     )
-    waiting.refuse_failed(finished)
+    wait_for_job.refuse_failed(finished)
 
 
 def _change(

@@ -5,8 +5,8 @@ from datetime import timedelta
 import click
 
 from longshore.cli import accounts, render, wiring
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration
-from longshore.cli.shared import Group, Shared
 from longshore.core import account
 from longshore.core.account import DEFAULT_TENANT, Grant, Scope
 from longshore.operations.backend import Backend

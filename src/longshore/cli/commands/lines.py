@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from longshore.cli import render, wiring
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.render import Table
-from longshore.cli.shared import Group, Shared
 from longshore.operations.backend import Backend
 from longshore.operations.lines import LineView
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import click
 
 from longshore.cli import render, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import duration
-from longshore.cli.shared import Command, Shared
 
 
 @click.command("migrate", cls=Command)

@@ -2,8 +2,8 @@
 
 import click
 
-from longshore.cli import consumers, render, wiring
-from longshore.cli.shared import Group, Shared
+from longshore.cli import outbox_tables, render, wiring
+from longshore.cli.global_options import Group, Shared
 from longshore.operations.backend import Backend
 
 
@@ -22,7 +22,7 @@ def list_consumers(shared: Shared) -> None:
         if shared.as_json:
             render.lines(found)
         else:
-            render.table(consumers.table(found, await backend.now()))
+            render.table(outbox_tables.table(found, await backend.now()))
 
     wiring.run(shared, look)
 
@@ -38,7 +38,7 @@ def quarantined(shared: Shared, limit: int) -> None:
         if shared.as_json:
             render.lines(found)
         else:
-            render.table(consumers.quarantined_table(found, await backend.now()))
+            render.table(outbox_tables.quarantined_table(found, await backend.now()))
 
     wiring.run(shared, look)
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from longshore.cli import render
-from longshore.cli.exits import Exit
-from longshore.cli.shared import Command, Shared
+from longshore.cli.exit_status import Exit
+from longshore.cli.global_options import Command, Shared
 from longshore.errors import ConfigError
 from longshore.wire.address import refuse_service
 

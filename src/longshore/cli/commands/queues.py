@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from longshore.cli import flow, layers, render, tables, wiring
+from longshore.cli import flow, render, setting_layers, tables, wiring
 from longshore.cli.broken import warn_of_broken
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import given
-from longshore.cli.shared import Group, Shared
 from longshore.core.view import Pause
 from longshore.operations.backend import Backend
 from longshore.operations.queues import QueueView
@@ -91,7 +91,7 @@ def unset(
     shared: Shared, queue: str, *, is_all: bool, is_declared: bool, **settings: bool
 ) -> None:
     """Take overrides away: what code declares holds again."""
-    changes = layers.removals(settings, is_all=is_all, is_declared=is_declared)
+    changes = setting_layers.removals(settings, is_all=is_all, is_declared=is_declared)
 
     async def store(backend: Backend) -> QueueView:
         return await backend.set_queue(queue, changes, forgets_declared=is_declared)

@@ -2,9 +2,9 @@
 
 import click
 
-from longshore.cli import metrics, service, sinking, wiring
+from longshore.cli import event_sinks, metrics, service, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import setting
-from longshore.cli.shared import Command, Shared
 from longshore.errors import ConfigError
 
 
@@ -24,7 +24,7 @@ def command(
     flags = {"kafka.servers": servers, "kafka.topic": topic, "metrics.port": metrics_port}
     with wiring.service(shared, flags) as (app, settings):
         wiring.refuse_remote(app, "a relay")
-        sinks = sinking.sinks(settings)
+        sinks = event_sinks.sinks(settings)
         if not sinks:
             raise ConfigError("there is nowhere to ship events to: set kafka.servers")
         port = metrics.opened(settings.metrics, None, None)

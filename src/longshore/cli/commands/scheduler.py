@@ -3,8 +3,8 @@
 import click
 
 from longshore.cli import metrics, service, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import setting
-from longshore.cli.shared import Command, Shared
 
 
 @click.command("scheduler", cls=Command)

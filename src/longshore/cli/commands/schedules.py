@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from longshore import schedule_options
 from longshore.cli import coming, payload, render, tables, waits, wiring
 from longshore.cli.broken import warn_of_broken
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration, time
 from longshore.cli.recurrence import patch_of, recurrence_options, split
-from longshore.cli.shared import Group, Shared
 from longshore.core.schedule import Schedule, validate
 from longshore.errors import ConfigError
 from longshore.operations.backend import Backend

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import msgspec
 
-from longshore.cli import payload, render, waiting, waits, wiring
+from longshore.cli import payload, render, wait_for_job, waits, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import duration, given, time
-from longshore.cli.shared import Command, Shared
 from longshore.core import ids
 from longshore.core.job import NewJob, Submitted, Verdict
 from longshore.errors import ForbiddenError, IdempotencyError, IdTakenError
@@ -73,9 +73,11 @@ def command(
         if not is_waiting:
             _print_answer(shared, job, answer)
             return
-        finished = await waiting.finished(backend, [ids.text(answer.id)], within=wait_timeout)
+        finished = await wait_for_job.finished(
+            backend, [ids.text(answer.id)], within=wait_timeout
+        )
         _print_finished(shared, finished)
-        waiting.refuse_failed(finished)
+        wait_for_job.refuse_failed(finished)
 
     wiring.run(shared, put, creates=True)
 

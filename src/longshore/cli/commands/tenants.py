@@ -7,8 +7,8 @@ import click
 
 from longshore.cli import accounts, render, wiring
 from longshore.cli.broken import warn_of_broken
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import given
-from longshore.cli.shared import Group, Shared
 from longshore.core.fair_queueing import HEAVIEST
 from longshore.operations.backend import Backend
 from longshore.operations.tenants import TenantView

@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from longshore.cli import render, wiring
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import duration
 from longshore.cli.render import Document
-from longshore.cli.shared import Command, Shared
 from longshore.cli.top import facts
 from longshore.cli.top.facts import Facts
 from longshore.core.instant import micros

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import click
 
 from longshore.cli import render
-from longshore.cli.shared import Command, Shared
+from longshore.cli.global_options import Command, Shared
 
 
 @click.command("version", cls=Command)

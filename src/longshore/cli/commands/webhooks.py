@@ -8,9 +8,9 @@ import click
 
 from longshore.cli import render, tables, wiring
 from longshore.cli.broken import warn_of_broken
+from longshore.cli.global_options import Group, Shared
 from longshore.cli.parameters import duration
 from longshore.cli.render import Sheet, Table
-from longshore.cli.shared import Group, Shared
 from longshore.core import ids
 from longshore.core.state import State
 from longshore.operations.backend import Backend

@@ -14,17 +14,17 @@ import click
 
 from longshore.app import Longshore
 from longshore.cli import metrics, service, wiring
-from longshore.cli.exits import Exit
+from longshore.cli.exit_status import Exit
+from longshore.cli.global_options import Command, Shared
 from longshore.cli.parameters import duration, setting
-from longshore.cli.shared import Command, Shared
 from longshore.core import units
 from longshore.engines import open_store
 from longshore.settings import Settings, service_manager
-from longshore.worker.departure import Ending
 from longshore.worker.health import Sign
 from longshore.worker.init import step_aside_if_first
+from longshore.worker.readiness import ReadyFile, ServiceManager
+from longshore.worker.shutdown import Ending
 from longshore.worker.signals import before_leaving, begin_again, leave, leave_with_parent
-from longshore.worker.signs import ReadyFile, ServiceManager
 from longshore.worker.supervise import Supervisor
 
 log = logging.getLogger("longshore.cli")

@@ -3,7 +3,7 @@
 import click
 
 from longshore.cli import render, tables, wiring
-from longshore.cli.shared import Group, Shared
+from longshore.cli.global_options import Group, Shared
 from longshore.operations.backend import Backend
 
 

@@ -11,10 +11,10 @@ from longshore.contract import Reference
 from longshore.runtime.clock import Clock
 from longshore.runtime.ticker import Beat
 from longshore.worker.attempt import Attempt, Stop
-from longshore.worker.departure import Departure
-from longshore.worker.facts import facts
+from longshore.worker.log_fields import facts
 from longshore.worker.outcome import Judge
 from longshore.worker.settler import Settler
+from longshore.worker.shutdown import Departure
 from longshore.worker.slots import Slots
 
 __all__ = ["Sweep"]

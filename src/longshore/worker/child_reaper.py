@@ -1,7 +1,7 @@
 """The parent of a handler in a child process: somebody who is not its worker.
 
-Started by `worker.starter` as `python -m longshore.worker.standin SOCKET LIFELINE PARENT`, or
-forked by `worker.template`. It forks at once, and only waits from then on: what it forked
+Started by `worker.starter` as `python -m longshore.worker.child_reaper SOCKET LIFELINE PARENT`,
+or forked by `worker.fork_server`. It forks at once, and only waits from then on: what it forked
 imports the tasks and runs jobs (`worker.child`). So a handler that kills its parent kills
 nobody but this process, and its worker, which lives, sees that the job died alone. It passes
 SIGTERM on, and ends as the other did.
@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 
-from longshore.worker import lifeline
+from longshore.worker import parent_death
 
 __all__ = ["main", "stand_in"]
 
@@ -29,9 +29,9 @@ def stand_in(connection: int, line: int, worker: int) -> None:
     parent = os.getpid()
     if pid := os.fork():
         os.close(connection)
-        lifeline.hold(line, worker)
+        parent_death.hold(line, worker)
         _end_like(_awaited(pid))
-    lifeline.hold(line, parent)
+    parent_death.hold(line, parent)
     # Only here: a parent that was started stays as small as it is.
     from longshore.worker import child
 

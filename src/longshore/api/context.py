@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from longshore.api.caps import QueueNames
-from longshore.api.desk import Desk
-from longshore.api.limiting import Turns
+from longshore.api.quotas import Turns
+from longshore.api.session_cache import Desk
 from longshore.api.settings import ApiSettings
-from longshore.api.submissions import Submissions
+from longshore.api.submit_audit import Submissions
 from longshore.contract import Engine
 from longshore.core.job import NewJob, Submitted
 from longshore.core.retention import Retention
@@ -19,7 +19,7 @@ from longshore.operations.rates import RatesByTenant
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.runtime.ids import IdSource
 from longshore.streaming.hub import Hub
-from longshore.tasks.guard import Guard
+from longshore.tasks.ssrf import Guard
 
 __all__ = ["Service"]
 

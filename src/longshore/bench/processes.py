@@ -1,6 +1,6 @@
 """The processes of a benchmark: one producer, and the workers.
 
-Started as `python -m longshore.bench.actors ROLE NUMBER FOLDER LEADER`, with the plan in the
+Started as `python -m longshore.bench.processes ROLE NUMBER FOLDER LEADER`, with the plan in the
 folder and the process id of whoever runs the benchmark, whose end is theirs too.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from longshore.bench.board import Board
 from longshore.bench.load import Load
 from longshore.bench.plan import Mode, Plan
+from longshore.bench.shared_counters import Board
 from longshore.bench.tally import Tally
 from longshore.runtime.process import loop_factory, settle_in
 from longshore.scheduler.promote import Promoter

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from longshore.errors import EngineError, LongshoreError
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 from longshore.wire.streams import CONNECT_S, Trail
 
 __all__ = ["Fail", "follow", "follow_blocking"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from longshore.errors import ConfigError, LongshoreError
-from longshore.worker import wire
+from longshore.worker import child_protocol
 from longshore.worker.settings import ChildLimits
 from longshore.worker.spawned import Spawned
 from longshore.worker.starter import Start
@@ -38,8 +38,8 @@ class Crew:
         start: Start,
         limits: ChildLimits,
         *,
-        on_report: Callable[[Spawned, wire.Report], None],
-        on_progress: Callable[[Spawned, wire.Progress], None],
+        on_report: Callable[[Spawned, child_protocol.Report], None],
+        on_progress: Callable[[Spawned, child_protocol.Progress], None],
         on_gone: Callable[[Spawned], None],
         on_change: Callable[[], None],
     ) -> None:
@@ -83,7 +83,7 @@ class Crew:
         self._busy.add(child)
         return child
 
-    def give_back(self, child: Spawned, report: wire.Report) -> None:
+    def give_back(self, child: Spawned, report: child_protocol.Report) -> None:
         """The order is done: keep the child for the next one, or replace it."""
         self._busy.discard(child)
         self._jobs[child] += 1
@@ -141,15 +141,15 @@ class Crew:
         self._starting.add(child)
         return True
 
-    def _heard(self, child: Spawned, message: wire.FromChild) -> None:
-        if isinstance(message, wire.Ready):
+    def _heard(self, child: Spawned, message: child_protocol.FromChild) -> None:
+        if isinstance(message, child_protocol.Ready):
             child.runs_as = message.pid
             self._is_ready(child)
-        elif isinstance(message, wire.Refused):
+        elif isinstance(message, child_protocol.Refused):
             self._is_refused(child, message)
         elif child not in self._busy:
             return
-        elif isinstance(message, wire.Progress):
+        elif isinstance(message, child_protocol.Progress):
             self._on_progress(child, message)
         else:
             self._on_report(child, message)
@@ -163,7 +163,7 @@ class Crew:
         self._rest(child)
         self._on_change()
 
-    def _is_refused(self, child: Spawned, why: wire.Refused) -> None:
+    def _is_refused(self, child: Spawned, why: child_protocol.Refused) -> None:
         self._starting.discard(child)
         child.spare()
         self._send_home(child, _FAREWELL)

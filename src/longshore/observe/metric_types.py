@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import ClassVar
 
-from longshore.observe.cells import Cells, Series
+from longshore.observe.shared_cells import Cells, Series
 
 __all__ = ["Bounds", "Counter", "Family", "Gauge", "Histogram", "Labels"]
 

@@ -8,16 +8,16 @@ from typing import Protocol
 from longshore.contract import Reference
 from longshore.core.job import Claim
 from longshore.job_context import Reporter
-from longshore.worker import wire
+from longshore.worker import child_protocol
 from longshore.worker.attempt import Attempt
 from longshore.worker.buffer import Buffer
-from longshore.worker.flight import Flight
+from longshore.worker.flight_recorder import Flight
 from longshore.worker.isolation import Isolation, MakePool
+from longshore.worker.lease import NEVER
 from longshore.worker.outcome import Judge
 from longshore.worker.processes import Processes
 from longshore.worker.registry import Execution, Handler, Registry
 from longshore.worker.settings import ChildLimits, WorkerSettings
-from longshore.worker.standing import NEVER
 from longshore.worker.starter import Starter
 from longshore.worker.threads import Threads
 
@@ -87,7 +87,7 @@ class Lanes:
             )
             self._lanes.append(_Lane(self._threads, plain, for_threads))
         if apart := tuple(self._apart):
-            setup = wire.Setup.here(registry.origin(apart), apart, limits)
+            setup = child_protocol.Setup.here(registry.origin(apart), apart, limits)
             self.processes = make(setup, limits, on_ended=on_ended, on_unfit=self._keep_here)
             self._lanes.append(_Lane(self.processes, self._apart, for_children))
         self.aside = Buffer()
@@ -222,7 +222,7 @@ def _pools(starter: Starter, judge: Judge, flight: Flight) -> MakePool:
     """What makes pools of children whose beginning and end are these."""
 
     def make(
-        setup: wire.Setup,
+        setup: child_protocol.Setup,
         limits: ChildLimits,
         *,
         on_ended: Callable[[list[Attempt]], None],

@@ -8,8 +8,8 @@ from typing import Any
 
 from longshore.core import sse
 from longshore.core.sse import Cursor
+from longshore.streaming.events import Told
 from longshore.streaming.hub import Listener
-from longshore.streaming.telling import Told
 
 __all__ = ["MEDIA", "Stream", "pour"]
 

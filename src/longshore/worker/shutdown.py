@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from longshore.worker.standing import NEVER
+from longshore.worker.lease import NEVER
 
 __all__ = ["Departure", "Ending"]
 

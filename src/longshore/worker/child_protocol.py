@@ -15,7 +15,7 @@ import msgspec
 
 from longshore.core.job import Claim, Failure
 from longshore.directives import Cancel, Dead, Directive, Retry, Snooze
-from longshore.worker.origin import Origin
+from longshore.worker.app_locator import Origin
 from longshore.worker.settings import ChildLimits
 
 __all__ = [
@@ -72,7 +72,7 @@ class Order(msgspec.Struct, tag=True, frozen=True):
     now: int
     """The engine's clock."""
     fence: tuple[int, ...] = ()
-    """What the child dies of sending signals to: see `worker.fence`."""
+    """What the child dies of sending signals to: see `worker.seccomp_guard`."""
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):

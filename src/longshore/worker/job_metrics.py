@@ -8,7 +8,7 @@ from longshore.contract import Reference
 from longshore.core.job import Claim, Settlement
 from longshore.core.state import Verb
 from longshore.observe.metrics import Metrics
-from longshore.worker.budgets import Budgets
+from longshore.worker.retry_budgets import Budgets
 
 __all__ = ["Meter"]
 

@@ -1,6 +1,6 @@
 """A process from which child processes are forked: it has imported what each of them needs.
 
-Started by `worker.starter` as `python -m longshore.worker.template SOCKET WORKER`. It has
+Started by `worker.starter` as `python -m longshore.worker.fork_server SOCKET WORKER`. It has
 imported Longshore and no app: what an app opens or starts while it is imported, every child
 has to itself. Nothing else ever happens here, so a fork of this is as good as an interpreter
 that was started, and is there in a fraction of the time. What is forked has the worker for its
@@ -17,7 +17,7 @@ import struct
 import sys
 from importlib import import_module
 
-from longshore.worker import lifeline, standin
+from longshore.worker import child_reaper, parent_death
 
 __all__ = ["ANSWER", "READY", "is_possible", "main"]
 
@@ -42,7 +42,7 @@ def main() -> None:
     """Fork as often as the worker asks; in what was forked, be its child."""
     connection, worker = map(int, sys.argv[1:3])
     del sys.argv[1:]
-    lifeline.follow(worker)
+    parent_death.follow(worker)
     requests = socket.socket(fileno=connection)
     for name in _IMPORTED:
         import_module(name)
@@ -58,7 +58,7 @@ def main() -> None:
             os.setsid()
             requests.send(ANSWER.pack(os.getpid()))
             requests.close()
-            standin.stand_in(*fds, worker)
+            child_reaper.stand_in(*fds, worker)
             return
         for fd in fds:
             os.close(fd)
@@ -79,7 +79,7 @@ def _clone() -> int:
     """Fork, but a sibling: 0 there, and its number here, or less than 0.
 
     As `os.fork` it would do nothing of what Python does after one. There is one thread and no
-    lock is held, and the sibling does little before a real fork: see `worker.standin`.
+    lock is held, and the sibling does little before a real fork: see `worker.child_reaper`.
     """
     number, flags = _CLONE[platform.machine()], _CLONE_PARENT | signal.SIGCHLD
     # Not CDLL, which would let go of the interpreter.

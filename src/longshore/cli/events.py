@@ -16,7 +16,7 @@ from longshore.core.state import State
 from longshore.errors import ConfigError
 from longshore.operations.events import Heard
 from longshore.relay.settings import KafkaSettings
-from longshore.streaming.telling import JobEvent
+from longshore.streaming.events import JobEvent
 
 __all__ = ["fits", "line", "names_of", "of_kafka", "of_record"]
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from time import monotonic
 
 from longshore.job_context import Slot
-from longshore.worker import wire
+from longshore.worker import child_protocol
 
 __all__ = ["Teller"]
 
@@ -32,7 +32,7 @@ class Teller:
         self._undisturbed = undisturbed
         self._lock = threading.Lock()
         self._order = 0
-        self._pending: wire.Progress | None = None
+        self._pending: child_protocol.Progress | None = None
         self._timer: threading.Timer | None = None
         self._next = 0.0
         self._offset = 0
@@ -52,7 +52,7 @@ class Teller:
         if slot.claim is None or os.getpid() != self._pid:
             return
         with self._undisturbed(), self._lock:
-            self._pending = wire.Progress(fraction, message)
+            self._pending = child_protocol.Progress(fraction, message)
             left = self._next - monotonic()
             if left <= 0:
                 self._flush()
@@ -61,7 +61,7 @@ class Teller:
                 self._timer.daemon = True
                 self._timer.start()
 
-    def end(self, report: wire.FromChild) -> None:
+    def end(self, report: child_protocol.FromChild) -> None:
         """Send how the order went, and before it what was not sent yet."""
         with self._lock:
             self._order += 1
@@ -70,7 +70,7 @@ class Teller:
                 self._timer = None
             if self._pending is not None:
                 self._flush()
-            self._connection.sendall(wire.encode(report))
+            self._connection.sendall(child_protocol.encode(report))
 
     def _ring(self, order: int) -> None:
         with self._lock:
@@ -83,4 +83,4 @@ class Teller:
         said, self._pending = self._pending, None
         self._next = monotonic() + _EVERY
         if said is not None:
-            self._connection.sendall(wire.encode(said))
+            self._connection.sendall(child_protocol.encode(said))

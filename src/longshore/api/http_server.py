@@ -9,11 +9,11 @@ from ipaddress import ip_address
 
 import uvicorn
 
-from longshore.api import guard
+from longshore.api import connection_limits
 from longshore.api.application import Application
-from longshore.api.service import Service
+from longshore.api.context import Service
+from longshore.api.routes import routes_of
 from longshore.api.settings import ApiSettings
-from longshore.api.table import routes_of
 from longshore.contract import Records
 from longshore.errors import ConfigError, EngineError
 from longshore.records import api_keys
@@ -42,7 +42,7 @@ class ApiServer:
         self._server = _Uvicorn(
             uvicorn.Config(
                 self.application,
-                http=guard.protocol(settings),
+                http=connection_limits.protocol(settings),
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -71,7 +71,7 @@ class ApiServer:
         self._server.on_ready = on_ready
         connections = self._server.server_state.connections
         beats = [
-            Beat("connections", guard.Lookout(connections).tick),
+            Beat("connections", connection_limits.Lookout(connections).tick),
             Beat("keys", self.application.admission.note_uses),
             Beat("streams", self.application.end_revoked_streams),
             Beat("submissions", self._service.submissions.tick),

@@ -18,8 +18,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from longshore.client import asks, retrying
-from longshore.client.asks import Ask, Listing
+from longshore.client import requests, retrying
 from longshore.client.batching import Batch
 from longshore.client.documents import (
     JobOptions,
@@ -27,6 +26,7 @@ from longshore.client.documents import (
     Submission,
     Submitted,
 )
+from longshore.client.requests import Ask, Listing
 from longshore.client.retrying import Retrying
 from longshore.client.waiting import Waiting
 from longshore.core.account import DEFAULT_TENANT, Grant
@@ -70,9 +70,9 @@ from longshore.operations.webhooks import (
 )
 from longshore.operations.workers import CrashCounts, WorkerView
 from longshore.options import Duration, microseconds
-from longshore.streaming.telling import JobEvent
-from longshore.wire.following import follow
+from longshore.streaming.events import JobEvent
 from longshore.wire.plain_http import PlainHttpGuard
+from longshore.wire.sse_client import follow
 from longshore.wire.streams import Trail
 
 __all__ = ["Client"]
@@ -139,7 +139,7 @@ class Client:
 
     async def now(self) -> datetime:
         """The clock of the service's store. EngineUnavailableError if it cannot be reached."""
-        return (await self._send(asks.readiness())).now
+        return (await self._send(requests.readiness())).now
 
     async def submit(
         self,
@@ -153,7 +153,7 @@ class Client:
         answer was lost is sent again without harm. IdempotencyError if the key was used
         before with other content.
         """
-        return await self._send(asks.submit(Submission(type, payload, options)))
+        return await self._send(requests.submit(Submission(type, payload, options)))
 
     async def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
         """Submit many jobs, a thousand per request, or as many as the service says.
@@ -167,7 +167,7 @@ class Client:
         lost: LongshoreError | None = None
         is_answered = False
         waiting = iter(jobs)
-        while chunk := list(islice(waiting, asks.MOST_JOBS)):
+        while chunk := list(islice(waiting, requests.MOST_JOBS)):
             batch = Batch(chunk)
             lost = lost or await self._send_all(batch)
             is_answered |= batch.is_answered
@@ -187,18 +187,18 @@ class Client:
         many as the service says.
         """
         found: dict[JobId, Accepted] = {}
-        most = asks.MOST_JOBS
+        most = requests.MOST_JOBS
         for tenant in dict.fromkeys(job.tenant for job in jobs):
             waiting = [job for job in jobs if job.tenant == tenant]
             while waiting:
                 sent = waiting[:most]
-                ask = asks.submit_jobs(sent, independent=independent)
+                ask = requests.submit_jobs(sent, independent=independent)
                 tries = self._retrying(is_repeatable=True)
                 outcome = await self._last(ask, tries)
                 if retrying.is_good(outcome):
                     items = ask.read(outcome.status_code, outcome.content)
                     found |= {
-                        job.id: asks.accepted(item)
+                        job.id: requests.accepted(item)
                         for job, item in zip(sent, items, strict=True)
                     }
                     waiting = waiting[most:]
@@ -210,15 +210,15 @@ class Client:
 
     async def get(self, job_id: str) -> JobDocument:
         """The job, or JobNotFoundError."""
-        return await self._send(asks.get(job_id))
+        return await self._send(requests.get(job_id))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job does not run, or JobNotFoundError."""
-        return await self._send(asks.explain(job_id))
+        return await self._send(requests.explain(job_id))
 
     async def attempts(self, job_id: str) -> list[AttemptView]:
         """The job's deliveries that ended, oldest first."""
-        return await self._whole(asks.attempts(job_id))
+        return await self._whole(requests.attempts(job_id))
 
     def result(self, job_id: str, timeout: Duration = 60.0) -> Coroutine[Any, Any, Any]:
         """What the task returned, once the job has succeeded.
@@ -235,7 +235,7 @@ class Client:
         longer than `timeout`; the job goes on.
         """
         trail = self._trail(timeout, is_of_job=True)
-        return self._events(asks.stream_of(job_id), trail)
+        return self._events(requests.stream_of(job_id), trail)
 
     def follow(
         self,
@@ -251,8 +251,8 @@ class Client:
         after the id is no longer kept, WaitTimeoutError when the time is over.
         """
         trail = self._trail(timeout, after=after)
-        query = asks.heard(which, from_start=from_start)
-        return follow(self._http, asks.EVENTS, query, trail, self._failed)
+        query = requests.heard(which, from_start=from_start)
+        return follow(self._http, requests.EVENTS, query, trail, self._failed)
 
     def kept_events(
         self, *, after: str = "", **which: Unpack[Heard]
@@ -262,30 +262,30 @@ class Client:
         Oldest first. EventsExpiredError if what came after the id is no longer kept.
         """
         trail = self._trail(None, after=after)
-        query = asks.heard(which, from_start=True, is_endless=False)
-        return follow(self._http, asks.EVENTS, query, trail, self._failed)
+        query = requests.heard(which, from_start=True, is_endless=False)
+        return follow(self._http, requests.EVENTS, query, trail, self._failed)
 
     async def cancel(self, job_id: str, reason: str = "cancelled over HTTP") -> JobDocument:
         """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then."""
-        return await self._send(asks.cancel(job_id, reason))
+        return await self._send(requests.cancel(job_id, reason))
 
     async def retry(self, job_id: str) -> JobDocument:
         """Make a scheduled job ready."""
-        return await self._send(asks.retry(job_id))
+        return await self._send(requests.retry(job_id))
 
     async def jobs(self, **which: Unpack[Which]) -> AsyncIterator[JobDocument]:
         """Every job that fits, newest first, page by page."""
-        async for job in self._pages(asks.jobs(), which):
+        async for job in self._pages(requests.jobs(), which):
             yield job
 
     async def dead(self, **which: Unpack[Which]) -> AsyncIterator[JobDocument]:
         """Every dead job that fits, newest first."""
-        async for job in self._pages(asks.dead(), which):
+        async for job in self._pages(requests.dead(), which):
             yield job
 
     async def replay(self, job_id: str) -> JobDocument:
         """Make a dead job ready again."""
-        return await self._send(asks.replay(job_id))
+        return await self._send(requests.replay(job_id))
 
     async def change_jobs(
         self, change: JobChange, job_ids: Sequence[str], *, reason: str = ""
@@ -294,7 +294,7 @@ class Client:
 
         JobNotFoundError or IllegalTransitionError leave everything as it was.
         """
-        found = await self._send(asks.change_jobs(change, job_ids, reason))
+        found = await self._send(requests.change_jobs(change, job_ids, reason))
         return found.changed
 
     async def change_matching(
@@ -315,7 +315,7 @@ class Client:
         tally = Tally()
         given: dict[str, Any] = {"dry_run": True} if is_dry else {"rate": rate}
         while not tally.is_complete:
-            ask = asks.change_matching(change, which, reason, given)
+            ask = requests.change_matching(change, which, reason, given)
             found = await self._send(ask)
             tally.matched += found.matched
             tally.missed += found.missed
@@ -328,18 +328,18 @@ class Client:
 
     async def purge(self, job_id: str) -> None:
         """Delete a dead job."""
-        await self._send(asks.purge(job_id))
+        await self._send(requests.purge(job_id))
 
     async def queues(self, *, may_estimate: bool = False) -> list[QueueView]:
         """Every queue at a glance.
 
         Where very many jobs wait, `may_estimate` answers in a moment, with estimates.
         """
-        return await self._whole(asks.queues(may_estimate=may_estimate))
+        return await self._whole(requests.queues(may_estimate=may_estimate))
 
     async def queue(self, name: str) -> QueueView:
         """The queue, or QueueNotFoundError where there are no jobs, settings or pauses."""
-        return await self._send(asks.queue(name))
+        return await self._send(requests.queue(name))
 
     async def set_queue(
         self, name: str, settings: Mapping[str, Any], *, forgets_declared: bool = False
@@ -348,57 +348,57 @@ class Client:
 
         `forgets_declared` drops what code once declared.
         """
-        ask = asks.set_queue(name, settings, forgets_declared=forgets_declared)
+        ask = requests.set_queue(name, settings, forgets_declared=forgets_declared)
         return await self._send(ask)
 
     async def pauses(self) -> list[Pause]:
         """What is not handed out: queues, types, and types in one queue."""
-        return await self._whole(asks.pauses())
+        return await self._whole(requests.pauses())
 
     async def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Stop handing out its jobs, or those of one type."""
-        return await self._send(asks.queue_verb(name, "pause", type))
+        return await self._send(requests.queue_verb(name, "pause", type))
 
     async def resume_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Undo exactly that pause."""
-        return await self._send(asks.queue_verb(name, "resume", type))
+        return await self._send(requests.queue_verb(name, "resume", type))
 
     async def pause_type(self, name: str) -> None:
         """Stop handing out jobs of a type, in every queue."""
-        await self._send(asks.type_verb(name, "pause"))
+        await self._send(requests.type_verb(name, "pause"))
 
     async def resume_type(self, name: str) -> None:
         """Undo the pause of a type. One in a single queue stands until it is undone there."""
-        await self._send(asks.type_verb(name, "resume"))
+        await self._send(requests.type_verb(name, "resume"))
 
     async def broken_records(self) -> list[BrokenRecord]:
         """Stored records that cannot be decoded, which every list leaves out."""
-        return await self._whole(asks.broken_records())
+        return await self._whole(requests.broken_records())
 
     async def workers(self) -> list[WorkerView]:
         """The workers that are connected."""
-        return await self._whole(asks.workers())
+        return await self._whole(requests.workers())
 
     async def crash_counts(self) -> CrashCounts:
         """How many workers have crashed, and how many jobs were taken back from them."""
-        return await self._send(asks.crash_counts())
+        return await self._send(requests.crash_counts())
 
     async def drain_worker(self, token: int) -> WorkerView:
         """Ask a worker to finish what it runs and to leave, or NotFoundError."""
-        return await self._send(asks.drain_worker(token))
+        return await self._send(requests.drain_worker(token))
 
     async def declare(self, declared: Declarations) -> None:
         """Store what the code of an app declares: queues, breakers, schedules."""
-        for ask in asks.declare(declared):
+        for ask in requests.declare(declared):
             await self._send(ask)
 
     async def breakers(self) -> list[BreakerView]:
         """Every type that has a circuit breaker, and its state, by type."""
-        return await self._whole(asks.breakers())
+        return await self._whole(requests.breakers())
 
     async def breaker(self, type: str) -> BreakerView:
         """The circuit breaker of a type; one without settings is closed."""
-        return await self._send(asks.breaker(type))
+        return await self._send(requests.breaker(type))
 
     async def set_breaker(
         self, type: str, settings: Mapping[str, Any], *, forgets_declared: bool = False
@@ -407,101 +407,103 @@ class Client:
 
         `forgets_declared` drops what code once declared.
         """
-        ask = asks.set_breaker(type, settings, forgets_declared=forgets_declared)
+        ask = requests.set_breaker(type, settings, forgets_declared=forgets_declared)
         return await self._send(ask)
 
     async def reset_breaker(self, type: str) -> BreakerView:
         """Close a type's circuit breaker now, and forget what it has counted."""
-        return await self._send(asks.reset_breaker(type))
+        return await self._send(requests.reset_breaker(type))
 
     async def blocked_lines(self, *, limit: int = 100) -> list[LineView]:
         """The first `limit` lines that dead jobs block, by queue, tenant and key."""
-        return await self._whole(asks.blocked_lines(), limit)
+        return await self._whole(requests.blocked_lines(), limit)
 
     async def line(self, queue: str, key: str) -> LineView:
         """The jobs of an ordering key; an empty line where there are none."""
-        return await self._send(asks.line(queue, key))
+        return await self._send(requests.line(queue, key))
 
     async def release_line(self, queue: str, key: str) -> ReleasedLine:
         """Let a blocked line go on without its dead jobs, which stay dead."""
-        return await self._send(asks.release_line(queue, key))
+        return await self._send(requests.release_line(queue, key))
 
     async def consumers(self) -> list[ConsumerView]:
         """Every reader of the outbox for whom events are kept, by name."""
-        return await self._whole(asks.consumers())
+        return await self._whole(requests.consumers())
 
     async def forget_consumer(self, name: str) -> None:
         """Keep no more events for a consumer, or NotFoundError."""
-        await self._send(asks.forget_consumer(name))
+        await self._send(requests.forget_consumer(name))
 
     async def quarantined(self, *, limit: int) -> list[QuarantinedView]:
         """The newest events that consumers could not hand on, at most so many."""
-        return await self._first(asks.quarantined(), limit)
+        return await self._first(requests.quarantined(), limit)
 
     async def audit(
         self, *, limit: int, cursor: str | None = None, **which: Unpack[AuditWhich]
     ) -> AuditPage:
         """Who did what, newest first. A page may be short, or empty, and not the last."""
-        return await self._send(asks.audit(limit, cursor, which))
+        return await self._send(requests.audit(limit, cursor, which))
 
     async def audit_standing(self) -> Standing:
         """Where the audit log begins and ends."""
-        return await self._send(asks.audit_standing())
+        return await self._send(requests.audit_standing())
 
     async def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
         """Entries behind a number as they are stored, oldest first, at most so many.
 
         There may be fewer, and more behind them.
         """
-        return await self._send(asks.audit_entries(after, limit))
+        return await self._send(requests.audit_entries(after, limit))
 
     async def doctor(self) -> Diagnosis:
         """What the service finds of its queue and store, as `longshore doctor` does."""
-        return await self._send(asks.doctor())
+        return await self._send(requests.doctor())
 
     async def schedules(self) -> list[ScheduleView]:
         """Every schedule, by name."""
-        return await self._whole(asks.schedules())
+        return await self._whole(requests.schedules())
 
     async def schedule(self, name: str, *, tenant: str | None = None) -> WholeSchedule:
         """The schedule with its last job and next due times, or ScheduleNotFoundError.
 
         `tenant` is for an operator's key, as it is wherever a schedule is named.
         """
-        return await self._send(asks.schedule(name, tenant))
+        return await self._send(requests.schedule(name, tenant))
 
     async def create_schedule(self, name: str, type: str, **fields: Any) -> ScheduleView:
         """Create a schedule; its fields are those of POST /v1/schedules."""
-        return await self._send(asks.create_schedule({"name": name, "type": type, **fields}))
+        return await self._send(
+            requests.create_schedule({"name": name, "type": type, **fields})
+        )
 
     async def put_schedule(self, wanted: Schedule) -> StoredSchedule:
         """Create the schedule of its tenant, or replace the one of its name.
 
         With the same times it keeps its place; new times count from now. A pause stays.
         """
-        return await self._send(asks.put_schedule(wanted))
+        return await self._send(requests.put_schedule(wanted))
 
     async def change_schedule(
         self, name: str, patch: SchedulePatch, *, tenant: str | None = None
     ) -> ScheduleView:
         """Change what the patch names of a schedule, or ScheduleNotFoundError."""
-        return await self._send(asks.change_schedule(name, patch, tenant))
+        return await self._send(requests.change_schedule(name, patch, tenant))
 
     async def pause_schedule(self, name: str, *, tenant: str | None = None) -> ScheduleView:
         """Stop firing it. Due times that pass meanwhile are skipped."""
-        return await self._send(asks.schedule_verb(name, "pause", ScheduleView, tenant))
+        return await self._send(requests.schedule_verb(name, "pause", ScheduleView, tenant))
 
     async def resume_schedule(self, name: str, *, tenant: str | None = None) -> ScheduleView:
         """Fire it again, from the next due time on."""
-        return await self._send(asks.schedule_verb(name, "resume", ScheduleView, tenant))
+        return await self._send(requests.schedule_verb(name, "resume", ScheduleView, tenant))
 
     async def run_schedule(self, name: str, *, tenant: str | None = None) -> ExtraJob:
         """Submit one of its jobs now, besides its due times, paused or not."""
-        return await self._send(asks.schedule_verb(name, "run", ExtraJob, tenant))
+        return await self._send(requests.schedule_verb(name, "run", ExtraJob, tenant))
 
     async def delete_schedule(self, name: str, *, tenant: str | None = None) -> None:
         """Remove it, or ScheduleNotFoundError. Jobs that it fired stay."""
-        await self._send(asks.delete_schedule(name, tenant))
+        await self._send(requests.delete_schedule(name, tenant))
 
     async def preview_schedule(
         self,
@@ -512,11 +514,11 @@ class Client:
         tenant: str | None = None,
     ) -> Preview:
         """Its next due times, paused or not, from now or from `after` on."""
-        found = await self._send(asks.preview_schedule(name, count, after, tenant))
+        found = await self._send(requests.preview_schedule(name, count, after, tenant))
         while found.due and len(found.due) < count:
             after = found.due[-1].due
             missing = count - len(found.due)
-            more = await self._send(asks.preview_schedule(name, missing, after, tenant))
+            more = await self._send(requests.preview_schedule(name, missing, after, tenant))
             if not more.due:
                 break
             found = Preview(found.timezone, found.due + more.due)
@@ -524,30 +526,30 @@ class Client:
 
     async def tenants(self) -> list[TenantView]:
         """Every tenant, by name."""
-        return await self._whole(asks.tenants())
+        return await self._whole(requests.tenants())
 
     async def tenant(self, name: str) -> TenantView:
         """The tenant, or TenantNotFoundError."""
-        return await self._send(asks.tenant(name))
+        return await self._send(requests.tenant(name))
 
     async def create_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Create a tenant; a ConfigError when there is one of its name that is not the same.
 
         Settings are the other fields of `POST /v1/tenants`.
         """
-        return await self._send(asks.create_tenant(name, settings))
+        return await self._send(requests.create_tenant(name, settings))
 
     async def change_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Change these settings, or TenantNotFoundError. API processes heed it in seconds."""
-        return await self._send(asks.change_tenant(name, settings))
+        return await self._send(requests.change_tenant(name, settings))
 
     async def delete_tenant(self, name: str) -> None:
         """Delete it with its keys; TenantInUseError while it has jobs or schedules."""
-        await self._send(asks.delete_tenant(name))
+        await self._send(requests.delete_tenant(name))
 
     async def keys(self, *, tenant: str | None = None) -> list[KeyView]:
         """Every key, or those of one tenant, oldest first, revoked ones too."""
-        return await self._whole(asks.keys(tenant))
+        return await self._whole(requests.keys(tenant))
 
     async def create_key(
         self,
@@ -561,26 +563,26 @@ class Client:
 
         What is returned is the only place where its text is.
         """
-        return await self._send(asks.create_key(grant, tenant, label, lifetime))
+        return await self._send(requests.create_key(grant, tenant, label, lifetime))
 
     async def rotate_key(self, key_id: str, *, grace: timedelta) -> MintedView:
         """A new secret for the key; the one before stays good for `grace`.
 
         KeyNotFoundError, or KeyEndedError for a key that was revoked or has expired.
         """
-        return await self._send(asks.rotate_key(key_id, grace))
+        return await self._send(requests.rotate_key(key_id, grace))
 
     async def revoke_key(self, key_id: str) -> KeyView:
         """End the key for good, or KeyNotFoundError. API processes refuse it in seconds."""
-        return await self._send(asks.revoke_key(key_id))
+        return await self._send(requests.revoke_key(key_id))
 
     async def webhooks(self) -> list[WebhookView]:
         """Every endpoint, oldest first."""
-        return await self._whole(asks.webhooks())
+        return await self._whole(requests.webhooks())
 
     async def webhook(self, endpoint_id: str) -> WebhookView:
         """The endpoint, or WebhookNotFoundError."""
-        return await self._send(asks.webhook(endpoint_id))
+        return await self._send(requests.webhook(endpoint_id))
 
     async def create_webhook(
         self,
@@ -595,29 +597,29 @@ class Client:
         body = WebhookBody(
             url=url, events=events, queues=queues, types=types, description=description
         )
-        return await self._send(asks.create_webhook(body))
+        return await self._send(requests.create_webhook(body))
 
     async def change_webhook(self, endpoint_id: str, patch: WebhookPatch) -> WebhookView:
         """Change what the patch names of an endpoint, or WebhookNotFoundError."""
-        return await self._send(asks.change_webhook(endpoint_id, patch))
+        return await self._send(requests.change_webhook(endpoint_id, patch))
 
     async def delete_webhook(self, endpoint_id: str) -> None:
         """Remove it, or WebhookNotFoundError. Deliveries that wait are not made."""
-        await self._send(asks.delete_webhook(endpoint_id))
+        await self._send(requests.delete_webhook(endpoint_id))
 
     async def rotate_webhook(self, endpoint_id: str, *, grace: timedelta) -> NewWebhook:
         """A new secret; for `grace` deliveries are signed with the one before, too."""
-        return await self._send(asks.rotate_webhook(endpoint_id, grace))
+        return await self._send(requests.rotate_webhook(endpoint_id, grace))
 
     async def test_webhook(self, endpoint_id: str) -> StartedDelivery:
         """Send a message that says nothing, through all that others go through."""
-        return await self._send(asks.test_webhook(endpoint_id))
+        return await self._send(requests.test_webhook(endpoint_id))
 
     async def webhook_deliveries(
         self, endpoint_id: str, *, state: State | None = None, limit: int = 50
     ) -> list[DeliveryView]:
         """The latest of what was sent to an endpoint or is to be, newest first."""
-        return await self._send(asks.webhook_deliveries(endpoint_id, state, limit))
+        return await self._send(requests.webhook_deliveries(endpoint_id, state, limit))
 
     async def replay_delivery(self, endpoint_id: str, delivery_id: str) -> StartedDelivery:
         """Bring a message once more, or JobNotFoundError.
@@ -625,11 +627,11 @@ class Client:
         A delivery that failed begins anew; of one that succeeded, another is made.
         IllegalTransitionError while it is under way.
         """
-        return await self._send(asks.replay_delivery(endpoint_id, delivery_id))
+        return await self._send(requests.replay_delivery(endpoint_id, delivery_id))
 
     async def stats(self, queue: str | None = None) -> Stats:
         """The queue in numbers."""
-        return await self._send(asks.stats(queue))
+        return await self._send(requests.stats(queue))
 
     async def slow_types(
         self,
@@ -644,12 +646,12 @@ class Client:
         Of the newest jobs that fit, `sample` that succeeded and as many that are dead.
         """
         which = {"queue": queue, "type": type, "tag": tag, "sample": f"{sample}"}
-        return await self._send(asks.slow_types(which))
+        return await self._send(requests.slow_types(which))
 
     async def _result(self, job_id: str, seconds: float) -> Any:
         waiting = Waiting(job_id, seconds, now=monotonic())
         while True:
-            job = await self._send(asks.get(job_id))
+            job = await self._send(requests.get(job_id))
             if waiting.is_over(job):
                 return job.result
             await asyncio.sleep(waiting.pause(job, monotonic()))
@@ -659,7 +661,7 @@ class Client:
         found, cursor = list[T](), ""
         while True:
             wanted = None if limit is None else limit - len(found)
-            page = await self._send(listing(asks.page_of(wanted, cursor)))
+            page = await self._send(listing(requests.page_of(wanted, cursor)))
             found += page.items
             if page.cursor is None or wanted == len(page.items):
                 return found
@@ -735,7 +737,7 @@ class Client:
     def _trail(
         self, timeout: Duration | None, *, after: str = "", is_of_job: bool = False
     ) -> Trail:
-        trail = asks.trail(
+        trail = requests.trail(
             self._timeout, timeout, monotonic(), after=after, is_of_job=is_of_job
         )
         trail.first_contact = None if self._has_answered else self.first_contact

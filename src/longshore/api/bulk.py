@@ -7,10 +7,10 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from longshore.api.context import Service
 from longshore.api.encoding import encode
 from longshore.api.problems import invalid
 from longshore.api.routing import Answer, Call, Nothing, Route
-from longshore.api.service import Service
 from longshore.contract import JobFilter
 from longshore.core import ids
 from longshore.core.account import Scope

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from longshore.api.context import Service
 from longshore.api.problems import Flaw, ProblemError, invalid, problem
-from longshore.api.service import Service
 from longshore.core import codec, ids, submission
 from longshore.core.job import CheckedJob, NewJob, UniqueUntil
 from longshore.errors import SubmitError

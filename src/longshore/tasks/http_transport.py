@@ -14,10 +14,10 @@ import httpx
 
 from longshore.directives import Dead, Retry
 from longshore.errors import ConfigError
-from longshore.tasks.guard import BlockedTargetError, Guard
 from longshore.tasks.http import HttpAnswer, Request
 from longshore.tasks.redaction import without_query, without_secrets
 from longshore.tasks.settings import HttpTaskSettings
+from longshore.tasks.ssrf import BlockedTargetError, Guard
 
 __all__ = ["Outbound"]
 

@@ -9,8 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from longshore.client import asks, retrying
-from longshore.client.asks import Ask, Listing
+from longshore.client import requests, retrying
 from longshore.client.batching import Batch
 from longshore.client.documents import (
     JobOptions,
@@ -18,6 +17,7 @@ from longshore.client.documents import (
     Submission,
     Submitted,
 )
+from longshore.client.requests import Ask, Listing
 from longshore.client.retrying import Retrying
 from longshore.client.waiting import Waiting
 from longshore.core.account import DEFAULT_TENANT, Grant
@@ -61,9 +61,9 @@ from longshore.operations.webhooks import (
 )
 from longshore.operations.workers import CrashCounts, WorkerView
 from longshore.options import Duration, microseconds
-from longshore.streaming.telling import JobEvent
-from longshore.wire.following import follow_blocking
+from longshore.streaming.events import JobEvent
 from longshore.wire.plain_http import PlainHttpGuard
+from longshore.wire.sse_client import follow_blocking
 
 __all__ = ["SyncClient"]
 
@@ -123,7 +123,7 @@ class SyncClient:
 
     def now(self) -> datetime:
         """The clock of the service's store. EngineUnavailableError if it cannot be reached."""
-        return (self._send(asks.readiness())).now
+        return (self._send(requests.readiness())).now
 
     def submit(
         self,
@@ -137,7 +137,7 @@ class SyncClient:
         answer was lost is sent again without harm. IdempotencyError if the key was used
         before with other content.
         """
-        return self._send(asks.submit(Submission(type, payload, options)))
+        return self._send(requests.submit(Submission(type, payload, options)))
 
     def submit_many(self, jobs: Iterable[Submission]) -> list[Outcome]:
         """Submit many jobs, a thousand per request, or as many as the service says.
@@ -151,7 +151,7 @@ class SyncClient:
         lost: LongshoreError | None = None
         is_answered = False
         waiting = iter(jobs)
-        while chunk := list(islice(waiting, asks.MOST_JOBS)):
+        while chunk := list(islice(waiting, requests.MOST_JOBS)):
             batch = Batch(chunk)
             lost = lost or self._send_all(batch)
             is_answered |= batch.is_answered
@@ -171,18 +171,18 @@ class SyncClient:
         many as the service says.
         """
         found: dict[JobId, Accepted] = {}
-        most = asks.MOST_JOBS
+        most = requests.MOST_JOBS
         for tenant in dict.fromkeys(job.tenant for job in jobs):
             waiting = [job for job in jobs if job.tenant == tenant]
             while waiting:
                 sent = waiting[:most]
-                ask = asks.submit_jobs(sent, independent=independent)
+                ask = requests.submit_jobs(sent, independent=independent)
                 tries = Retrying(monotonic() + self._timeout, is_repeatable=True)
                 outcome = self._last(ask, tries)
                 if retrying.is_good(outcome):
                     items = ask.read(outcome.status_code, outcome.content)
                     found |= {
-                        job.id: asks.accepted(item)
+                        job.id: requests.accepted(item)
                         for job, item in zip(sent, items, strict=True)
                     }
                     waiting = waiting[most:]
@@ -194,15 +194,15 @@ class SyncClient:
 
     def get(self, job_id: str) -> JobDocument:
         """The job, or JobNotFoundError."""
-        return self._send(asks.get(job_id))
+        return self._send(requests.get(job_id))
 
     def explain(self, job_id: str) -> Explanation:
         """Why the job does not run, or JobNotFoundError."""
-        return self._send(asks.explain(job_id))
+        return self._send(requests.explain(job_id))
 
     def attempts(self, job_id: str) -> list[AttemptView]:
         """The job's deliveries that ended, oldest first."""
-        return self._whole(asks.attempts(job_id))
+        return self._whole(requests.attempts(job_id))
 
     def result(self, job_id: str, timeout: Duration = 60.0) -> Any:
         """What the task returned, once the job has succeeded.
@@ -212,7 +212,7 @@ class SyncClient:
         """
         waiting = Waiting(job_id, microseconds(timeout) / 1e6, now=monotonic())
         while True:
-            job = self._send(asks.get(job_id))
+            job = self._send(requests.get(job_id))
             if waiting.is_over(job):
                 return job.result
             sleep(waiting.pause(job, monotonic()))
@@ -223,8 +223,8 @@ class SyncClient:
         A lost connection is made again, and nothing is left out. WaitTimeoutError if it takes
         longer than `timeout`; the job goes on.
         """
-        trail = asks.trail(self._timeout, timeout, monotonic(), is_of_job=True)
-        path = asks.stream_of(job_id)
+        trail = requests.trail(self._timeout, timeout, monotonic(), is_of_job=True)
+        path = requests.stream_of(job_id)
         for event in follow_blocking(self._http, path, {}, trail, self._failed):
             yield event
             if event.is_last:
@@ -243,38 +243,38 @@ class SyncClient:
         `from_start` begins with the oldest event that is kept. EventsExpiredError if what came
         after the id is no longer kept, WaitTimeoutError when the time is over.
         """
-        trail = asks.trail(self._timeout, timeout, monotonic(), after=after)
-        query = asks.heard(which, from_start=from_start)
-        return follow_blocking(self._http, asks.EVENTS, query, trail, self._failed)
+        trail = requests.trail(self._timeout, timeout, monotonic(), after=after)
+        query = requests.heard(which, from_start=from_start)
+        return follow_blocking(self._http, requests.EVENTS, query, trail, self._failed)
 
     def kept_events(self, *, after: str = "", **which: Unpack[Heard]) -> Iterator[JobEvent]:
         """The events that are kept, or those of them after the one with this id, to the end.
 
         Oldest first. EventsExpiredError if what came after the id is no longer kept.
         """
-        trail = asks.trail(self._timeout, None, monotonic(), after=after)
-        query = asks.heard(which, from_start=True, is_endless=False)
-        return follow_blocking(self._http, asks.EVENTS, query, trail, self._failed)
+        trail = requests.trail(self._timeout, None, monotonic(), after=after)
+        query = requests.heard(which, from_start=True, is_endless=False)
+        return follow_blocking(self._http, requests.EVENTS, query, trail, self._failed)
 
     def cancel(self, job_id: str, reason: str = "cancelled over HTTP") -> JobDocument:
         """Cancel it if it waits, ask its worker to stop if it runs; the job as it is then."""
-        return self._send(asks.cancel(job_id, reason))
+        return self._send(requests.cancel(job_id, reason))
 
     def retry(self, job_id: str) -> JobDocument:
         """Make a scheduled job ready."""
-        return self._send(asks.retry(job_id))
+        return self._send(requests.retry(job_id))
 
     def jobs(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
         """Every job that fits, newest first, page by page."""
-        return self._pages(asks.jobs(), which)
+        return self._pages(requests.jobs(), which)
 
     def dead(self, **which: Unpack[Which]) -> Iterator[JobDocument]:
         """Every dead job that fits, newest first."""
-        return self._pages(asks.dead(), which)
+        return self._pages(requests.dead(), which)
 
     def replay(self, job_id: str) -> JobDocument:
         """Make a dead job ready again."""
-        return self._send(asks.replay(job_id))
+        return self._send(requests.replay(job_id))
 
     def change_jobs(
         self, change: JobChange, job_ids: Sequence[str], *, reason: str = ""
@@ -283,7 +283,7 @@ class SyncClient:
 
         JobNotFoundError or IllegalTransitionError leave everything as it was.
         """
-        found = self._send(asks.change_jobs(change, job_ids, reason))
+        found = self._send(requests.change_jobs(change, job_ids, reason))
         return found.changed
 
     def change_matching(
@@ -304,7 +304,7 @@ class SyncClient:
         tally = Tally()
         given: dict[str, Any] = {"dry_run": True} if is_dry else {"rate": rate}
         while not tally.is_complete:
-            ask = asks.change_matching(change, which, reason, given)
+            ask = requests.change_matching(change, which, reason, given)
             found = self._send(ask)
             tally.matched += found.matched
             tally.missed += found.missed
@@ -317,18 +317,18 @@ class SyncClient:
 
     def purge(self, job_id: str) -> None:
         """Delete a dead job."""
-        self._send(asks.purge(job_id))
+        self._send(requests.purge(job_id))
 
     def queues(self, *, may_estimate: bool = False) -> list[QueueView]:
         """Every queue at a glance.
 
         Where very many jobs wait, `may_estimate` answers in a moment, with estimates.
         """
-        return self._whole(asks.queues(may_estimate=may_estimate))
+        return self._whole(requests.queues(may_estimate=may_estimate))
 
     def queue(self, name: str) -> QueueView:
         """The queue, or QueueNotFoundError where there are no jobs, settings or pauses."""
-        return self._send(asks.queue(name))
+        return self._send(requests.queue(name))
 
     def set_queue(
         self, name: str, settings: Mapping[str, Any], *, forgets_declared: bool = False
@@ -337,57 +337,57 @@ class SyncClient:
 
         `forgets_declared` drops what code once declared.
         """
-        ask = asks.set_queue(name, settings, forgets_declared=forgets_declared)
+        ask = requests.set_queue(name, settings, forgets_declared=forgets_declared)
         return self._send(ask)
 
     def pauses(self) -> list[Pause]:
         """What is not handed out: queues, types, and types in one queue."""
-        return self._whole(asks.pauses())
+        return self._whole(requests.pauses())
 
     def pause_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Stop handing out its jobs, or those of one type."""
-        return self._send(asks.queue_verb(name, "pause", type))
+        return self._send(requests.queue_verb(name, "pause", type))
 
     def resume_queue(self, name: str, *, type: str | None = None) -> QueueView:
         """Undo exactly that pause."""
-        return self._send(asks.queue_verb(name, "resume", type))
+        return self._send(requests.queue_verb(name, "resume", type))
 
     def pause_type(self, name: str) -> None:
         """Stop handing out jobs of a type, in every queue."""
-        self._send(asks.type_verb(name, "pause"))
+        self._send(requests.type_verb(name, "pause"))
 
     def resume_type(self, name: str) -> None:
         """Undo the pause of a type. One in a single queue stands until it is undone there."""
-        self._send(asks.type_verb(name, "resume"))
+        self._send(requests.type_verb(name, "resume"))
 
     def broken_records(self) -> list[BrokenRecord]:
         """Stored records that cannot be decoded, which every list leaves out."""
-        return self._whole(asks.broken_records())
+        return self._whole(requests.broken_records())
 
     def workers(self) -> list[WorkerView]:
         """The workers that are connected."""
-        return self._whole(asks.workers())
+        return self._whole(requests.workers())
 
     def crash_counts(self) -> CrashCounts:
         """How many workers have crashed, and how many jobs were taken back from them."""
-        return self._send(asks.crash_counts())
+        return self._send(requests.crash_counts())
 
     def drain_worker(self, token: int) -> WorkerView:
         """Ask a worker to finish what it runs and to leave, or NotFoundError."""
-        return self._send(asks.drain_worker(token))
+        return self._send(requests.drain_worker(token))
 
     def declare(self, declared: Declarations) -> None:
         """Store what the code of an app declares: queues, breakers, schedules."""
-        for ask in asks.declare(declared):
+        for ask in requests.declare(declared):
             self._send(ask)
 
     def breakers(self) -> list[BreakerView]:
         """Every type that has a circuit breaker, and its state, by type."""
-        return self._whole(asks.breakers())
+        return self._whole(requests.breakers())
 
     def breaker(self, type: str) -> BreakerView:
         """The circuit breaker of a type; one without settings is closed."""
-        return self._send(asks.breaker(type))
+        return self._send(requests.breaker(type))
 
     def set_breaker(
         self, type: str, settings: Mapping[str, Any], *, forgets_declared: bool = False
@@ -396,101 +396,101 @@ class SyncClient:
 
         `forgets_declared` drops what code once declared.
         """
-        ask = asks.set_breaker(type, settings, forgets_declared=forgets_declared)
+        ask = requests.set_breaker(type, settings, forgets_declared=forgets_declared)
         return self._send(ask)
 
     def reset_breaker(self, type: str) -> BreakerView:
         """Close a type's circuit breaker now, and forget what it has counted."""
-        return self._send(asks.reset_breaker(type))
+        return self._send(requests.reset_breaker(type))
 
     def blocked_lines(self, *, limit: int = 100) -> list[LineView]:
         """The first `limit` lines that dead jobs block, by queue, tenant and key."""
-        return self._whole(asks.blocked_lines(), limit)
+        return self._whole(requests.blocked_lines(), limit)
 
     def line(self, queue: str, key: str) -> LineView:
         """The jobs of an ordering key; an empty line where there are none."""
-        return self._send(asks.line(queue, key))
+        return self._send(requests.line(queue, key))
 
     def release_line(self, queue: str, key: str) -> ReleasedLine:
         """Let a blocked line go on without its dead jobs, which stay dead."""
-        return self._send(asks.release_line(queue, key))
+        return self._send(requests.release_line(queue, key))
 
     def consumers(self) -> list[ConsumerView]:
         """Every reader of the outbox for whom events are kept, by name."""
-        return self._whole(asks.consumers())
+        return self._whole(requests.consumers())
 
     def forget_consumer(self, name: str) -> None:
         """Keep no more events for a consumer, or NotFoundError."""
-        self._send(asks.forget_consumer(name))
+        self._send(requests.forget_consumer(name))
 
     def quarantined(self, *, limit: int) -> list[QuarantinedView]:
         """The newest events that consumers could not hand on, at most so many."""
-        return self._first(asks.quarantined(), limit)
+        return self._first(requests.quarantined(), limit)
 
     def audit(
         self, *, limit: int, cursor: str | None = None, **which: Unpack[AuditWhich]
     ) -> AuditPage:
         """Who did what, newest first. A page may be short, or empty, and not the last."""
-        return self._send(asks.audit(limit, cursor, which))
+        return self._send(requests.audit(limit, cursor, which))
 
     def audit_standing(self) -> Standing:
         """Where the audit log begins and ends."""
-        return self._send(asks.audit_standing())
+        return self._send(requests.audit_standing())
 
     def audit_entries(self, *, after: int, limit: int) -> list[Entry]:
         """Entries behind a number as they are stored, oldest first, at most so many.
 
         There may be fewer, and more behind them.
         """
-        return self._send(asks.audit_entries(after, limit))
+        return self._send(requests.audit_entries(after, limit))
 
     def doctor(self) -> Diagnosis:
         """What the service finds of its queue and store, as `longshore doctor` does."""
-        return self._send(asks.doctor())
+        return self._send(requests.doctor())
 
     def schedules(self) -> list[ScheduleView]:
         """Every schedule, by name."""
-        return self._whole(asks.schedules())
+        return self._whole(requests.schedules())
 
     def schedule(self, name: str, *, tenant: str | None = None) -> WholeSchedule:
         """The schedule with its last job and next due times, or ScheduleNotFoundError.
 
         `tenant` is for an operator's key, as it is wherever a schedule is named.
         """
-        return self._send(asks.schedule(name, tenant))
+        return self._send(requests.schedule(name, tenant))
 
     def create_schedule(self, name: str, type: str, **fields: Any) -> ScheduleView:
         """Create a schedule; its fields are those of POST /v1/schedules."""
-        return self._send(asks.create_schedule({"name": name, "type": type, **fields}))
+        return self._send(requests.create_schedule({"name": name, "type": type, **fields}))
 
     def put_schedule(self, wanted: Schedule) -> StoredSchedule:
         """Create the schedule of its tenant, or replace the one of its name.
 
         With the same times it keeps its place; new times count from now. A pause stays.
         """
-        return self._send(asks.put_schedule(wanted))
+        return self._send(requests.put_schedule(wanted))
 
     def change_schedule(
         self, name: str, patch: SchedulePatch, *, tenant: str | None = None
     ) -> ScheduleView:
         """Change what the patch names of a schedule, or ScheduleNotFoundError."""
-        return self._send(asks.change_schedule(name, patch, tenant))
+        return self._send(requests.change_schedule(name, patch, tenant))
 
     def pause_schedule(self, name: str, *, tenant: str | None = None) -> ScheduleView:
         """Stop firing it. Due times that pass meanwhile are skipped."""
-        return self._send(asks.schedule_verb(name, "pause", ScheduleView, tenant))
+        return self._send(requests.schedule_verb(name, "pause", ScheduleView, tenant))
 
     def resume_schedule(self, name: str, *, tenant: str | None = None) -> ScheduleView:
         """Fire it again, from the next due time on."""
-        return self._send(asks.schedule_verb(name, "resume", ScheduleView, tenant))
+        return self._send(requests.schedule_verb(name, "resume", ScheduleView, tenant))
 
     def run_schedule(self, name: str, *, tenant: str | None = None) -> ExtraJob:
         """Submit one of its jobs now, besides its due times, paused or not."""
-        return self._send(asks.schedule_verb(name, "run", ExtraJob, tenant))
+        return self._send(requests.schedule_verb(name, "run", ExtraJob, tenant))
 
     def delete_schedule(self, name: str, *, tenant: str | None = None) -> None:
         """Remove it, or ScheduleNotFoundError. Jobs that it fired stay."""
-        self._send(asks.delete_schedule(name, tenant))
+        self._send(requests.delete_schedule(name, tenant))
 
     def preview_schedule(
         self,
@@ -501,11 +501,11 @@ class SyncClient:
         tenant: str | None = None,
     ) -> Preview:
         """Its next due times, paused or not, from now or from `after` on."""
-        found = self._send(asks.preview_schedule(name, count, after, tenant))
+        found = self._send(requests.preview_schedule(name, count, after, tenant))
         while found.due and len(found.due) < count:
             after = found.due[-1].due
             missing = count - len(found.due)
-            more = self._send(asks.preview_schedule(name, missing, after, tenant))
+            more = self._send(requests.preview_schedule(name, missing, after, tenant))
             if not more.due:
                 break
             found = Preview(found.timezone, found.due + more.due)
@@ -513,30 +513,30 @@ class SyncClient:
 
     def tenants(self) -> list[TenantView]:
         """Every tenant, by name."""
-        return self._whole(asks.tenants())
+        return self._whole(requests.tenants())
 
     def tenant(self, name: str) -> TenantView:
         """The tenant, or TenantNotFoundError."""
-        return self._send(asks.tenant(name))
+        return self._send(requests.tenant(name))
 
     def create_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Create a tenant; a ConfigError when there is one of its name that is not the same.
 
         Settings are the other fields of `POST /v1/tenants`.
         """
-        return self._send(asks.create_tenant(name, settings))
+        return self._send(requests.create_tenant(name, settings))
 
     def change_tenant(self, name: str, settings: Mapping[str, Any]) -> TenantView:
         """Change these settings, or TenantNotFoundError. API processes heed it in seconds."""
-        return self._send(asks.change_tenant(name, settings))
+        return self._send(requests.change_tenant(name, settings))
 
     def delete_tenant(self, name: str) -> None:
         """Delete it with its keys; TenantInUseError while it has jobs or schedules."""
-        self._send(asks.delete_tenant(name))
+        self._send(requests.delete_tenant(name))
 
     def keys(self, *, tenant: str | None = None) -> list[KeyView]:
         """Every key, or those of one tenant, oldest first, revoked ones too."""
-        return self._whole(asks.keys(tenant))
+        return self._whole(requests.keys(tenant))
 
     def create_key(
         self,
@@ -550,26 +550,26 @@ class SyncClient:
 
         What is returned is the only place where its text is.
         """
-        return self._send(asks.create_key(grant, tenant, label, lifetime))
+        return self._send(requests.create_key(grant, tenant, label, lifetime))
 
     def rotate_key(self, key_id: str, *, grace: timedelta) -> MintedView:
         """A new secret for the key; the one before stays good for `grace`.
 
         KeyNotFoundError, or KeyEndedError for a key that was revoked or has expired.
         """
-        return self._send(asks.rotate_key(key_id, grace))
+        return self._send(requests.rotate_key(key_id, grace))
 
     def revoke_key(self, key_id: str) -> KeyView:
         """End the key for good, or KeyNotFoundError. API processes refuse it in seconds."""
-        return self._send(asks.revoke_key(key_id))
+        return self._send(requests.revoke_key(key_id))
 
     def webhooks(self) -> list[WebhookView]:
         """Every endpoint, oldest first."""
-        return self._whole(asks.webhooks())
+        return self._whole(requests.webhooks())
 
     def webhook(self, endpoint_id: str) -> WebhookView:
         """The endpoint, or WebhookNotFoundError."""
-        return self._send(asks.webhook(endpoint_id))
+        return self._send(requests.webhook(endpoint_id))
 
     def create_webhook(
         self,
@@ -584,29 +584,29 @@ class SyncClient:
         body = WebhookBody(
             url=url, events=events, queues=queues, types=types, description=description
         )
-        return self._send(asks.create_webhook(body))
+        return self._send(requests.create_webhook(body))
 
     def change_webhook(self, endpoint_id: str, patch: WebhookPatch) -> WebhookView:
         """Change what the patch names of an endpoint, or WebhookNotFoundError."""
-        return self._send(asks.change_webhook(endpoint_id, patch))
+        return self._send(requests.change_webhook(endpoint_id, patch))
 
     def delete_webhook(self, endpoint_id: str) -> None:
         """Remove it, or WebhookNotFoundError. Deliveries that wait are not made."""
-        self._send(asks.delete_webhook(endpoint_id))
+        self._send(requests.delete_webhook(endpoint_id))
 
     def rotate_webhook(self, endpoint_id: str, *, grace: timedelta) -> NewWebhook:
         """A new secret; for `grace` deliveries are signed with the one before, too."""
-        return self._send(asks.rotate_webhook(endpoint_id, grace))
+        return self._send(requests.rotate_webhook(endpoint_id, grace))
 
     def test_webhook(self, endpoint_id: str) -> StartedDelivery:
         """Send a message that says nothing, through all that others go through."""
-        return self._send(asks.test_webhook(endpoint_id))
+        return self._send(requests.test_webhook(endpoint_id))
 
     def webhook_deliveries(
         self, endpoint_id: str, *, state: State | None = None, limit: int = 50
     ) -> list[DeliveryView]:
         """The latest of what was sent to an endpoint or is to be, newest first."""
-        return self._send(asks.webhook_deliveries(endpoint_id, state, limit))
+        return self._send(requests.webhook_deliveries(endpoint_id, state, limit))
 
     def replay_delivery(self, endpoint_id: str, delivery_id: str) -> StartedDelivery:
         """Bring a message once more, or JobNotFoundError.
@@ -614,11 +614,11 @@ class SyncClient:
         A delivery that failed begins anew; of one that succeeded, another is made.
         IllegalTransitionError while it is under way.
         """
-        return self._send(asks.replay_delivery(endpoint_id, delivery_id))
+        return self._send(requests.replay_delivery(endpoint_id, delivery_id))
 
     def stats(self, queue: str | None = None) -> Stats:
         """The queue in numbers."""
-        return self._send(asks.stats(queue))
+        return self._send(requests.stats(queue))
 
     def slow_types(
         self,
@@ -633,14 +633,14 @@ class SyncClient:
         Of the newest jobs that fit, `sample` that succeeded and as many that are dead.
         """
         which = {"queue": queue, "type": type, "tag": tag, "sample": f"{sample}"}
-        return self._send(asks.slow_types(which))
+        return self._send(requests.slow_types(which))
 
     def _whole(self, listing: Listing[T], limit: int | None = None) -> list[T]:
         """All items of a list, or the first `limit` of them, page after page."""
         found, cursor = list[T](), ""
         while True:
             wanted = None if limit is None else limit - len(found)
-            page = self._send(listing(asks.page_of(wanted, cursor)))
+            page = self._send(listing(requests.page_of(wanted, cursor)))
             found += page.items
             if page.cursor is None or wanted == len(page.items):
                 return found
