@@ -303,9 +303,9 @@ def test_every_run_that_is_kept_says_whence_it_is(path: Path):
 
 
 WHOSE = """
-from longshore import opening
+from longshore import open_store
 from longshore_lab import actor, sabotage
-for opens in (opening.open_store, sabotage.open_store):
+for opens in (open_store.open_store, sabotage.open_store):
     print(type(opens("sqlite://:memory:")).__name__)
 """
 

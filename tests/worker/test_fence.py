@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(
 
 FENCED = """
 import os, signal, subprocess, sys, threading
-from longshore.worker import fence
+from longshore.worker import seccomp_guard
 victim = int(sys.argv[1])
-fence.put_up((victim, -victim, -1))
+seccomp_guard.put_up((victim, -victim, -1))
 {act}
 print("alive")
 """
