@@ -152,7 +152,7 @@ class Longshore:
         opened.users += 1
         try:
             if opened.engine is not None and opened.engine.url.startswith("sqlite:"):
-                await opened.engine.migrate(patience=0)
+                await opened.engine.migrate(max_wait=0)
         except BaseException:
             await self._leave(opened)
             raise

@@ -1,6 +1,6 @@
 """Pages of jobs: bounded by rows and by bytes, because one job may weigh a megabyte."""
 
-from longshore.contract import Inspector, JobFilter, Page
+from longshore.contract import JobFilter, Jobs, Page
 from longshore.core.job import Job
 
 __all__ = ["MOST_BYTES", "find"]
@@ -15,7 +15,7 @@ _BESIDES = 500
 
 
 async def find(
-    engine: Inspector, which: JobFilter, *, limit: int, cursor: str | None = None
+    engine: Jobs, which: JobFilter, *, limit: int, cursor: str | None = None
 ) -> Page:
     """Up to `limit` jobs, newest first: fewer, and where to go on, when they are large.
 

@@ -1,7 +1,7 @@
 """Which jobs are slow, and whether they wait or run."""
 
 from longshore import paging
-from longshore.contract import Inspector, JobFilter
+from longshore.contract import JobFilter, Jobs
 from longshore.core.job import Job
 from longshore.core.latency import Slowness, by_type
 from longshore.core.state import State
@@ -9,7 +9,7 @@ from longshore.core.state import State
 __all__ = ["slowness"]
 
 
-async def slowness(engine: Inspector, which: JobFilter, *, sample: int) -> list[Slowness]:
+async def slowness(engine: Jobs, which: JobFilter, *, sample: int) -> list[Slowness]:
     """By type, of the newest `sample` jobs that succeeded and as many that are dead."""
     jobs: list[Job] = []
     for state in (State.SUCCEEDED, State.DEAD):
@@ -17,7 +17,7 @@ async def slowness(engine: Inspector, which: JobFilter, *, sample: int) -> list[
     return by_type(jobs)
 
 
-async def _newest(engine: Inspector, which: JobFilter, state: State, sample: int) -> list[Job]:
+async def _newest(engine: Jobs, which: JobFilter, state: State, sample: int) -> list[Job]:
     jobs: list[Job] = []
     cursor: str | None = None
     narrowed = JobFilter(

@@ -136,10 +136,14 @@ class Forgetful(ForwardingEngine):
         self._calls = 0
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Answer for the jobs, and now and then do no more than that."""
         self._calls += 1
         if self._calls % _FORGET_EVERY == 0:
             return [Submitted(job.id) for job in jobs]
-        return await self._inner.submit(jobs, apart=apart, patience=patience)
+        return await self._inner.submit(jobs, independent=independent, max_wait=max_wait)

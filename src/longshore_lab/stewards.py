@@ -24,8 +24,8 @@ class _Noted(ForwardingEngine):
         self._book = book
         self._workers: dict[int, str] = {}
 
-    async def lapsed(self, **arguments: Any) -> list[Lapsed]:
-        found = await self._inner.lapsed(**arguments)
+    async def expired_sessions(self, **arguments: Any) -> list[Lapsed]:
+        found = await self._inner.expired_sessions(**arguments)
         self._workers |= {one.token: one.worker for one in found}
         return found
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from longshore.contract import Inspector, JobFilter, Outbox
+from longshore.contract import JobFilter, Jobs, Outbox
 from longshore.core import ids
 from longshore.core.event import Name, expand
 from longshore.core.state import State
@@ -18,7 +18,7 @@ __all__ = ["Seen", "Store", "Survey", "survey"]
 _PAGE = 1000
 
 
-class Store(Inspector, Outbox, Protocol):
+class Store(Jobs, Outbox, Protocol):
     """As much of an engine as a survey needs."""
 
 

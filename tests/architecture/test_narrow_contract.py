@@ -15,7 +15,7 @@ ENGINE: tuple[Any, ...] = (
     contract.Producer,
     contract.Keeper,
     contract.Steward,
-    contract.Inspector,
+    contract.Jobs,
     contract.Flow,
     contract.Records,
     contract.Counters,

@@ -134,10 +134,10 @@ async def test_whoever_will_not_wait_for_a_lock_hears_so_though_others_wait_on(
 
     async with asyncio.timeout(20):
         with pytest.raises(EngineBusyError):
-            await engine.submit(a_batch(3), patience=0.1)
+            await engine.submit(a_batch(3), max_wait=0.1)
         # By now the writer has waited for a while; who comes late is not forgotten behind it.
         with pytest.raises(EngineBusyError):
-            await engine.submit(a_batch(3), patience=0)
+            await engine.submit(a_batch(3), max_wait=0)
     assert not patient.done()
     holder.execute("rollback")
     await patient

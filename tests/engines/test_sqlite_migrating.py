@@ -69,7 +69,7 @@ async def test_older_code_works_beside_a_migration_that_says_so(
 ) -> None:
     before = await a_session(engine)
 
-    applied = await migrate(newer, migrations=[*MIGRATIONS, ADDITION], patience=0)
+    applied = await migrate(newer, migrations=[*MIGRATIONS, ADDITION], max_wait=0)
 
     assert applied == [ADDITION.name]
     await engine.ping()
@@ -105,7 +105,7 @@ async def test_whoever_only_opens_the_file_asks_nobody_to_leave(
     await a_session(engine)
 
     with pytest.raises(EngineBusyError, match="stop them, or run `longshore migrate`"):
-        await migrate(newer, migrations=[*MIGRATIONS, BREAK], patience=0)
+        await migrate(newer, migrations=[*MIGRATIONS, BREAK], max_wait=0)
 
     await engine.ping()
 
@@ -116,7 +116,7 @@ async def test_a_migrator_that_gives_up_lets_older_code_in_again(
     await a_session(engine)
 
     with pytest.raises(EngineBusyError, match=f"beside {BREAK.name} are at work"):
-        await migrate(newer, migrations=[*MIGRATIONS, BREAK], patience=0.2)
+        await migrate(newer, migrations=[*MIGRATIONS, BREAK], max_wait=0.2)
 
     await a_session(engine)
 
@@ -137,7 +137,7 @@ async def test_a_lease_that_ran_out_holds_up_no_migration(
 ) -> None:
     await engine.open_session(worker="w", queues=["default"], types=["t"], lease=1)
 
-    applied = await migrate(newer, migrations=[*MIGRATIONS, BREAK], patience=0)
+    applied = await migrate(newer, migrations=[*MIGRATIONS, BREAK], max_wait=0)
 
     assert applied == [BREAK.name]
 

@@ -97,7 +97,7 @@ async def test_a_stopped_worker_loses_its_lease(post: Post):
         post.clock.advance(LEASE_US // 2)
         await post.look()
 
-    lapsed = await post.engine.lapsed(grace=0, limit=10)
+    lapsed = await post.engine.expired_sessions(grace=0, limit=10)
 
     assert [one.token for one in lapsed] == [post.worker.session.token]
 
@@ -114,7 +114,7 @@ async def test_a_worker_that_was_resumed_too_late_is_not_revived(post: Post):
     await post.look()
 
     assert post.record.renewed(post.worker.session.token) == kept
-    assert len(await post.engine.lapsed(grace=0, limit=10)) == 1
+    assert len(await post.engine.expired_sessions(grace=0, limit=10)) == 1
 
 
 async def test_a_worker_that_was_stopped_briefly_keeps_its_lease(post: Post):

@@ -222,9 +222,9 @@ class FarSteward:
         self._clock = clock
         self.limits: list[int] = []
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         self.limits.append(limit)
-        found = await self._engine.lapsed(grace=grace, limit=limit)
+        found = await self._engine.expired_sessions(grace=grace, limit=limit)
         self._travel(2 + 8 * len(found))
         return found
 

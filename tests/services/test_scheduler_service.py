@@ -94,7 +94,7 @@ async def test_it_outlives_an_outage(engine: Engine, clock: ManualClock):
         scheduler.drain()
 
     watched = {"list_records", "consumers", "ping"}
-    assert calls == {"promote", "lapsed", "due_schedules", "prune"} | watched
+    assert calls == {"promote", "expired_sessions", "due_schedules", "prune"} | watched
     assert [counts.ready for counts in await engine.counts()] == [1]
 
 

@@ -230,7 +230,7 @@ async def test_a_worker_that_is_asked_to_be_quiet_drains(shop: Workshop):
     running = asyncio.create_task(worker.run())
     await within(line.entered.wait())
     (session,) = (await shop.engine.sessions()).sessions
-    await shop.engine.quiet(session.token)
+    await shop.engine.drain_session(session.token)
     await worker._renewer.tick()
     line.open.set()
 

@@ -103,7 +103,7 @@ class Fuzz:
 
     async def steward(self) -> None:
         await self.hurried(self.engine.promote(limit=20))
-        for one in await self.engine.lapsed(grace=GRACE, limit=5):
+        for one in await self.engine.expired_sessions(grace=GRACE, limit=5):
             lost = [settle.lost(held) for held in one.held]
             await self.hurried(self.engine.end_session(one.token, lost, grace=GRACE))
         keep = Retention(

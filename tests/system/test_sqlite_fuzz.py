@@ -102,10 +102,10 @@ class Fleet:
 
 async def _bury_everyone(engine: Engine) -> None:
     async def is_quiet() -> bool:
-        for one in await engine.lapsed(grace=0, limit=1_000):
+        for one in await engine.expired_sessions(grace=0, limit=1_000):
             lost = [settle.lost(held) for held in one.held]
             await engine.end_session(one.token, lost, grace=0)
-        return not (await engine.sessions()).sessions and not await engine.lapsed(
+        return not (await engine.sessions()).sessions and not await engine.expired_sessions(
             grace=0, limit=1
         )
 

@@ -67,10 +67,14 @@ class Service:
         )
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """See `longshore.contract.Producer`; the audit log hears who it was."""
-        answers = await self.engine.submit(jobs, apart=apart, patience=patience)
+        answers = await self.engine.submit(jobs, independent=independent, max_wait=max_wait)
         if not self.tells_who:
             self.submissions.note(jobs, answers)
         return answers

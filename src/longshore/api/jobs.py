@@ -124,7 +124,7 @@ async def submit(call: Call[Nothing, Nothing, JobBody]) -> Answer:
     await call.service.queue_names.check(call.caller.account, job.queue)
     try:
         patience = _patience(call.service, (job,))
-        (answer,) = await call.service.submit((job,), patience=patience)
+        (answer,) = await call.service.submit((job,), max_wait=patience)
     except EngineBusyError as error:
         raise _busy(job, error) from None
     if answer.verdict is Verdict.ACCEPTED:
@@ -153,7 +153,7 @@ async def submit_batch(call: Call[Nothing, BatchQuery, BatchBody]) -> Answer:
     if jobs:
         patience = _patience(call.service, jobs)
         apart = call.query.independent
-        answers = await call.service.submit(jobs, apart=apart, patience=patience)
+        answers = await call.service.submit(jobs, independent=apart, max_wait=patience)
     ahead = iter(answers)
     results = [_item_of(one, ahead) async for one in in_slices(read)]
     accepted = sum(one.status == 201 for one in results)

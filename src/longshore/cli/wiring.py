@@ -205,7 +205,7 @@ async def prepare(engine: Engine, *, creates: bool) -> None:
     if not creates:
         refuse_absent(engine)
     if file_of(engine) is not None:
-        await engine.migrate(patience=0)
+        await engine.migrate(max_wait=0)
 
 
 def refuse_private(engine: JobStore) -> None:

@@ -82,14 +82,18 @@ class RemoteStore:
         return self._connection.url
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each.
 
         How long a key is waited for, the service decides.
         """
         check(jobs)
-        return await self.client.submit_jobs(jobs, independent=apart) if jobs else []
+        return await self.client.submit_jobs(jobs, independent=independent) if jobs else []
 
     async def open_session(
         self,

@@ -1,9 +1,8 @@
 """The engine contract: what every store must do, grouped by who asks for it.
 
 A producer submits, a worker holds a Session that a Keeper guards, the scheduler is a Steward,
-people look at jobs and change them through an Inspector and keep what they configure as
-Records, the API counts requests with Counters, relays read an Outbox, and an Audit log says
-who did what.
+people look at Jobs and change them and keep what they configure as Records, the API counts
+requests with Counters, relays read an Outbox, and an Audit log says who did what.
 Semantics live in `longshore.testing.contract`, which every engine must pass;
 `docs/architecture/exchange.md` walks the hard cases on paper.
 
@@ -62,10 +61,10 @@ __all__ = [
     "Exchanged",
     "Fleet",
     "Flow",
-    "Inspector",
     "JobChange",
     "JobFilter",
     "JobStore",
+    "Jobs",
     "Keeper",
     "Lapsed",
     "Losses",
@@ -95,17 +94,21 @@ class Producer(Protocol):
     """Puts jobs in."""
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each, in order.
 
         Sending a job again (same id) is answered `repeated`. Ranks follow the order of
         arrival: a job whose submit was answered before another's was called goes first.
         One job for which a queue has no room, or whose key someone holds, refuses the whole
-        call with an error, and nothing is stored. Not if they come `apart`: then it is answered
-        `full` or `held`, and the others are stored.
+        call with an error, and nothing is stored. Not if they are `independent`: then it is
+        answered `full` or `held`, and the others are stored.
         Who holds a key, or on some engines the whole store, is waited for as long as the engine
-        sees fit, but `patience` seconds at most.
+        sees fit, but `max_wait` seconds at most.
         """
         ...
 
@@ -159,7 +162,7 @@ class Steward(Protocol):
         """Make up to `limit` due jobs ready, earliest due first."""
         ...
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended more than `grace` ago, with all they held.
 
         Where the clock was set back, leases would end late by as much: each is cut to its
@@ -186,7 +189,7 @@ class Steward(Protocol):
         ...
 
 
-class Inspector(Protocol):
+class Jobs(Protocol):
     """What people and APIs ask for and order. `tenant=None` means any tenant."""
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
@@ -237,7 +240,7 @@ class Inspector(Protocol):
         """
         ...
 
-    async def quiet(self, token: int) -> None:
+    async def drain_session(self, token: int) -> None:
         """Ask a worker to drain; its next renewal tells it."""
         ...
 
@@ -290,17 +293,17 @@ class JobStore(Producer, Keeper, Protocol):
         ...
 
 
-class Engine(JobStore, Steward, Inspector, Flow, Records, Counters, Outbox, Audit, Protocol):
+class Engine(JobStore, Steward, Jobs, Flow, Records, Counters, Outbox, Audit, Protocol):
     """A store that keeps every promise above."""
 
     async def owner_of(self, token: int) -> str | None:
         """Whom the session was opened for; None when there is none with this token."""
         ...
 
-    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+    async def migrate(self, *, max_wait: float = 60.0) -> list[str]:
         """Bring the schema up to date; the names of the migrations applied. Safe to repeat.
 
         Workers of older code that cannot go on are asked to leave by their next `ping`;
-        EngineBusyError when they, or others in the way, are there after `patience` seconds.
+        EngineBusyError when they, or others in the way, are there after `max_wait` seconds.
         """
         ...

@@ -116,9 +116,9 @@ class ForwardingSession:
             number, want=want, queues=queues, seconds=seconds
         )
 
-    def rouse(self) -> None:
+    def cancel_wait(self) -> None:
         """Forwarded."""
-        cast("PromptSession", self._inner).rouse()
+        cast("PromptSession", self._inner).cancel_wait()
 
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """Forwarded."""
@@ -190,10 +190,14 @@ class ForwardingEngine:
         await self._inner.close()
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Forwarded."""
-        return await self._inner.submit(jobs, apart=apart, patience=patience)
+        return await self._inner.submit(jobs, independent=independent, max_wait=max_wait)
 
     async def renew(self, token: int) -> Renewed:
         """Forwarded."""
@@ -213,9 +217,9 @@ class ForwardingEngine:
         """Forwarded."""
         return await self._inner.promote(limit=limit)
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Forwarded."""
-        return await self._inner.lapsed(grace=grace, limit=limit)
+        return await self._inner.expired_sessions(grace=grace, limit=limit)
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Forwarded."""
@@ -265,9 +269,9 @@ class ForwardingEngine:
             change, job_ids, reason=reason, tenant=tenant, independent=independent
         )
 
-    async def quiet(self, token: int) -> None:
+    async def drain_session(self, token: int) -> None:
         """Forwarded."""
-        await self._inner.quiet(token)
+        await self._inner.drain_session(token)
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
         """Forwarded."""
@@ -363,9 +367,9 @@ class ForwardingEngine:
         """Forwarded."""
         return await self._inner.owner_of(token)
 
-    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+    async def migrate(self, *, max_wait: float = 60.0) -> list[str]:
         """Forwarded."""
-        return await self._inner.migrate(patience=patience)
+        return await self._inner.migrate(max_wait=max_wait)
 
     def submit_on(
         self, connection: object, jobs: Sequence[NewJob]

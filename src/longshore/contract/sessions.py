@@ -96,12 +96,13 @@ class PromptSession(Session, Protocol):
         """Exchange `number`, which claims up to `want` jobs, begun by the next wake-up.
 
         At once, if work may have arrived since the last exchange that wanted any was begun.
-        None, and the number is not used, when `seconds` are over or `rouse` was called before.
+        None, and the number is not used, when `seconds` are over or `cancel_wait` was called
+        before.
         Whoever gets no answer may send the number again as an exchange that only claims.
         """
         ...
 
-    def rouse(self) -> None:
+    def cancel_wait(self) -> None:
         """Let `claim_at_wakeup` return, unless its exchange has begun."""
         ...
 

@@ -61,10 +61,14 @@ class _Observed(_Companion):
     """What is not counted goes straight to the engine."""
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         began = perf_counter()
-        answers = await self._inner.submit(jobs, apart=apart, patience=patience)
+        answers = await self._inner.submit(jobs, independent=independent, max_wait=max_wait)
         self.metrics.submit.observe(perf_counter() - began)
         self._count(jobs, answers)
         return answers

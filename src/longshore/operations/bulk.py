@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from longshore import paging
-from longshore.contract import Inspector, JobFilter
+from longshore.contract import JobFilter, Jobs
 from longshore.core.job import Job, JobId
 from longshore.core.state import TRANSITIONS, State, Verb
 from longshore.errors import ConfigError
@@ -84,7 +84,7 @@ def scopes(which: JobFilter, *verbs: Verb) -> list[JobFilter]:
     return [which]
 
 
-async def count(engine: Inspector, which: Sequence[JobFilter]) -> int:
+async def count(engine: Jobs, which: Sequence[JobFilter]) -> int:
     """How many jobs match now."""
     total = 0
     for scope in which:
@@ -99,7 +99,7 @@ async def count(engine: Inspector, which: Sequence[JobFilter]) -> int:
 
 
 async def apply(
-    engine: Inspector,
+    engine: Jobs,
     which: Sequence[JobFilter],
     order: Order | None,
     pace: Pace = _UNHURRIED,

@@ -90,7 +90,7 @@ async def gather(
         counts=await engine.counts(may_estimate=True),
         pauses=await pauses.every(engine),
         sessions=(await engine.sessions()).sessions,
-        lapsed=await engine.lapsed(grace=_MINUTE, limit=SAMPLE),
+        lapsed=await engine.expired_sessions(grace=_MINUTE, limit=SAMPLE),
         ready=(await engine.find(JobFilter(state=State.READY), limit=SAMPLE)).jobs,
         scheduled=(await engine.find(JobFilter(state=State.SCHEDULED), limit=SAMPLE)).jobs,
         schedules=await schedules.every(engine),

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from longshore import paging
-from longshore.contract import Engine, Inspector
+from longshore.contract import Engine, Jobs
 from longshore.core import explain as reasons
 from longshore.core import ids, poison
 from longshore.core.job import Job, JobId, NewJob, Submitted
@@ -83,7 +83,7 @@ class JobOperations(EngineOperations):
         self, jobs: Sequence[NewJob], *, independent: bool = False
     ) -> list[Submitted]:
         """Store the jobs durably, all or none; with `independent` each for itself."""
-        return await self._engine.submit(jobs, apart=independent)
+        return await self._engine.submit(jobs, independent=independent)
 
     async def get(self, job_id: str) -> JobDocument:
         """The job, or JobNotFoundError."""
@@ -180,7 +180,7 @@ def scopes_of(change: JobChange, which: Which, tenant: str | None) -> list[JobFi
 
 
 def order_for(
-    engine: Inspector, change: JobChange, which: Which, tenant: str | None, reason: str
+    engine: Jobs, change: JobChange, which: Which, tenant: str | None, reason: str
 ) -> Order:
     """The order that is given to the jobs which `scopes_of` finds."""
     return partial(
@@ -189,7 +189,7 @@ def order_for(
 
 
 async def change_by_ids(
-    engine: Inspector,
+    engine: Jobs,
     change: JobChange,
     job_ids: Sequence[JobId],
     *,

@@ -61,7 +61,7 @@ class WorkerOperations(EngineOperations):
     async def drain_worker(self, token: int) -> WorkerView:
         """Ask a worker to finish what it runs and to leave, or NotFoundError."""
         try:
-            await self._engine.quiet(token)
+            await self._engine.drain_session(token)
         except LeaseLostError:
             raise NotFoundError(f"no worker has the session {token}") from None
         for one in (await self._engine.sessions()).sessions:

@@ -72,7 +72,7 @@ class Reclaimer:
             self._pulse = self._clock.monotonic()
         # Those that stay are the oldest: they must not crowd out the others.
         limit = (_SESSIONS if self._trip < _SLOW_TRIP else 1) + self._unfit
-        lapsed = await self._engine.lapsed(grace=_GRACE_US, limit=limit)
+        lapsed = await self._engine.expired_sessions(grace=_GRACE_US, limit=limit)
         # Asked after the list was read: had the clock been set forward before it, we see it.
         self._watch_clock(await self._ask_time())
         unfit = 0

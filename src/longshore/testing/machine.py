@@ -190,8 +190,8 @@ class EngineMachine(RuleBasedStateMachine):
         """Someone asks a worker to drain, or it leaves."""
         session = data.draw(st.sampled_from(self.sessions))
         if politely:
-            self.pair.run(self.pair.engine.quiet(session.engine.token))
-            self.pair.run(self.pair.model.quiet(session.model.token))
+            self.pair.run(self.pair.engine.drain_session(session.engine.token))
+            self.pair.run(self.pair.model.drain_session(session.model.token))
         else:
             self._close(session)
 

@@ -141,7 +141,7 @@ def reference(claim: Claim) -> Reference:
 async def reclaim_lapsed(engine: Engine, *, grace: int = 0) -> int:
     """Do what a reclaim tick does: bury every lapsed session; the number of jobs it settled."""
     settled = 0
-    for lapsed in await engine.lapsed(grace=grace, limit=100):
+    for lapsed in await engine.expired_sessions(grace=grace, limit=100):
         settlements = poison.unreported(lapsed.held)
         settled += await engine.end_session(lapsed.token, settlements, grace=grace)
     return settled

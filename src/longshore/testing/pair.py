@@ -154,7 +154,8 @@ class Pair:
     def lapsed(self) -> list[Lapsed]:
         """Every lapsed session, as the model lists it."""
         there, here = self.outcomes(
-            self.engine.lapsed(grace=0, limit=EVERY), self.model.lapsed(grace=0, limit=EVERY)
+            self.engine.expired_sessions(grace=0, limit=EVERY),
+            self.model.expired_sessions(grace=0, limit=EVERY),
         )
         assert len(there) == len(here)
         for theirs, ours in zip(there, here, strict=True):

@@ -33,14 +33,18 @@ class TracedEngine(ForwardingEngine):
         self._client = spans.client()
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Submit, inside a span."""
         if not jobs:
             return []
         span, stamped = self._stamp(jobs)
         try:
-            return await self._inner.submit(stamped, apart=apart, patience=patience)
+            return await self._inner.submit(stamped, independent=independent, max_wait=max_wait)
         except BaseException as error:
             spans.fail(span, type(error).__name__)
             raise

@@ -219,7 +219,7 @@ class Fetcher:
             self._listener.cancel()
             self._listener = None
         bell = self._settler.bell
-        bell.on_ring = self._standing.rouse
+        bell.on_ring = self._standing.cancel_wait
         try:
             answer = await self._standing.claim_at_wakeup(
                 seconds, want=request.want, queues=request.queues

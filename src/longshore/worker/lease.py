@@ -195,7 +195,7 @@ class Standing:
     async def claim_at_wakeup(
         self, seconds: float, *, want: int, queues: Sequence[str] | None
     ) -> Exchanged | None:
-        """The session's next exchange, if work arrives within `seconds`, and `rouse` lets it.
+        """The session's next exchange when work arrives within `seconds`, unless cancelled.
 
         Only where `is_prompt`.
         """
@@ -214,10 +214,10 @@ class Standing:
             self._heard(answer, number, want)
         return answer
 
-    def rouse(self) -> None:
+    def cancel_wait(self) -> None:
         """Let `claim_at_wakeup` return, unless its exchange has begun."""
         if self._session is not None:
-            cast("PromptSession", self._session).rouse()
+            cast("PromptSession", self._session).cancel_wait()
 
     def _heard(self, answer: Exchanged, number: int, want: int) -> None:
         # The answer may have come while this process was stopped, past its lease.

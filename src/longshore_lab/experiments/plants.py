@@ -182,13 +182,17 @@ class _Apart(_Planted):
 
 class _Early(ForwardingEngine):
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         early = [
             job if job.run_at is None else replace(job, run_at=job.run_at - _SECOND)
             for job in jobs
         ]
-        return await self._inner.submit(early, apart=apart, patience=patience)
+        return await self._inner.submit(early, independent=independent, max_wait=max_wait)
 
 
 PLANTS: Mapping[str, tuple[Callable[[Engine], Any], str]] = {

@@ -155,11 +155,17 @@ class _Patient:
         self._engine = engine
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         try:
             async with asyncio.timeout(_PATIENCE):
-                return await self._engine.submit(jobs, apart=apart, patience=patience)
+                return await self._engine.submit(
+                    jobs, independent=independent, max_wait=max_wait
+                )
         except TimeoutError:
             raise EngineUnavailableError("no answer") from None
 

@@ -56,13 +56,17 @@ class HalfStored(Changed):
         self._calls = 0
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """See `longshore.contract.Producer`."""
         self._calls += 1
         if self._calls % 3 or len(jobs) < 2:
-            return await super().submit(jobs, apart=apart, patience=patience)
-        await super().submit(jobs[:1], apart=apart, patience=patience)
+            return await super().submit(jobs, independent=independent, max_wait=max_wait)
+        await super().submit(jobs[:1], independent=independent, max_wait=max_wait)
         raise EngineUnavailableError("it broke off")
 
 
@@ -70,7 +74,11 @@ class Mixed(Changed):
     """Jobs of one call get each other's arguments."""
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """See `longshore.contract.Producer`."""
         payloads = [job.payload for job in jobs]
@@ -78,7 +86,7 @@ class Mixed(Changed):
             replace(job, payload=payload)
             for job, payload in zip(jobs, payloads[1:] + payloads[:1], strict=True)
         ]
-        return await super().submit(mixed, apart=apart, patience=patience)
+        return await super().submit(mixed, independent=independent, max_wait=max_wait)
 
 
 class _ChangedSession(ModelSession):
@@ -131,7 +139,7 @@ class Untold(Changed):
 
     session = _UntoldSession
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """See `longshore.contract.Steward`."""
         for row in self._store.rows.values():
             lease = self._store.leases.get(row.token)
@@ -140,4 +148,4 @@ class Untold(Changed):
             if lease and began and began + lease.length // 2 < self._store.now():
                 self._store.release([row])
         self._store.commit()
-        return await super().lapsed(grace=grace, limit=limit)
+        return await super().expired_sessions(grace=grace, limit=limit)

@@ -134,12 +134,16 @@ class _AnsweredEarly(Changed):
         self._calls = 0
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         self._calls += 1
         if self._calls % 7 == 0:
             return [Submitted(job.id) for job in jobs]
-        return await super().submit(jobs, apart=apart, patience=patience)
+        return await super().submit(jobs, independent=independent, max_wait=max_wait)
 
 
 class _FiredAgain(Changed):
@@ -249,13 +253,17 @@ class _CheckedThenStored(Changed):
     """Between the look for a key and the storing of its job others get in."""
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         seen = dict(self._store.keys)
         await asyncio.sleep(0.5)
         now = dict(self._store.keys)
         self._store.keys = seen
-        answers = await super().submit(jobs, apart=apart, patience=patience)
+        answers = await super().submit(jobs, independent=independent, max_wait=max_wait)
         self._store.keys = {**now, **self._store.keys}
         return answers
 

@@ -131,10 +131,10 @@ async def test_a_held_key_holds_up_no_other_job_of_a_call_whose_jobs_come_apart(
         second = [a_job(idempotency_key=key, fingerprint=b"same") for key in ["held", "c"]]
 
         # The second comes while it is known that the key is held.
-        asked = [engine.submit(one, apart=True, patience=0.1) for one in (first, second)]
+        asked = [engine.submit(one, independent=True, max_wait=0.1) for one in (first, second)]
         answers, late = await asyncio.gather(*asked)
         with pytest.raises(InFlightError):
-            await engine.submit([a_job(), a_job(idempotency_key="held")], patience=0.1)
+            await engine.submit([a_job(), a_job(idempotency_key="held")], max_wait=0.1)
 
     assert [(one.id, one.verdict) for one in answers] == [
         (job.id, Verdict.HELD if job.idempotency_key == "held" else Verdict.ACCEPTED)
@@ -158,10 +158,10 @@ async def test_many_keys_that_are_held_are_waited_for_as_long_as_one(
 
         begin = time.monotonic()
         if comes_apart:
-            answers = await engine.submit(jobs, apart=True, patience=0.5)
+            answers = await engine.submit(jobs, independent=True, max_wait=0.5)
         else:
             found = await asyncio.gather(
-                *[engine.submit([job], apart=True, patience=0.5) for job in jobs]
+                *[engine.submit([job], independent=True, max_wait=0.5) for job in jobs]
             )
             answers = [one for (one,) in found]
         took = time.monotonic() - begin
@@ -181,7 +181,7 @@ async def test_who_waits_too_long_for_a_key_hears_that_it_is_in_flight(
         holder = await hold(engine, other, "held")
 
         with pytest.raises(InFlightError):
-            await engine.submit([a_job(idempotency_key="held")], patience=0.1)
+            await engine.submit([a_job(idempotency_key="held")], max_wait=0.1)
 
     assert [job.id for job in (await engine.find(JobFilter(), limit=5)).jobs] == [holder.id]
     repeated = await submit(engine, "held")

@@ -159,7 +159,7 @@ async def test_a_migration_gives_up_on_a_transaction_that_does_not_end(
         await other.execute("insert into longshore.note values (1)")
 
         with pytest.raises(EngineBusyError, match="holds a lock"):
-            await migrate(database, migrations=[FIRST, SECOND], patience=0)
+            await migrate(database, migrations=[FIRST, SECOND], max_wait=0)
 
 
 async def test_a_migrator_that_hangs_holds_up_the_others_for_a_bounded_time(
@@ -169,7 +169,7 @@ async def test_a_migrator_that_hangs_holds_up_the_others_for_a_bounded_time(
         await other.fetch(schema_migration.SQL.migration_lock)
 
         with pytest.raises(EngineBusyError, match="another process is migrating"):
-            await migrate(database, migrations=[FIRST], patience=0.2)
+            await migrate(database, migrations=[FIRST], max_wait=0.2)
 
     assert await migrate(database, migrations=[FIRST]) == ["0001_note"]
 

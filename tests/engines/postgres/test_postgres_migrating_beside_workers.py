@@ -92,7 +92,7 @@ async def test_older_code_works_beside_a_migration_that_says_so(
 ) -> None:
     before = await a_session(engine)
 
-    assert await migrate(database, migrations=[*MIGRATIONS, ADDITION], patience=0) == [
+    assert await migrate(database, migrations=[*MIGRATIONS, ADDITION], max_wait=0) == [
         ADDITION.name
     ]
 
@@ -136,7 +136,7 @@ async def test_a_lease_that_ran_out_holds_up_no_migration(
 ) -> None:
     await engine.open_session(worker="w", queues=["default"], types=["t"], lease=1)
 
-    assert await migrate(database, migrations=[*MIGRATIONS, BREAK], patience=0) == [BREAK.name]
+    assert await migrate(database, migrations=[*MIGRATIONS, BREAK], max_wait=0) == [BREAK.name]
 
 
 async def test_a_session_of_unknown_code_counts_as_old(
@@ -146,7 +146,7 @@ async def test_a_session_of_unknown_code_counts_as_old(
     await other.execute("delete from longshore.session_level")
 
     with pytest.raises(EngineBusyError, match="still hold a lease"):
-        await migrate(database, migrations=[*MIGRATIONS, ADDITION], patience=0)
+        await migrate(database, migrations=[*MIGRATIONS, ADDITION], max_wait=0)
 
 
 async def test_a_migrator_that_gives_up_lets_older_code_in_again(
@@ -155,7 +155,7 @@ async def test_a_migrator_that_gives_up_lets_older_code_in_again(
     await a_session(engine)
 
     with pytest.raises(EngineBusyError, match=f"beside {BREAK.name} still hold a lease .1."):
-        await migrate(database, migrations=[*MIGRATIONS, BREAK], patience=0.2)
+        await migrate(database, migrations=[*MIGRATIONS, BREAK], max_wait=0.2)
 
     await engine.ping()
     await a_session(engine)

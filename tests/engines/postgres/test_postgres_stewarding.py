@@ -321,7 +321,7 @@ async def test_what_a_dead_session_had_told_is_not_run_again(
     await worker.fail(claims[1])
     await worker.start(*claims[3:])
     clock.advance(LEASE)
-    (lapsed,) = await engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await engine.expired_sessions(grace=0, limit=10)
 
     settled = await engine.end_session(
         lapsed.token, [settle.lost(held) for held in lapsed.held], grace=0

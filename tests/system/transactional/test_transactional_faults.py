@@ -47,7 +47,7 @@ async def test_a_job_is_run_again_exactly_if_its_worker_was_killed_before_the_co
         assert await state_of(handle) is (State.SUCCEEDED if is_done else State.RUNNING)
         await assert_in_order(db)
         await db.execute("update longshore.session set expires_at = 0")
-        await app.engine.lapsed(grace=0, limit=10)
+        await app.engine.expired_sessions(grace=0, limit=10)
         for token in [row["token"] for row in await db.fetch("table longshore.session")]:
             await app.engine.end_session(token, [], grace=0)
 

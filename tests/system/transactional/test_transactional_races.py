@@ -185,7 +185,7 @@ async def end_by_closing(app: Longshore, session: Any, claims: list[Claim]) -> N
 async def end_by_dying(app: Longshore, session: Any, claims: list[Claim]) -> None:
     database = cast(Any, app.engine).inner._database
     await database.fetch("update longshore.session set expires_at = 0")
-    (lapsed,) = await app.engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await app.engine.expired_sessions(grace=0, limit=10)
     assert {one.handle for one in lapsed.held} == {one.handle for one in claims[5:]}
     await app.engine.end_session(session.token, [], grace=0)
 

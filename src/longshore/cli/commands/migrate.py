@@ -40,7 +40,7 @@ def command(shared: Shared, check: bool, patience: timedelta) -> None:
 
 async def _migrate(shared: Shared, patience: timedelta) -> list[str]:
     async with wiring.opened(shared, "a migration") as engine:
-        return await engine.migrate(patience=patience.total_seconds())
+        return await engine.migrate(max_wait=patience.total_seconds())
 
 
 async def _check(shared: Shared) -> list[str]:

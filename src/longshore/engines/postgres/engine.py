@@ -85,18 +85,24 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
     # Producer
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         _ = self._open
         check(jobs)
         admitted = jobs
         if not self._depths.is_idle:
-            admitted = await self._depths.admit(jobs, apart=apart)
+            admitted = await self._depths.admit(jobs, apart=independent)
         if not admitted:
             return told_apart(jobs, admitted, [])
-        answers = await self._submitter.submit(admitted, apart=apart, patience=patience)
-        return told_apart(jobs, admitted, answers) if apart else answers
+        answers = await self._submitter.submit(
+            admitted, independent=independent, max_wait=max_wait
+        )
+        return told_apart(jobs, admitted, answers) if independent else answers
 
     def submit_on(
         self, connection: object, jobs: Sequence[NewJob]
@@ -174,9 +180,9 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         """Make due jobs ready."""
         return await maintenance.promote(self._open, limit=limit)
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
-        return await maintenance.lapsed(self._open, grace=grace, limit=limit)
+        return await maintenance.expired_sessions(self._open, grace=grace, limit=limit)
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
@@ -193,7 +199,7 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         """Delete what is past its retention."""
         return await maintenance.prune(self._open, retention, limit=limit)
 
-    # Inspector
+    # Jobs
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """The job, or JobNotFoundError."""
@@ -232,9 +238,9 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         order = JobOrder(change, job_ids, reason, tenant, independent, actor())
         return await job_queries.change(self._open, order)
 
-    async def quiet(self, token: int) -> None:
+    async def drain_session(self, token: int) -> None:
         """Ask a worker to drain."""
-        await job_queries.quiet(self._open, token)
+        await job_queries.drain_session(self._open, token)
 
     # Life
 
@@ -243,9 +249,9 @@ class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresReco
         rows = await self._open.fetch("select longshore.clock($1) as now", self._database.now())
         return rows[0]["now"]
 
-    async def migrate(self, *, patience: float = schema_migration.PATIENCE) -> list[str]:
+    async def migrate(self, *, max_wait: float = schema_migration.PATIENCE) -> list[str]:
         """Bring the schema up to date."""
-        return await schema_migration.migrate(self._open, patience=patience)
+        return await schema_migration.migrate(self._open, max_wait=max_wait)
 
     async def ping(self) -> None:
         """Return if the database can be written and has the right schema."""

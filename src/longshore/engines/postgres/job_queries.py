@@ -24,9 +24,9 @@ from longshore.runtime.cursor import read_cursor, write_cursor
 __all__ = [
     "attempts",
     "change",
+    "drain_session",
     "find",
     "get",
-    "quiet",
     "sessions",
 ]
 
@@ -109,7 +109,7 @@ async def change(database: Database, order: JobOrder) -> list[Job]:
     return await database.transact(partial(_change, order, database.now()))
 
 
-async def quiet(database: Database, token: int) -> None:
+async def drain_session(database: Database, token: int) -> None:
     """Ask a worker to drain."""
     order = signed(audit_record.worker_drained(token))
 

@@ -20,9 +20,9 @@ from longshore.errors import LeaseLostError
 
 __all__ = [
     "end_session",
+    "expired_sessions",
     "forget",
     "held",
-    "lapsed",
     "promote",
     "prune",
     "renew",
@@ -55,7 +55,7 @@ async def promote(database: Database, *, limit: int) -> Promoted:
     return await database.transact(lambda connection: _promote(connection, database, limit))
 
 
-async def lapsed(database: Database, *, grace: int, limit: int) -> list[Lapsed]:
+async def expired_sessions(database: Database, *, grace: int, limit: int) -> list[Lapsed]:
     """Sessions whose lease ended, with what they held."""
     (look,) = await database.fetch(SQL.session_ahead, database.now())
     if look["is_ahead"]:

@@ -66,12 +66,12 @@ async def migrate(
     database: Database,
     *,
     migrations: Sequence[Migration] = MIGRATIONS,
-    patience: float = PATIENCE,
+    max_wait: float = PATIENCE,
 ) -> list[str]:
     """Apply what is missing, one after the other; the names of what was applied.
 
     Safe to run twice and in many processes at once. Where a long transaction or a worker that
-    has to leave is in the way it tries again and again, and after `patience` seconds it is an
+    has to leave is in the way it tries again and again, and after `max_wait` seconds it is an
     EngineBusyError.
     """
     connector = database.connector
@@ -79,7 +79,7 @@ async def migrate(
         connection = await connector.open(role="migrate")
         run = _Run(database, connection, migrations)
         try:
-            applied = await run.apply_all(patience)
+            applied = await run.apply_all(max_wait)
         except BaseException:
             connector.discard(connection)
             await run.withdraw()

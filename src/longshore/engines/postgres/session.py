@@ -150,7 +150,7 @@ class PostgresSession:
             vigil.is_rung = False
         return msgspec.structs.replace(answer, waited=waited)
 
-    def rouse(self) -> None:
+    def cancel_wait(self) -> None:
         """Let `claim_at_wakeup` return, unless its exchange has begun."""
         self._vigil.end()
 

@@ -59,14 +59,18 @@ class Submitter:
         self._keyed = _Stream(database, is_keyed=True)
 
     def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> "asyncio.Future[list[Submitted]]":
         """Store the jobs durably, and answer for each."""
-        patience = _PATIENCE if patience is None else min(patience, _PATIENCE)
+        max_wait = _PATIENCE if max_wait is None else min(max_wait, _PATIENCE)
         for job in jobs:
             if job.idempotency_key is not None or job.unique_key is not None:
-                return self._keyed.submit(jobs, apart, patience)
-        return self._plain.submit(jobs, apart, patience)
+                return self._keyed.submit(jobs, independent, max_wait)
+        return self._plain.submit(jobs, independent, max_wait)
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -132,11 +136,11 @@ class _Stream:
         self._turns = Turns()
 
     def submit(
-        self, jobs: Sequence[NewJob], apart: bool, patience: float
+        self, jobs: Sequence[NewJob], independent: bool, max_wait: float
     ) -> "asyncio.Future[list[Submitted]]":
         """The answers, once the commit is over that stores these jobs."""
         loop = asyncio.get_running_loop()
-        call = Call(jobs, loop.create_future(), loop.time() + patience, apart)
+        call = Call(jobs, loop.create_future(), loop.time() + max_wait, independent)
         if not self._held:
             self._waiting.append(call)
         elif others := self._sifted([call], self._held):

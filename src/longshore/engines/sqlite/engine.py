@@ -94,12 +94,16 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
     # Producer
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """Store the jobs durably, and answer for each."""
         check(jobs)
-        admitted = await self._depths.admit(jobs, apart=apart)
-        answers = await self._writer.submit(admitted, patience=patience)
+        admitted = await self._depths.admit(jobs, apart=independent)
+        answers = await self._writer.submit(admitted, max_wait=max_wait)
         return told_apart(jobs, admitted, answers)
 
     def submit_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -207,12 +211,12 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
             return Promoted(0, None if next_due is None else next_due - now)
         return await self._writer.call(partial(maintenance.promote, limit))
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """Sessions whose lease ended, with what they held."""
         now = self._store.clock.now()
         if await self._read(lambda db: maintenance.is_set_back(db, now)):
             await self._writer.call(maintenance.shorten_leases)
-        return await self._read(lambda db: maintenance.lapsed(db, now - grace, limit))
+        return await self._read(lambda db: maintenance.expired_sessions(db, now - grace, limit))
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """Schedules whose time has come."""
@@ -229,7 +233,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         """Delete what is past its retention."""
         return await self._writer.call(partial(maintenance.prune, retention, limit, actor()))
 
-    # Inspector
+    # Jobs
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
         """The job, or JobNotFoundError."""
@@ -269,7 +273,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         order = JobOrder(change, job_ids, reason, tenant, independent, actor())
         return await self._writer.call(partial(job_queries.change, order))
 
-    async def quiet(self, token: int) -> None:
+    async def drain_session(self, token: int) -> None:
         """Ask a worker to drain."""
         order = signed(audit_record.worker_drained(token))
 
@@ -285,7 +289,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
         """The machine's clock."""
         return self._store.clock.now()
 
-    async def migrate(self, *, patience: float = schema_migration.PATIENCE) -> list[str]:
+    async def migrate(self, *, max_wait: float = schema_migration.PATIENCE) -> list[str]:
         """Bring the schema up to date, creating the file and its folder if need be."""
         if not self._store.is_memory:
             try:
@@ -293,7 +297,7 @@ class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
             except OSError as error:
                 raise EngineUnavailableError(f"{self._store.path}: {error.strerror}") from error
         return await schema_migration.migrate(
-            self._writer, migrations=schema_migration.MIGRATIONS, patience=patience
+            self._writer, migrations=schema_migration.MIGRATIONS, max_wait=max_wait
         )
 
     async def ping(self) -> None:

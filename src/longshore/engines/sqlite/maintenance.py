@@ -19,9 +19,9 @@ from longshore.errors import LeaseLostError
 __all__ = [
     "delete_jobs",
     "end_session",
+    "expired_sessions",
     "held",
     "is_set_back",
-    "lapsed",
     "losses",
     "promote",
     "prune",
@@ -93,7 +93,7 @@ def promote(limit: int, transaction: Transaction) -> Promoted:
     return Promoted(len(rows) + opened, next_due_in)
 
 
-def lapsed(db: sqlite3.Connection, before: int, limit: int) -> list[Lapsed]:
+def expired_sessions(db: sqlite3.Connection, before: int, limit: int) -> list[Lapsed]:
     """Sessions whose lease ended before `before`, with what they held."""
     sessions = db.execute(SQL.lapsed, {"before": before, "limit": limit}).fetchall()
     return [

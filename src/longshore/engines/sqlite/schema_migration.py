@@ -39,17 +39,17 @@ async def migrate(
     writer: Writer,
     *,
     migrations: Sequence[Migration] = MIGRATIONS,
-    patience: float = PATIENCE,
+    max_wait: float = PATIENCE,
 ) -> list[str]:
     """Apply what is missing; the names of what was applied.
 
-    Older workers that cannot go on are asked to leave; after `patience` seconds that they are
+    Older workers that cannot go on are asked to leave; after `max_wait` seconds that they are
     still there it is an EngineBusyError. With 0 nobody is asked.
     """
     try:
-        return await _apply_all(writer, migrations, patience)
+        return await _apply_all(writer, migrations, max_wait)
     except BaseException:
-        if patience > 0:
+        if max_wait > 0:
             with suppress(LongshoreError):
                 await writer.call(_withdraw)
         raise

@@ -118,7 +118,7 @@ class SqliteSession:
         waited = loop.time() - began
         return msgspec.structs.replace(await self._writer.call_here(body), waited=waited)
 
-    def rouse(self) -> None:
+    def cancel_wait(self) -> None:
         """Let `claim_at_wakeup` return, unless its exchange has begun."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(False)

@@ -101,14 +101,14 @@ class Writer:
         return await self._enqueue(call)
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, patience: float | None = None
+        self, jobs: Sequence[NewJob], *, max_wait: float | None = None
     ) -> list[Submitted]:
         """Like `call`, but neighbours in the queue are stored together.
 
-        For the lock it waits as long as the store says, but `patience` seconds at most.
+        For the lock it waits as long as the store says, but `max_wait` seconds at most.
         """
         longest = self._store.busy_timeout
-        waits = longest if patience is None else min(patience, longest)
+        waits = longest if max_wait is None else min(max_wait, longest)
         return await self._enqueue(_Call(None, jobs, is_durable=True, patience=waits))
 
     async def close(self) -> None:

@@ -60,7 +60,7 @@ async def test_every_order_about_jobs_leaves_a_record(engine: Engine) -> None:
     await engine.change("replay", [job.id], tenant=DEFAULT_TENANT)
     await engine.change("cancel", [job.id], reason="again")
     await engine.change("purge", [job.id])
-    await engine.quiet(worker.session.token)
+    await engine.drain_session(worker.session.token)
     await schedules.put(engine, a_schedule(name="hourly"))
     await schedules.delete(engine, "hourly")
     found = await everything(engine)
@@ -234,7 +234,7 @@ async def test_asking_a_session_that_has_ended_to_drain_leaves_no_record(
     worker, other = await a_worker(engine), await a_worker(engine)
     await worker.session.close()
 
-    await engine.quiet(worker.session.token)
+    await engine.drain_session(worker.session.token)
 
     assert await everything(engine) == []
     assert not (await other.session.renew()).is_quiet

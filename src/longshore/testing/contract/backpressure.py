@@ -72,7 +72,7 @@ async def test_jobs_that_come_apart_are_refused_each_for_itself(engine: Engine) 
     late, other = a_job(queue="mail"), a_job(queue="other")
     again = a_job(queue="mail", idempotency_key="k")
 
-    answers = await engine.submit([late, again, other], apart=True)
+    answers = await engine.submit([late, again, other], independent=True)
 
     assert [(one.id, one.verdict) for one in answers] == [
         (late.id, Verdict.FULL),

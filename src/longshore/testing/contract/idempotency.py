@@ -70,7 +70,7 @@ async def test_a_key_repeated_inside_one_batch_is_used_once(engine: Engine) -> N
 
 
 async def test_a_key_that_nobody_holds_takes_no_patience(engine: Engine) -> None:
-    answers = await asyncio.gather(*[engine.submit([_keyed()], patience=0) for _ in range(5)])
+    answers = await asyncio.gather(*[engine.submit([_keyed()], max_wait=0) for _ in range(5)])
 
     verdicts = [answer.verdict for (answer,) in answers]
     assert sorted(verdicts) == [Verdict.ACCEPTED, *[Verdict.REPEATED] * 4]

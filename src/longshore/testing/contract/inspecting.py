@@ -230,7 +230,7 @@ async def test_live_sessions_are_listed_oldest_first(
     second = await a_worker(engine, name="b")
     await first.claim(2)
     await first.session.renew()
-    await engine.quiet(second.session.token)
+    await engine.drain_session(second.session.token)
 
     views = (await engine.sessions()).sessions
 

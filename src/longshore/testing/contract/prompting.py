@@ -123,7 +123,7 @@ async def test_a_session_that_is_roused_claims_nothing(engine: Engine) -> None:
 
     async with asyncio.timeout(10):
         while not waiting.done():
-            session.rouse()
+            session.cancel_wait()
             await asyncio.sleep(0.001)
 
     assert waiting.result() is None

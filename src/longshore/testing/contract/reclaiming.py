@@ -55,7 +55,7 @@ async def test_a_lapsed_session_is_listed_with_all_it_held(
     await engine.change("cancel", [buffered.id], reason="no longer needed")
     clock.advance(LEASE)
 
-    (lapsed,) = await engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await engine.expired_sessions(grace=0, limit=10)
 
     assert (lapsed.token, lapsed.worker) == (worker.session.token, "host-7:1")
     assert sorted(held.id for held in lapsed.held) == [started.id, buffered.id]
@@ -87,7 +87,7 @@ async def test_a_job_that_was_held_alone_is_listed_as_such(
     await worker.claim()
     clock.advance(LEASE)
 
-    (lapsed,) = await engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await engine.expired_sessions(grace=0, limit=10)
 
     assert [held.alone for held in lapsed.held] == [True]
 
@@ -97,10 +97,10 @@ async def test_a_session_is_listed_only_when_the_grace_is_over(
 ) -> None:
     worker = await a_worker(engine)
     clock.advance(LEASE + GRACE - 1)
-    early = await engine.lapsed(grace=GRACE, limit=10)
+    early = await engine.expired_sessions(grace=GRACE, limit=10)
     clock.advance(2)
 
-    late = await engine.lapsed(grace=GRACE, limit=10)
+    late = await engine.expired_sessions(grace=GRACE, limit=10)
 
     assert early == []
     assert late == [Lapsed(worker.session.token, "worker-1", [])]
@@ -113,7 +113,7 @@ async def test_a_session_that_held_nothing_is_buried_too(
     clock.advance(LEASE)
     await reclaim_lapsed(engine)
 
-    assert await engine.lapsed(grace=0, limit=10) == []
+    assert await engine.expired_sessions(grace=0, limit=10) == []
 
 
 async def test_sessions_are_listed_up_to_the_limit_longest_lapsed_first(
@@ -122,7 +122,7 @@ async def test_sessions_are_listed_up_to_the_limit_longest_lapsed_first(
     workers = [await a_worker(engine, lease=lease) for lease in (3, 1, 2)]
     clock.advance(MINUTE)
 
-    lapsed = await engine.lapsed(grace=0, limit=2)
+    lapsed = await engine.expired_sessions(grace=0, limit=2)
 
     tokens = [worker.session.token for worker in workers]
     assert [one.token for one in lapsed] == [tokens[1], tokens[2]]
@@ -137,7 +137,7 @@ async def test_closed_and_live_sessions_are_never_listed(
     await live.session.renew()
     clock.advance(LEASE - 1)
 
-    assert await engine.lapsed(grace=0, limit=10) == []
+    assert await engine.expired_sessions(grace=0, limit=10) == []
 
 
 async def test_of_two_reclaimers_one_wins(engine: Engine, clock: ManualClock) -> None:
@@ -145,7 +145,7 @@ async def test_of_two_reclaimers_one_wins(engine: Engine, clock: ManualClock) ->
     worker = await a_worker(engine)
     claims = await worker.claim(2)
     clock.advance(LEASE)
-    (lapsed,) = await engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await engine.expired_sessions(grace=0, limit=10)
     settlements = [settle.lost(held) for held in lapsed.held]
 
     settled = await asyncio.gather(
@@ -164,7 +164,7 @@ async def test_a_late_reclaimer_does_not_touch_what_others_run_now(
     dead = await a_worker(engine)
     await dead.claim()
     clock.advance(LEASE)
-    (lapsed,) = await engine.lapsed(grace=0, limit=10)
+    (lapsed,) = await engine.expired_sessions(grace=0, limit=10)
     settlements = [settle.lost(held) for held in lapsed.held]
     await engine.end_session(lapsed.token, settlements, grace=0)
     fresh = await a_worker(engine)
@@ -260,7 +260,7 @@ async def test_reclaim_refuses_a_verb_that_ends_no_claim(
         )
 
     assert await snapshot(engine, claim.id) == before
-    assert len(await engine.lapsed(grace=0, limit=10)) == 1
+    assert len(await engine.expired_sessions(grace=0, limit=10)) == 1
 
 
 async def test_a_job_whose_cancel_was_requested_is_cancelled_when_its_worker_dies(
@@ -321,7 +321,7 @@ async def test_a_clock_set_back_costs_no_living_worker_its_lease(
     clock.step(-HOUR)
 
     for _ in range(6):
-        assert await engine.lapsed(grace=0, limit=10) == []
+        assert await engine.expired_sessions(grace=0, limit=10) == []
         clock.advance(LEASE // 3)
         await worker.session.renew()
 
@@ -377,7 +377,7 @@ async def test_a_clock_set_back_lengthens_no_lease(engine: Engine, clock: Manual
     short = await a_worker(engine, lease=LEASE // 6)
     clock.step(-LEASE // 3)
 
-    await engine.lapsed(grace=0, limit=10)
+    await engine.expired_sessions(grace=0, limit=10)
 
     ends = {
         one.token: one.expires_at - clock.now() for one in (await engine.sessions()).sessions

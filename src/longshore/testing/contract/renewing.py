@@ -253,7 +253,7 @@ async def test_a_renewal_tells_which_held_jobs_should_stop(engine: Engine) -> No
 async def test_a_renewal_tells_a_worker_to_drain(engine: Engine) -> None:
     asked, other = await a_worker(engine), await a_worker(engine)
 
-    await engine.quiet(asked.session.token)
+    await engine.drain_session(asked.session.token)
 
     assert (await asked.session.renew()).is_quiet
     assert not (await other.session.renew()).is_quiet

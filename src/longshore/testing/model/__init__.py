@@ -13,7 +13,7 @@ from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.auditing import ModelAudit
 from longshore.testing.model.counters import ModelCounters
 from longshore.testing.model.flow import ModelFlow
-from longshore.testing.model.inspector import ModelInspector
+from longshore.testing.model.jobs import ModelJobs
 from longshore.testing.model.keeper import ModelKeeper
 from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.records import ModelRecords
@@ -28,7 +28,7 @@ class ModelEngine(
     ModelProducer,
     ModelKeeper,
     ModelSteward,
-    ModelInspector,
+    ModelJobs,
     ModelFlow,
     ModelCounters,
     ModelRecords,
@@ -109,7 +109,7 @@ class ModelEngine(
         """See `longshore.contract.Engine`."""
         return self._store.now()
 
-    async def migrate(self, *, patience: float = 60.0) -> list[str]:
+    async def migrate(self, *, max_wait: float = 60.0) -> list[str]:
         """There is no schema."""
         self._store.now()
         return []

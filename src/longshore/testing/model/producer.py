@@ -22,12 +22,16 @@ class ModelProducer:
     _store: Store
 
     async def submit(
-        self, jobs: Sequence[NewJob], *, apart: bool = False, patience: float | None = None
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        independent: bool = False,
+        max_wait: float | None = None,
     ) -> list[Submitted]:
         """See `longshore.contract.Producer`."""
         check(jobs)
         refusals = {job.id: why for job in jobs if (why := _refusal(self._store, job))}
-        if not apart:
+        if not independent:
             refuse_if_full(self._store, jobs)
         answers = [
             Submitted(new.id, Verdict.FULL) if new.id in refusals else accept(self._store, new)

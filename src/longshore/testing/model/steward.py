@@ -43,7 +43,7 @@ class ModelSteward:
         next_due = max(min(times) - now, 0) if times else None
         return Promoted(len(due) + opened, next_due)
 
-    async def lapsed(self, *, grace: int, limit: int) -> list[Lapsed]:
+    async def expired_sessions(self, *, grace: int, limit: int) -> list[Lapsed]:
         """See `longshore.contract.Steward`."""
         now = self._store.now()
         for lease in self._store.leases.values():

@@ -25,23 +25,23 @@ from longshore.runtime.actor import actor, signed
 from longshore.testing.model.row import Row
 from longshore.testing.model.store import Store
 
-__all__ = ["ModelInspector"]
+__all__ = ["ModelJobs"]
 
 
-class ModelInspector:
+class ModelJobs:
     """Shows the queue, and takes orders."""
 
     _store: Store
 
     async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         return circuit_breaker.parked(
             [self._store.row(job_id, tenant).job], self._store.standings
         )[0]
 
     async def find(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> Page:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         begin = f"{self._store.last_handle + 1} {which}"
         before, _, made_for = (begin if cursor is None else cursor).partition(" ")
@@ -58,14 +58,14 @@ class ModelInspector:
         return Page(jobs, None if is_last else f"{page[-1].handle} {which}")
 
     async def attempts(self, job_id: JobId, *, tenant: str | None = None) -> list[Attempt]:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         return list(self._store.history[self._store.row(job_id, tenant).job.id])
 
     async def counts(
         self, *, tenant: str | None = None, may_estimate: bool = False
     ) -> list[QueueCounts]:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         jobs = [
             row.job for row in self._store.rows.values() if tenant in (None, row.job.tenant)
@@ -85,7 +85,7 @@ class ModelInspector:
         ]
 
     async def sessions(self) -> Fleet:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         now = self._store.now()
         found = [
             SessionView(
@@ -113,7 +113,7 @@ class ModelInspector:
         tenant: str | None = None,
         independent: bool = False,
     ) -> list[Job]:
-        """See `longshore.contract.Inspector`."""
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         order = JobOrder(change, job_ids, reason, tenant, independent, actor())
         rows = self._allowed(order)
@@ -129,8 +129,8 @@ class ModelInspector:
             found if change == "purge" else circuit_breaker.parked(found, self._store.standings)
         )
 
-    async def quiet(self, token: int) -> None:
-        """See `longshore.contract.Inspector`."""
+    async def drain_session(self, token: int) -> None:
+        """See `longshore.contract.Jobs`."""
         self._store.now()
         if token in self._store.leases:
             self._store.leases[token].is_quiet = True
