@@ -58,7 +58,14 @@ def test_a_mutant_that_no_test_notices_survives_and_the_exit_code_says_so():
 def test_planted_faults_are_killed_on_postgres():
     """In Python, and in a function of the database."""
     code, report = run(
-        *("--engine", "postgres", "--statement", "planning.py", "--statement", "due_from()"),
+        *(
+            "--engine",
+            "postgres",
+            "--statement",
+            "settlement_plan.py",
+            "--statement",
+            "due_from()",
+        ),
         *("--mutant", "is looked at only in", "--tests", "wherever_it_stands"),
     )
 

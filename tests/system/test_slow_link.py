@@ -80,7 +80,7 @@ async def works(yard: Yard, lease: str) -> Hand:
 
 def no_session(near: Engine):
     async def is_so() -> bool:
-        return not await near.sessions()
+        return not (await near.sessions()).sessions
 
     return is_so
 

@@ -1,9 +1,7 @@
 """The model's answer to keepers."""
 
-from collections.abc import Sequence
-
 from longshore.contract import Renewed
-from longshore.core.job import Held, Settlement
+from longshore.core.job import Held
 from longshore.errors import LeaseLostError
 from longshore.testing.model.store import Store
 
@@ -28,13 +26,3 @@ class ModelKeeper:
         """See `longshore.contract.Keeper`."""
         self._store.now()
         return self._store.listed(token) if token in self._store.leases else None
-
-    async def end_session(
-        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
-    ) -> int:
-        """See `longshore.contract.Keeper`."""
-        now, lease = self._store.now(), self._store.leases.get(token)
-        is_live = lease is not None and grace is not None and lease.expires_at + grace > now
-        if lease is None or is_live:
-            return 0
-        return self._store.bury(token, settlements)

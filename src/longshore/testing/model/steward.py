@@ -1,12 +1,14 @@
 """The model's answer to schedulers."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from longshore.contract import Lapsed, Promoted, Retention
 from longshore.contract.maintenance import DueRecord, DueSchedules
 from longshore.contract.records import Kind, Ref
 from longshore.core.event import Group, Name
-from longshore.core.job import JobId, Submitted
+from longshore.core.job import JobId, Settlement, Submitted
 from longshore.core.schedule import Firing, Shot, check_firing
 from longshore.core.state import LIVE, State, Verb, after
 from longshore.testing.model.producer import accept, refuse_if_full
@@ -54,6 +56,16 @@ class ModelSteward:
             Lapsed(lease.token, lease.worker, self._store.listed(lease.token))
             for lease in over[:limit]
         ]
+
+    async def end_session(
+        self, token: int, settlements: Sequence[Settlement], *, grace: int | None = None
+    ) -> int:
+        """See `longshore.contract.Keeper`."""
+        self._store.now()
+        lease = self._store.leases.get(token)
+        if lease is None or (grace is not None and not self._is_over(lease, grace)):
+            return 0
+        return self._store.bury(token, settlements)
 
     async def due_schedules(self, *, limit: int) -> DueSchedules:
         """See `longshore.contract.Steward`."""
