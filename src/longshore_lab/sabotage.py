@@ -83,7 +83,7 @@ def _tear_down_the_fence() -> None:
         for name, (condition, instead) in _FENCES.items():
             statement: str = getattr(loaded, name)
             if condition not in statement:
-                raise SabotageError(f"the fence of {name}.sql is not where it was")
+                raise SabotageError(f"the fence of the statement {name} is not where it was")
             object.__setattr__(loaded, name, statement.replace(condition, instead))
         return loaded
 

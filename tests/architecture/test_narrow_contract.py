@@ -16,7 +16,7 @@ ENGINE: tuple[Any, ...] = (
     contract.Keeper,
     contract.Steward,
     contract.Jobs,
-    contract.Flow,
+    contract.OrderingKeys,
     contract.Records,
     contract.Counters,
     contract.Outbox,

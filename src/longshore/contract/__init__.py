@@ -16,8 +16,8 @@ from typing import Protocol
 
 from longshore.contract.audit import Audit
 from longshore.contract.counters import Counters
-from longshore.contract.flow import Flow
 from longshore.contract.maintenance import DueSchedules
+from longshore.contract.ordering_keys import OrderingKeys
 from longshore.contract.outbox import Outbox
 from longshore.contract.records import Records
 from longshore.contract.sessions import (
@@ -60,7 +60,6 @@ __all__ = [
     "Engine",
     "Exchanged",
     "Fleet",
-    "Flow",
     "JobChange",
     "JobFilter",
     "JobStore",
@@ -68,6 +67,7 @@ __all__ = [
     "Keeper",
     "Lapsed",
     "Losses",
+    "OrderingKeys",
     "Outbox",
     "Page",
     "Producer",
@@ -293,7 +293,7 @@ class JobStore(Producer, Keeper, Protocol):
         ...
 
 
-class Engine(JobStore, Steward, Jobs, Flow, Records, Counters, Outbox, Audit, Protocol):
+class Engine(JobStore, Steward, Jobs, OrderingKeys, Records, Counters, Outbox, Audit, Protocol):
     """A store that keeps every promise above."""
 
     async def owner_of(self, token: int) -> str | None:

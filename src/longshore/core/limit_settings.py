@@ -1,4 +1,4 @@
-"""Flow control: what may be said of a queue and of a task type, and who says it.
+"""Settings of queues and of circuit breakers: what they may say, and who says it.
 
 Code declares settings, and an operator overrides them, field by field; None means that nothing
 was said. The engine stores both layers, so that people see where a value comes from.

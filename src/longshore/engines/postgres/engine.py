@@ -31,7 +31,7 @@ from longshore.engines.postgres.audit_log import PostgresAudit
 from longshore.engines.postgres.caller_transactions import Callers
 from longshore.engines.postgres.counters import PostgresCounters
 from longshore.engines.postgres.database import Database
-from longshore.engines.postgres.ordering_key_queries import DepthSource, PostgresFlow
+from longshore.engines.postgres.ordering_key_queries import DepthSource, PostgresOrderingKeys
 from longshore.engines.postgres.records import PostgresRecords
 from longshore.engines.postgres.session import PostgresSession
 from longshore.engines.postgres.sql import SQL
@@ -49,7 +49,7 @@ from longshore.runtime.backpressure import Depths, told_apart
 __all__ = ["PostgresEngine"]
 
 
-class PostgresEngine(PostgresFlow, PostgresCounters, PostgresAudit, PostgresRecords):
+class PostgresEngine(PostgresOrderingKeys, PostgresCounters, PostgresAudit, PostgresRecords):
     """Jobs in the schema `longshore` of one PostgreSQL database."""
 
     def __init__(self, database: Database, url: str) -> None:

@@ -84,9 +84,7 @@ async def attempts(
 
 async def sessions(database: Database) -> Fleet:
     """Live leases, and how many workers vanished."""
-    (row,) = await database.fetch(SQL.losses, *maintenance.LOST)
-    losses = Losses(row["workers"], row["jobs"])
-    (row,) = await database.fetch(SQL.clock, database.now())
+    (total,) = await database.fetch(SQL.losses, *maintenance.LOST, database.now())
     found = [
         SessionView(
             token=row["token"],
@@ -101,7 +99,7 @@ async def sessions(database: Database) -> Fleet:
         )
         for row in await database.fetch(SQL.sessions, database.now())
     ]
-    return Fleet(row["clock"], found, losses)
+    return Fleet(total["now"], found, Losses(total["workers"], total["jobs"]))
 
 
 async def change(database: Database, order: JobOrder) -> list[Job]:

@@ -11,10 +11,10 @@ from longshore.engines.postgres.sql import SQL
 from longshore.runtime.actor import signed
 from longshore.runtime.backpressure import Depth
 
-__all__ = ["DepthSource", "PostgresFlow"]
+__all__ = ["DepthSource", "PostgresOrderingKeys"]
 
 
-class PostgresFlow:
+class PostgresOrderingKeys:
     """Shows ordering keys, and lets blocked ones go on."""
 
     @property

@@ -41,7 +41,7 @@ from longshore.engines.sqlite.connection import Store, Synchronous
 from longshore.engines.sqlite.counters import SqliteCounters
 from longshore.engines.sqlite.faults import translated
 from longshore.engines.sqlite.notify import Waker
-from longshore.engines.sqlite.ordering_key_queries import DepthSource, SqliteFlow, admit
+from longshore.engines.sqlite.ordering_key_queries import DepthSource, SqliteOrderingKeys, admit
 from longshore.engines.sqlite.reader import Reader
 from longshore.engines.sqlite.records import SqliteRecords
 from longshore.engines.sqlite.session import AttachedSession, SqliteSession
@@ -61,7 +61,7 @@ _json = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
 
 
-class SqliteEngine(SqliteFlow, SqliteCounters, SqliteAudit, SqliteRecords):
+class SqliteEngine(SqliteOrderingKeys, SqliteCounters, SqliteAudit, SqliteRecords):
     """Jobs in one SQLite file, shared by any number of processes on one machine."""
 
     def __init__(self, store: Store) -> None:

@@ -17,7 +17,7 @@ from longshore.engines.sqlite.writer import Writer
 from longshore.runtime.actor import signed
 from longshore.runtime.backpressure import Depth, Depths
 
-__all__ = ["DepthSource", "SqliteFlow", "admit"]
+__all__ = ["DepthSource", "SqliteOrderingKeys", "admit"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Read(Protocol):
         ...
 
 
-class SqliteFlow:
+class SqliteOrderingKeys:
     """Shows ordering keys, and lets blocked ones go on."""
 
     _writer: Writer

@@ -12,9 +12,9 @@ from longshore.errors import LeaseLostError
 from longshore.runtime.clock import Clock, SystemClock
 from longshore.testing.model.auditing import ModelAudit
 from longshore.testing.model.counters import ModelCounters
-from longshore.testing.model.flow import ModelFlow
 from longshore.testing.model.jobs import ModelJobs
 from longshore.testing.model.keeper import ModelKeeper
+from longshore.testing.model.ordering_keys import ModelOrderingKeys
 from longshore.testing.model.producer import ModelProducer
 from longshore.testing.model.records import ModelRecords
 from longshore.testing.model.session import ModelSession
@@ -29,7 +29,7 @@ class ModelEngine(
     ModelKeeper,
     ModelSteward,
     ModelJobs,
-    ModelFlow,
+    ModelOrderingKeys,
     ModelCounters,
     ModelRecords,
     ModelAudit,

@@ -97,9 +97,11 @@ select longshore.this_store()
 -- wake: tell whoever waits for work to look.
 select pg_notify('longshore', '')
 
--- losses: how many workers vanished with jobs, and with how many jobs. names of both totals
+-- losses: how many workers vanished with jobs, with how many jobs, and the time.
+-- names of both totals, clock
 select coalesce((select t.number from longshore.total t where t.name = $1), 0) as workers,
-       coalesce((select t.number from longshore.total t where t.name = $2), 0) as jobs
+       coalesce((select t.number from longshore.total t where t.name = $2), 0) as jobs,
+       longshore.clock($3) as now
 
 -- losses_add: a worker vanished that held jobs. names of both totals, jobs
 insert into longshore.total as t (name, number) values ($1, 1), ($2, $3)

@@ -4,10 +4,10 @@ from typing import Protocol
 
 from longshore.core.ordering_key import Line
 
-__all__ = ["Flow"]
+__all__ = ["OrderingKeys"]
 
 
-class Flow(Protocol):
+class OrderingKeys(Protocol):
     """Shows ordering keys, and lets blocked ones go on."""
 
     async def line(self, queue: str, key: str, *, tenant: str = "default") -> Line | None:
